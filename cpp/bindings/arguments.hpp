@@ -20,6 +20,9 @@ enum class Size : char {
   scale,
   gains,
   steps,
+  coordinates,
+  piece,
+  guide,
   near,
   loop_efforts,
   weights,
@@ -63,9 +66,13 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     if (in.name == "scale") in.size = Size::scale;
     if (in.name == "gains") in.size = Size::gains;
     if (in.name == "steps") in.size = Size::steps;
+    if (in.name == "coordinates") in.size = Size::coordinates;
+    if (in.name == "piece") in.size = Size::piece;
+    if (in.name == "guide") in.size = Size::guide;
     if (in.name == "restitution" || in.name == "time" || in.name == "tangent") in.size = Size::one, in.by_keyword = true;
     if (in.name == "pfaffian_values")
       in.size = Size::pfaffian_values, in.by_keyword = true, info.pfaffian_values = static_cast<int>(info.inputs.size());
+    if (in.name == "pfaffian_rates") in.size = Size::pfaffian_values, in.by_keyword = true;
     if (in.name.rfind("base_", 0) == 0) in.size = Size::six, in.by_keyword = true;
     if (in.name == "momentum") in.size = Size::six;
     in.key = PyUnicode_InternFromString(in.name.c_str());
@@ -99,6 +106,9 @@ inline int size_of(Size s, const Tree& t) {
     case Size::preload: return t.loops.actuators;
     case Size::scale: return size_of_input("scale", t);
     case Size::gains: return size_of_input("gains", t);
+    case Size::coordinates: return size_of_input("coordinates", t);
+    case Size::piece: return size_of_input("piece", t);
+    case Size::guide: return size_of_input("guide", t);
     case Size::steps: return size_of_input("steps", t);
     default: return cached_kinematics_size(t);
   }

@@ -4,7 +4,7 @@
 #include <pybind11/stl.h>
 
 #include "../joints/visit.hpp"
-#include "../loops/tolerances.hpp"
+#include "../loops/pivoted_qr.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
 #include "control.hpp"
@@ -324,6 +324,20 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
         return rows;
       },
       py::arg("normal"));
+  m.def(
+      "showing",
+      [](const py::array_t<double, py::array::c_style | py::array::forcecast>& projector, int count, std::vector<int> first) {
+        const int n = static_cast<int>(projector.shape(0)), chosen = static_cast<int>(first.size());
+        if (projector.ndim() != 2 || projector.shape(1) != n || chosen > count || count > n)
+          throw py::value_error("showing wants a square matrix, and no more columns than it has");
+        for (const int k : first)
+          if (k < 0 || k >= n) throw py::value_error("showing wants columns of the matrix");
+        std::vector<double> P(projector.data(), projector.data() + n * n);
+        first.resize(count);
+        sarrus::showing(n, P.data(), count, chosen, first.data());
+        return first;
+      },
+      py::arg("projector"), py::arg("count"), py::arg("first"));
   m.def("joint_table", &joint_table);
   m.def("compiler", &compiler);
   m.def("constraint_kinds", &constraint_kinds);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../spatial/conversions.hpp"
+#include "../spatial/spin.hpp"
 
 namespace sarrus::bindings {
 namespace {
@@ -177,6 +178,13 @@ void bind_jacobians(py::module_& m) {
       [](In x, Out y) { store_matrix(left_jacobian_inverse(load_motion(x)), y); }, "Its inverse.");
 }
 
+void bind_spins(py::module_& m) {
+  map(
+      m, "spin", "x", three, "derivatives", six, six, [](In x, In y, Out w) { spin(x, y, y + 3, w, w + 3); },
+      "Rotation vectors (..., 3) and [rate; second derivative] (..., 6) to the angular velocity and acceleration of exp(x) in "
+      "the turned axes.");
+}
+
 void bind_product_of_exponentials(py::module_& m) {
   m.def(
       "product_of_exponentials",
@@ -239,6 +247,7 @@ void bind_spatial(py::module_& m) {
   bind_rotations(m);
   bind_motions(m);
   bind_jacobians(m);
+  bind_spins(m);
   bind_product_of_exponentials(m);
   bind_inertias(m);
 }

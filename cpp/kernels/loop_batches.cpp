@@ -22,12 +22,16 @@ void many_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std
     many<op, loop_lanes>(tree, p, rows, begin, end);
 }
 
+/// Rows on numbers that carry their rates are half a minute of a compiler's time, and on no hot path; of an equilibrium directions stand side by
+/// side; and ranks are found by branches, which differ from state to state.
+constexpr bool goes_alone(Operation op) {
+  return op == Operation::constraint_jacobian_derivative || op == Operation::equilibrium || op == Operation::loop_motions ||
+         op == Operation::reduced_dynamics || op == Operation::path_motion;
+}
+
 void add_loop_batches(KernelTable& table) {
-#define SARRUS_ADD(name, ...)                                                                                              \
-  if constexpr (Operation::name != Operation::constraint_jacobian_derivative && Operation::name != Operation::equilibrium) \
-    table.many[static_cast<int>(Operation::name)] = many_at_a_time<Operation::name>;
-  // rows on numbers that carry their rates are half a minute of a compiler's time, and on no hot path: they stay one by one; an equilibrium's
-  // directions stand side by side, not its states
+#define SARRUS_ADD(name, ...) \
+  if constexpr (!goes_alone(Operation::name)) table.many[static_cast<int>(Operation::name)] = many_at_a_time<Operation::name>;
   SARRUS_LOOP_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD
 }

@@ -7,7 +7,9 @@
 #include "../loops/equilibrium.hpp"
 #include "../loops/joint_loads.hpp"
 #include "../loops/mobility.hpp"
+#include "../loops/path_motion.hpp"
 #include "../loops/projection.hpp"
+#include "../loops/reduced_dynamics.hpp"
 #include "call.hpp"
 #include "lanes.hpp"
 #include "verdict.hpp"
@@ -132,5 +134,21 @@ SARRUS_KERNEL(actuator_efforts, {
 })
 SARRUS_KERNEL(loop_jacobian, return verdict(loop_jacobian(tree, arena, call.motion(in[0], none, none),
                                                           place(tree, arena, in[0], in[1], in[2]), call.frame(), out));)
+// whether the coordinates determine the motion is for the caller to judge
+SARRUS_KERNEL(reduced_dynamics, {
+  const ReducedInput how = {in[0], in[1], in[2], in[2] + tree.nv, in[3], in[4], in[5], in[6], call.wrenches(), call.wrench};
+  reduced_dynamics(tree, arena, how, call.frame(), out);
+})
+SARRUS_KERNEL(path_motion, path_motion(tree, arena, PathPiece::over(tree, in[0]), in[1], in[2], in[3], out);)
+// the projector onto the motions that loops leave free, and how many there are
+SARRUS_KERNEL(loop_motions, {
+  T* J = arena.take<T>(tree.loops.entries);
+  ConstraintRows<T> asked;
+  asked.J = J;
+  constraint_rows(tree, arena, place(tree, arena, in[0], in[2], in[3]), asked, 0, tree.loops.constraints);
+  const LoopMotions motions(tree, arena, J, in[1], in[1] + tree.nv);
+  ReducedCoordinates::project(tree.nv, motions.freedom, motions.basis(), out);
+  out[tree.nv * tree.nv] = motions.freedom;
+})
 
 }  // namespace sarrus

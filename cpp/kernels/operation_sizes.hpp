@@ -13,10 +13,13 @@ inline int size_of_input(const std::string& input, const Tree& t) {
   if (input == "near") return t.loop_nq;
   if (input == "loop_efforts") return t.loop_nv;
   if (input == "multipliers" || input == "rates") return t.loops.rows;
-  if (input == "pfaffian_values") return t.loops.pfaffian_values;
+  if (input == "pfaffian_values" || input == "pfaffian_rates") return t.loops.pfaffian_values;
   if (input == "scale") return t.nv + t.loops.rows;
   if (input == "weights" || input == "preload") return t.loops.actuators;
   if (input == "gains") return t.loops.actuators + 6;
+  if (input == "coordinates") return t.nv + 6;
+  if (input == "piece") return 2 * (t.nq + t.nv + 1);
+  if (input == "guide") return 1 + 2 * t.nv * t.nv;
   if (input == "steps") return 3;
   if (input == "momentum") return 6;
   if (input == "cached") return cached_kinematics_size(t);
@@ -38,6 +41,9 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'Q': return t.nq + 1;
     case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
     case 'D': return t.nv * (6 * t.nv + 2);
+    case 'F': return t.nv * t.nv + 1;
+    case 'S': return t.nq + 2 * t.nv + 1;
+    case 'R': return 3 + t.nv * (5 + 3 * t.nv);
     case 'J': return t.loop_nq;
     case 'K': return t.loop_nv;
     case 'i': return t.nv + t.loops.rows;

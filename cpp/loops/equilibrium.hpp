@@ -19,6 +19,7 @@
 
 #include "../dynamics/momentum.hpp"
 #include "closing.hpp"
+#include "pivoted_qr.hpp"
 
 namespace sarrus {
 
@@ -54,89 +55,6 @@ template <class T> void unbalanced(const Tree& tree, Arena& arena, const T* q, c
   for (int r = 0; r < tree.loops.rows; ++r) push[r] = T(-lambda[r]);
   add_constraint_forces(tree, J, push, out);
 }
-
-inline double dot_product(int n, const double* a, const double* b) {
-  double sum = 0.0;
-  for (int k = 0; k < n; ++k) sum += a[k] * b[k];
-  return sum;
-}
-
-/// A P = Q R of n columns of m numbers, by Householder's reflections, the longest column first: Q's first `rank` columns span them.
-class PivotedQr {
- public:
-  int rank = 0;
-
-  PivotedQr(int m, int n, double* A, double negligible, Arena& arena)
-      : m_(m), n_(n), A_(A), pivot_(arena.take<int>(n)), diagonal_(arena.take<double>(n)), arena_(arena) {
-    double largest = 0.0;
-    for (int j = 0; j < n; ++j) pivot_[j] = j;
-    for (; rank < std::min(m, n); ++rank) {
-      int best = rank;
-      double most = -1.0;
-      for (int j = rank; j < n; ++j)
-        if (const double size = dot_product(m - rank, column(j), column(j)); size > most) most = size, best = j;
-      const double length = std::sqrt(most);
-      largest = std::max(largest, length);
-      if (length <= negligible * largest || length == 0.0) break;
-      std::swap_ranges(column(best, 0), column(best, m), column(rank, 0)), std::swap(pivot_[best], pivot_[rank]);
-      double* v = column(rank);
-      diagonal_[rank] = v[0] > 0.0 ? -length : length;
-      v[0] -= diagonal_[rank];
-      const double unit = 1.0 / std::sqrt(dot_product(m - rank, v, v));
-      for (int i = 0; i < m - rank; ++i) v[i] *= unit;
-      for (int j = rank + 1; j < n; ++j) reflect(rank, column(j));
-    }
-  }
-  void times_transpose(double* x) const {
-    for (int k = 0; k < rank; ++k) reflect(k, x + k);
-  }
-  void times(double* x) const {
-    for (int k = rank - 1; k >= 0; --k) reflect(k, x + k);
-  }
-  /// Of all y with A y nearest to b the shortest: R R^T z = Q^T b, y = R^T z; b becomes what is left of it.
-  void solve(double* b, double* y) const {
-    double *L = arena_.take<double>(rank * rank), *z = arena_.take<double>(rank);
-    times_transpose(b);
-    for (int i = 0; i < rank; ++i)
-      for (int j = 0; j <= i; ++j) {
-        double sum = 0.0;
-        for (int k = i; k < n_; ++k) sum += R(i, k) * R(j, k);
-        for (int k = 0; k < j; ++k) sum -= L[i * rank + k] * L[j * rank + k];
-        L[i * rank + j] = i == j ? std::sqrt(std::max(sum, 1e-300)) : sum / L[j * rank + j];
-      }
-    for (int j = 0; j < n_; ++j) y[j] = 0.0;
-    for (int twice = 0; twice < 2; ++twice) {  // the second time takes away what R R^T has lost
-      for (int i = 0; i < rank; ++i) z[i] = (b[i] - dot_product(i, L + i * rank, z)) / L[i * rank + i];
-      for (int i = rank - 1; i >= 0; --i) {
-        for (int k = i + 1; k < rank; ++k) z[i] -= L[k * rank + i] * z[k];
-        z[i] /= L[i * rank + i];
-      }
-      for (int k = 0; k < n_; ++k) {
-        double along = 0.0;
-        for (int i = 0; i <= std::min(k, rank - 1); ++i) along += R(i, k) * z[i];
-        y[pivot_[k]] += along;
-        for (int i = 0; i <= std::min(k, rank - 1); ++i) b[i] -= R(i, k) * along;
-      }
-    }
-    times(b);
-  }
-
- private:
-  double* column(int j, int from) const { return A_ + j * m_ + from; }
-  double* column(int j) const { return column(j, rank); }
-  double R(int i, int j) const { return i == j ? diagonal_[i] : A_[j * m_ + i]; }
-  void reflect(int k, double* x) const {
-    const double* v = column(k, k);
-    const double along = 2.0 * dot_product(m_ - k, v, x);
-    for (int i = 0; i < m_ - k; ++i) x[i] -= along * v[i];
-  }
-
-  int m_, n_;
-  double* A_;
-  int* pivot_;
-  double* diagonal_;
-  Arena& arena_;
-};
 
 /// Eigenvalues, on the diagonal of A (n x n, symmetric), and eigenvectors, rows of V, by Jacobi's rotations.
 inline void diagonalise(int n, double* A, double* V) {
@@ -200,7 +118,7 @@ template <class L> class Balance {
             A[(c.row + l) * moving + at] = *entry * in_.column[c.column[k]] * weight(c.row + l);
     }
     for (int i = 0; i < moving; ++i) size = std::max(size, std::abs(b[i]));
-    const PivotedQr loop(moving, rows, A, tolerances::negligible, arena_);
+    const PivotedQr loop(moving, rows, A, arena_);
     loop.solve(b, lambda);
     for (int l = 0; l < rows; ++l) lambda[l] *= weight(l);
     freedom = moving - loop.rank;

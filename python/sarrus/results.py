@@ -2,6 +2,7 @@
 
 from .analysis.actuation.joint_wrenches import JointWrenches
 from .analysis.equilibrium import Equilibrium
+from .analysis.independent_coordinates import ReducedForm
 from .analysis.linear_algebra import FreeMotions
 from .analysis.linearization import Linearization, Modes
 from .analysis.mobility.map import MobilityMap
@@ -17,7 +18,6 @@ from .viewer.viewer import View
 from .works.cog import CogJacobians
 from .works.invariant import PoeFactors
 from .works.projected import ProjectedEquations
-from .works.reduced import ReducedForm
 from .works.reference_member import ReferenceMemberSolution
 
 __all__ = [

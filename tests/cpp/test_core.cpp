@@ -254,12 +254,24 @@ class States {
                              "scale",
                              "tangent",
                              "gains",
-                             "steps"}) {
+                             "steps",
+                             "pfaffian_rates",
+                             "coordinates",
+                             "piece",
+                             "guide"}) {
       const int n = size_of_input(name, t);
       Array& rows = put(name, n);
       for (long i = 0; i < rows.size(); ++i) rows[i] = random();
       for (const char* size : {"weight", "weights", "scale", "gains"})
         for (long i = 0; !std::strcmp(name, size) && i < rows.size(); ++i) rows[i] = 1.0 + 0.5 * rows[i];
+      for (long i = 0; !std::strcmp(name, "coordinates") && i < rows.size();
+           ++i)  // every velocity, or two and a component of the frame
+        rows[i] = i / n % 2           ? (i % n < t.nv ? i % n + 1 : 0)
+                  : i % n < 2         ? i % n + 1
+                  : i % n == t.nv + 4 ? std::min(t.nv, 2) + 1
+                                      : 0;
+      for (long i = 0; !std::strcmp(name, "guide") && i < count; ++i)
+        rows[i * n] = i % 2 ? t.nv : 2;  // too many rows, and too few
       for (long i = 0; !std::strcmp(name, "steps") && i < count; ++i)  // damping, how many, from how far off
         rows[3 * i] = 1.0, rows[3 * i + 1] = 3.0, rows[3 * i + 2] = 1e300;
       if (name[0] != 'q') continue;

@@ -1,98 +1,245 @@
-"""Coordinates in which a closed mechanism's motion is written, and how its velocities hang on theirs.
+"""Coordinates in which a closed mechanism's motion is written, and its equations of motion in them, which the core makes.
 
-Coordinates y have the rates E v: some of the mechanism's own velocities (rows of the identity), or components of a frame's. With the
-constraints J v = c the velocities follow, v = G y-dot + g, from
-
-  J G = 0, E G = 1                 and, differentiated,  J G-dot = -J-dot G, E G-dot = -E-dot G
-
-Of more coordinates than degrees of freedom only some rates are possible, those that P = (E N)(E N)^+ keeps, N spanning what J leaves free.
-Then E G = P is the most that one can ask; of the G that are right for all possible rates it is the least: G = N (E N)^+, G P = G.
+Coordinates y have the rates E v: some of the mechanism's own velocities, or components of a frame's. ``cpp/loops/reduced_dynamics.hpp`` says how
+the others hang on theirs, v = G y-dot + g.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from numbers import Integral
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import Array
+from .. import _core
+from .._arrays import Array, into, real_array, real_rows
+from .._core import Status
+from .._showing import Brief
 from ..description.joints import PARAMETERS
 from ..dynamics.loop_operations import LoopFunctions
-from ..errors import ModelError, StateError
-from .assembly.closing import closing
-from .linear_algebra import FreeMotions, applied, both_solutions, orthonormal, solutions, transposed
+from ..dynamics.options import Wrenches
+from ..errors import ModelError, ShapeError, StateError
+from .assembly.closing import closing, prepared
+from .linear_algebra import FreeMotions, applied, both_solutions, orthonormal, same_freedom, transposed
 
 Coordinates = str | Sequence[str | tuple[str, int]] | None
 
 
-class Dependence:
-    """v = G y-dot + g and a = G y-ddot + (G-dot y-dot + g-dot) in a state (q, v), for rates E v of coordinates, or of a task's components.
+@dataclass(frozen=True, eq=False, repr=False)
+class ReducedForm(Brief):
+    """A closed mechanism's equations of motion in independent coordinates y: mass_matrix y-ddot + bias = G^T tau.
+
+    Attributes
+    ----------
+    coordinates : names of the coordinates; "joint[1]" is the second velocity of a joint, "tip tx" a component of a frame's velocity
+    velocity : y-dot (..., k) of the state
+    jacobian : G (..., nv, k), v = G y-dot + drift
+    drift : g (..., nv), what prescribed motions add to v
+    jacobian_derivative : G-dot (..., nv, k)
+    bias_acceleration : (..., nv), a = G y-ddot + bias_acceleration
+    mass_matrix : G^T M G (..., k, k)
+    bias : (..., k) forces along y that y-ddot = 0 takes
+    """
+
+    coordinates: tuple[str, ...]
+    velocity: Array
+    jacobian: Array
+    drift: Array
+    jacobian_derivative: Array
+    bias_acceleration: Array
+    mass_matrix: Array
+    bias: Array
+    _places: list[int]  # of the coordinates among the velocities, then the components of the frame
+
+    def reduced_force(self, tau: ArrayLike) -> Array:
+        """G^T tau (..., k), of a generalised force (..., nv) [N m, N]."""
+        tau = real_rows("tau", tau, self.jacobian.shape[-2], self.bias.shape[:-1])
+        return applied(transposed(self.jacobian), tau)
+
+    def forward(self, force: ArrayLike) -> Array:
+        """y-ddot (..., k) under forces (..., k) along y; StateError where the coordinates move nothing with mass."""
+        need = self._checked("force", force) - self.bias
+        try:
+            return np.asarray(np.linalg.solve(self.mass_matrix, need[..., None])[..., 0])
+        except np.linalg.LinAlgError:
+            listed = ", ".join(self.coordinates)
+            raise StateError(f"the coordinates {listed} are not free to move, or not all with mass") from None
+
+    def inverse(self, acceleration: ArrayLike) -> Array:
+        """Forces (..., k) along y for y-ddot (..., k)."""
+        return applied(self.mass_matrix, self._checked("acceleration", acceleration)) + self.bias
+
+    def full_velocity(self, velocity: ArrayLike) -> Array:
+        """v (..., nv) for y-dot (..., k)."""
+        return applied(self.jacobian, self._checked("velocity", velocity)) + self.drift
+
+    def full_acceleration(self, acceleration: ArrayLike) -> Array:
+        """The mechanism's acceleration (..., nv), at the velocity of the state, for y-ddot (..., k)."""
+        return applied(self.jacobian, self._checked("acceleration", acceleration)) + self.bias_acceleration
+
+    def _checked(self, what: str, x: ArrayLike) -> Array:
+        return real_rows(what, x, len(self.coordinates), self.bias.shape[:-1])
+
+
+def reduced_form(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, coordinates: Coordinates, time: ArrayLike | None = None, *,
+    task: str | tuple[str, str] | None = None, independent: bool = True, wrenches: Wrenches | None = None, out: ReducedForm | None = None,
+    **options: Any,
+) -> tuple[ReducedForm, NDArray[np.int8] | None]:  # fmt: skip
+    """The equations of motion in these coordinates, or a task's components, and a status where it is asked for.
 
     StateError where the coordinates do not determine the motion, or where they must not be more than there are degrees of freedom and
     are; in a batch such states are NaN.
     """
-
-    def __init__(
-        self, robot: LoopFunctions, q: ArrayLike, v: ArrayLike, coordinates: Coordinates, time: ArrayLike | None, *,
-        task: str | tuple[str, str] | None = None, independent: bool,
-    ) -> None:  # fmt: skip
-        self.gamma = robot.constraint_bias(q, v, time=time)  # which also says what is wrong with the state
-        v = np.asarray(v, dtype=np.float64)
-        self.v = v = np.where(np.isfinite(v) & np.isfinite(self.gamma).all(axis=-1, keepdims=True), v, np.nan)
-        free = loop_motions(robot, robot.constraint_jacobian(q, time=time))
-        names, E, E_dot = chosen(robot, coordinates, free) if task is None else of_task(robot, q, v, task)
-        J_dot = robot.constraint_jacobian_derivative(q, v, time=time, return_status=True)[0]
-        freedom, N = free.same_freedom(), free.basis
-        if (free.freedom >= 0).any():
-            N = N[..., :freedom]
-        else:  # no state says how many freedoms there are
-            freedom, N = len(names), np.full((*N.shape[:-1], len(names)), np.nan)
-        seen = E @ N
-        solution = solutions(seen, np.linalg.norm(E, axis=(-2, -1)))
-        lost = solution.freedom > 0
-        listed = ", ".join(names) or "no coordinates"
-        if independent and len(names) > freedom:
-            raise StateError(f"{listed} are not independent: there are {freedom} degrees of freedom")
-        if len(names) < freedom or (lost.ndim == 0 and lost):
-            held = freedom - int(solution.freedom.max(initial=0))
-            raise StateError(
-                f"{listed} determine {held} of {freedom} degrees of freedom: the mechanism moves while they rest"
-            )
-        self.names, self.E, self.E_dot = names, E, E_dot
-        self.inverse = free.inverse
-        self.G = np.where(lost[..., None, None], np.nan, N @ solution.inverse)
-        # G-dot = K + N (...): K solves the constraints' part, the rest follows from E G = P and the rate of P, D + D^T
-        K = -free.inverse @ (J_dot @ self.G)
-        change = E @ K + E_dot @ self.G
-        D = change - seen @ (solution.inverse @ change)
-        self.derivative = K + self.G @ (transposed(D) - change)
-
-    def solve(self, g: Array, rates: Array) -> Array:
-        """x (..., nv) with J x = g (..., nc) and E x = rates (..., k)."""
-        x = applied(self.inverse, g)
-        return x + applied(self.G, rates - applied(self.E, x))
+    q = q if type(q) is np.ndarray else real_array("q", q)
+    v = v if type(v) is np.ndarray else real_array("v", v)
+    one_state = q.ndim == v.ndim == 1 and not wrenches and (time is None or not np.ndim(time))
+    asked = _asked(robot, coordinates, task)
+    if asked is None and not one_state:
+        asked = _Asked.at(robot, _same_for_all(robot, q, time))
+    frame, marks = ("ground", None) if asked is None else (asked.frame, asked.marks)
+    if robot._asks_for_rows:
+        options["pfaffian_rates"] = robot._pfaffian_numbers(q, v, True)
+    answer: Any = robot._reduced_dynamics(
+        q,
+        v,
+        closing(robot, (), ()).loops.units,
+        marks,
+        frame,
+        expressed_in="world_aligned",
+        time=time,
+        wrenches=wrenches,
+        **options,
+    )
+    numbers, status = answer if options.get("return_status") else (answer, None)
+    freedom, determined, count = numbers[:3].tolist() if numbers.ndim == 1 else (-1, -1, 0)
+    if asked is None:
+        places = [] if math.isnan(count) else numbers[3 : 3 + int(count)].tolist()
+        asked = _Asked.at(robot, list(map(int, places)))
+    if not freedom == determined == len(asked.names):
+        status = _judge(numbers, asked.names, independent, status)
+    return _form(asked, numbers, out), status
 
 
-def chosen(robot: LoopFunctions, coordinates: Coordinates, free: FreeMotions) -> tuple[tuple[str, ...], Array, Array]:
-    """Names of coordinates, E (k, nv) that picks their velocities, and its rate."""
+@dataclass(frozen=True)
+class _Asked:
+    """Coordinates: their names, places among the velocities and then the components of a frame, how the core is told of them, and where in its
+    rows the answers stand (cpp/loops/reduced_dynamics.hpp).
+    """
+
+    names: tuple[str, ...]
+    places: list[int]
+    frame: str
+    marks: Array
+    answers: tuple[tuple[slice, tuple[int, ...]], ...]
+
+    @classmethod
+    def of(cls, robot: LoopFunctions, places: list[int], frame: str) -> _Asked:
+        nv, k, all_names = robot.nv, len(places), velocity_names(robot)
+        names = tuple(all_names[i] if i < nv else f"{frame} {PARAMETERS[i - nv]}" for i in places)
+        if len(set(places)) < k:
+            raise ModelError(f"a coordinate is named twice among {', '.join(names)}")
+        marks = np.zeros(nv + 6)
+        marks[places] = np.arange(1, k + 1)
+        shapes = ((nv,), (nv,), (k,), (k,), (nv, k), (nv, k), (k, k))
+        ends = (3 + nv + np.cumsum([0, *map(math.prod, shapes)])).tolist()
+        return cls(
+            names,
+            places,
+            frame,
+            marks,
+            tuple(zip(itertools.starmap(slice, itertools.pairwise(ends)), shapes, strict=True)),
+        )
+
+    @classmethod
+    def at(cls, robot: LoopFunctions, places: list[int], frame: str = "ground") -> _Asked:
+        """The same, kept for the next call."""
+        return prepared(robot, ("coordinates", frame, *places), lambda: cls.of(robot, places, frame))
+
+
+def _asked(robot: LoopFunctions, coordinates: Coordinates, task: str | tuple[str, str] | None) -> _Asked | None:
+    """None where those are to be chosen in which the motion shows best."""
+    if task is not None:
+        frame, components = frame_components("task", task)
+        return _Asked.at(robot, [robot.nv + k for k in components], frame)
     if coordinates is None:
-        columns = showing(free)
+        return None
+    if isinstance(coordinates, str) and coordinates == "actuated":
+        return prepared(robot, coordinates, lambda: _Asked.at(robot, chosen(robot, "actuated") or []))
+    return _Asked.at(robot, chosen(robot, coordinates) or [])
+
+
+def _same_for_all(robot: LoopFunctions, q: ArrayLike, time: ArrayLike | None) -> list[int]:
+    """The velocities in which the motion of several states shows best."""
+    units = closing(robot, (), ()).loops.units
+    numbers = robot._loop_motions(q, units, time=time, return_status=True)[0].reshape(-1, robot.nv**2 + 1)
+    sound = numbers[np.isfinite(numbers[:, -1])]
+    return showing(sound[:, :-1].sum(axis=0).reshape(robot.nv, robot.nv), same_freedom(sound[:, -1].astype(int)))
+
+
+def _judge(numbers: Array, names: Sequence[str], independent: bool, status: Any) -> Any:
+    """NaN for states of which the coordinates do not determine the motion, or an error; the status."""
+    freedom, determined, k = numbers[..., 0], numbers[..., 1], len(names)
+    lost = determined < freedom
+    depend = (k > freedom) & independent
+    listed = ", ".join(names) or "no coordinates"
+    if status is None:
+        known = freedom[np.isfinite(freedom)].astype(int)
+        f = same_freedom(known)
+        if known.size and independent and k > f:
+            raise StateError(f"{listed} are not independent: there are {f} degrees of freedom")
+        if known.size and (k < f or (lost.ndim == 0 and lost)):
+            held = int(determined[np.isfinite(determined)].max())
+            raise StateError(
+                f"{listed} determine {held} of {f} degrees of freedom: the mechanism moves while they rest"
+            )
     else:
-        expected = "coordinates are 'actuated', or a sequence of joints' names"
-        if isinstance(coordinates, str):
-            if coordinates != "actuated":
-                raise ModelError(f"{expected}, such as ['{coordinates}']")
-            coordinates = robot.actuated
-        elif not np.iterable(coordinates):
-            raise TypeError(f"{expected}; got {coordinates!r}")
-        columns = [k for which in coordinates for k in _columns(robot, which)]
-    names = velocity_names(robot)
+        status = np.where((lost | depend) & (status == Status.FINE), Status.NO_ANSWER, status).astype(np.int8)
+    numbers[lost | depend] = np.nan
+    return status
+
+
+def _form(asked: _Asked, numbers: Array, out: ReducedForm | None) -> ReducedForm:
+    """Of the core's rows."""
+    if lead := numbers.shape[:-1]:
+        parts = [numbers[..., at].reshape(*lead, *shape).copy() for at, shape in asked.answers]
+    else:
+        parts = [numbers[at] if len(shape) == 1 else numbers[at].reshape(shape) for at, shape in asked.answers]
+    drift, bias_acceleration, velocity, bias, G, G_dot, mass = parts
+    arrays = velocity, G, drift, G_dot, bias_acceleration, mass, bias
+    if out is None:
+        return ReducedForm(asked.names, *arrays, asked.places)
+    if not isinstance(out, ReducedForm) or out.coordinates != asked.names:  # type: ignore[redundant-expr]
+        raise ShapeError(f"out must be a ReducedForm of {', '.join(asked.names)}; got {out!r}")
+    for name, array in zip(ARRAYS, arrays, strict=True):
+        into(getattr(out, name), array)
+    return out
+
+
+ARRAYS = [field.name for field in fields(ReducedForm)[1:-1]]
+
+
+def chosen(robot: LoopFunctions, coordinates: Coordinates) -> list[int] | None:
+    """Places of coordinates among the velocities; None where those are to be chosen in which the motion shows best."""
+    if coordinates is None:
+        return None
+    expected = "coordinates are 'actuated', or a sequence of joints' names"
+    if isinstance(coordinates, str):
+        if coordinates != "actuated":
+            raise ModelError(f"{expected}, such as ['{coordinates}']")
+        coordinates = robot.actuated
+    elif not np.iterable(coordinates):
+        raise TypeError(f"{expected}; got {coordinates!r}")
+    columns = [k for which in coordinates for k in _columns(robot, which)]
     if len(set(columns)) < len(columns):
+        names = velocity_names(robot)
         raise ModelError(f"a coordinate is named twice among {', '.join(names[k] for k in columns)}")
-    E = np.eye(robot.nv)[columns]
-    return tuple(names[k] for k in columns), E, np.zeros_like(E)
+    return columns
 
 
 def velocity_names(robot: LoopFunctions) -> list[str]:
@@ -102,16 +249,6 @@ def velocity_names(robot: LoopFunctions) -> list[str]:
         for joint in (robot.joint(name) for name in robot.joints)
         for k in range(joint.nv)
     ]
-
-
-def of_task(
-    robot: LoopFunctions, q: ArrayLike, v: Array, task: str | tuple[str, str]
-) -> tuple[tuple[str, ...], Array, Array]:
-    """Names of the components of a frame's velocity in the world's axes, E (..., k, nv) and its rate."""
-    frame, rows = frame_components("task", task)
-    E = robot.jacobian(q, frame, expressed_in="world_aligned")[..., rows, :]
-    E_dot = robot.jacobian_derivative(q, v, frame, expressed_in="world_aligned")[..., rows, :]
-    return tuple(f"{frame} {PARAMETERS[k]}" for k in rows), E, E_dot
 
 
 def frame_components(what: str, value: str | tuple[str, str]) -> tuple[str, list[int]]:
@@ -164,20 +301,12 @@ def _columns(robot: LoopFunctions, which: str | tuple[str, int]) -> range:
     return columns[index : index + 1]
 
 
-def showing(free: FreeMotions, first: Sequence[int] = ()) -> list[int]:
-    """Velocities in which the free motions show best, those given among them: a Cholesky factorisation of their projection.
+def showing(projector: Array, count: int, first: Sequence[int] = ()) -> list[int]:
+    """So many velocities in which the motions show best that (nv, nv) projects onto, those given first among them.
 
-    Those given first, then the largest pivots.
+    The largest pivots of Cholesky's factorisation; of those that are equal but for rounding the first.
     """
-    count = free.same_freedom()
-    P = free.basis @ transposed(free.basis)
-    P = np.nan_to_num(P).sum(axis=tuple(range(P.ndim - 2)))
-    columns: list[int] = []
-    for _ in range(count):
-        k = first[len(columns)] if len(columns) < len(first) else int(np.diagonal(P).argmax())
-        columns.append(k)
-        P = P - np.outer(P[:, k], P[k]) / P[k, k]
-    return sorted(columns)
+    return _core.showing(projector, count, list(first))
 
 
 def loop_motions(robot: LoopFunctions, J: Array) -> FreeMotions:

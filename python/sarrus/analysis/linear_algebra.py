@@ -31,13 +31,7 @@ class FreeMotions(Brief):
 
     def same_freedom(self) -> int:
         """Their number, where it is one for all states; StateError otherwise."""
-        known = self.freedom[self.freedom >= 0]
-        if known.size and known.min() < known.max():
-            raise StateError(
-                f"these states have from {known.min()} to {known.max()} degrees of freedom, so that one array cannot "
-                "hold what belongs to them: ask for each by itself"
-            )
-        return int(known.max(initial=0))
+        return same_freedom(self.freedom[self.freedom >= 0])
 
     def constrained_inverse(self, M: Array) -> Array:
         """N (N^T M N)^-1 N^T (..., nv, nv): accelerations per generalised force of what M is the mass matrix of."""
@@ -53,6 +47,16 @@ class FreeMotions(Brief):
             return np.asarray(N @ np.linalg.solve(reduced, transposed(N)) / units / transposed(units))
         except np.linalg.LinAlgError:
             raise StateError("there is a motion that the constraints allow and that moves nothing with mass") from None
+
+
+def same_freedom(known: Array) -> int:
+    """The number of freedoms that states have in common; StateError where they differ."""
+    if known.size and known.min() < known.max():
+        raise StateError(
+            f"these states have from {known.min()} to {known.max()} degrees of freedom, so that one array cannot "
+            "hold what belongs to them: ask for each by itself"
+        )
+    return int(known.max(initial=0))
 
 
 def orthonormal(basis: Array) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ all in one batch, extrapolated by Richardson's rule with the step of which each 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -219,12 +220,13 @@ def linearize(
     J = robot.constraint_jacobian(q, time=time, return_status=True)[0]
     holonomic = [held for c in robot._constraints.values() for held in c.holonomic]
     free = solutions(np.broadcast_to(J, (*lead, *J.shape[-2:])))
-    names, E_v, _ = chosen(robot, coordinates, free)
-    W = _dependence(free, E_v, names)
-    first, free_q = np.nonzero(E_v)[1].tolist(), solutions(J[..., holonomic, :])
-    columns = first + [k for k in showing(free_q, first) if k not in first]
-    E_q = np.eye(robot.nv)[columns]
+    first = chosen(robot, coordinates)
+    first, free_q = _best(free) if first is None else first, solutions(J[..., holonomic, :])
+    columns = first + [k for k in _best(free_q, first) if k not in first]
+    E_v, E_q = np.eye(robot.nv)[first], np.eye(robot.nv)[columns]
     all_names = tuple(velocity_names(robot)[k] for k in columns)
+    names = all_names[: len(first)]
+    W = _dependence(free, E_v, names)
     G = np.broadcast_to(_dependence(free_q, E_q, all_names), (*lead, robot.nv, len(columns)))
 
     forces = np.zeros(robot.nv) if tau is None else np.asarray(tau, dtype=np.float64)
@@ -331,6 +333,12 @@ def _is_sure(robot: LoopFunctions, A: Array, error: Array, names: tuple[str, ...
     if off > DOUBTFUL:
         fault = f"the differences that make A disagree by {off:.1e} of its largest entry"
         warnings.warn(f"{fault}: motion is not smooth near this state", ModelWarning, stacklevel=3)
+
+
+def _best(free: FreeMotions, first: Sequence[int] = ()) -> list[int]:
+    """The velocities in which free motions of all states show best, those given first among them."""
+    P, count = np.nan_to_num(free.basis @ transposed(free.basis)), free.same_freedom()
+    return showing(P.sum(axis=tuple(range(P.ndim - 2))), count, first[:count])
 
 
 def _dependence(free: FreeMotions, E: Array, names: tuple[str, ...]) -> Array:

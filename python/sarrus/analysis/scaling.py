@@ -8,6 +8,7 @@ Masses do not matter.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,11 @@ class ScaledLoops:
             if isinstance(spec, ConstraintSpec) and not spec.bodies:
                 sizes[rows] = spec.row_sizes(J[rows], lambda joint: self.column_scale[robot.joint(joint).v_slice])
         return np.where(sizes > 0.0, sizes, 1.0)
+
+    @cached_property
+    def units(self) -> Array:
+        """(nv + nc,) C and R, for the core."""
+        return np.concatenate([self.column_scale, self.row_scale])
 
     def data(self, q: Array) -> dict[str, Any]:
         """What the core is to know besides configurations (..., nq)."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.independent_coordinates import Dependence
+from ..analysis.independent_coordinates import reduced_form
 from ..description.joints import JointType
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import AssemblyError, ModelError, StateError
@@ -83,7 +83,7 @@ def check_independent(mechanism: Any, what: str, names: list[tuple[str, int]]) -
         except AssemblyError:
             continue
         try:
-            Dependence(mechanism, q, rest, names, None, independent=True)
+            reduced_form(mechanism, q, rest, names)
             return
         except StateError as error:  # perhaps only there
             wrong = wrong or error

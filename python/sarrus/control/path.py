@@ -17,6 +17,8 @@ that no jump of K'' is felt.
 
 from __future__ import annotations
 
+import bisect
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,12 +28,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import _core
 from .._arrays import Array, real_array
+from ..analysis.linear_algebra import applied
 from ..analysis.scaling import CLOSED, PRESENT, ScaledLoops, null_space
 from ..errors import ModelError, ShapeError, StateError
 from ..laws import Law, spline
 from ..mechanism import Mechanism, checked_mechanism
-from .interpolation import Chart, Motion, exponential_motion, exponential_rate, motion
+from ..spatial import left_jacobian_inverse
+from .interpolation import Chart, Motion, parted, pieces
 from .loop_path import Guide, too_far
 
 __all__ = ["Path", "path_through"]
@@ -104,9 +109,9 @@ def path_through(
     if not mechanism.nc:
         return Path(mechanism, t, q, _velocities(chart, t, q, ends))
     q, loops, K = _on_loops(mechanism, t, q, ends if v is not None else None)
-    guide = Guide(mechanism, t, q, _velocities(chart, t, q, ends), loops.row_scale, loops.column_scale, K)
-    first = np.minimum(np.arange(len(t)), len(t) - 2)
-    path = Path(mechanism, t, q, guide.follow(t, first, first + 1, q)[1], guide)
+    spline_v = _velocities(chart, t, q, ends)
+    guide = Guide(mechanism, t, q, spline_v, loops.row_scale, loops.column_scale, K)
+    path = Path(mechanism, t, q, Path(mechanism, t, q, spline_v, guide).at(t)[1], guide)
     _check_way(path, guide)
     return path
 
@@ -140,8 +145,16 @@ class Path:
             object.__setattr__(self, name, kept)
 
     @cached_property
-    def _chart(self) -> Chart:
-        return Chart(self.mechanism)
+    def _pieces(self) -> Array:
+        """(n, numbers) between way-points, for the core; the last row is the last piece seen from its end, where it goes on."""
+        to = np.append(np.arange(1, len(self.t)), len(self.t) - 2)
+        v = self.v if self._guide is None else self._guide.v
+        return pieces(self.t, self.q, v, np.arange(len(self.t)), to)
+
+    @cached_property
+    def _starts(self) -> list[float]:
+        """At which times pieces after the first one start; beyond the last way-point is a piece, too."""
+        return [*self.t[1:-1].tolist(), math.nextafter(self.t[-1], math.inf)]
 
     def __reduce__(self) -> tuple[type[Path], tuple[Any, ...]]:
         return type(self), (self.mechanism, self.t, self.q, self.v, self._guide)
@@ -160,21 +173,29 @@ class Path:
         ShapeError, StateError
             Times that are no numbers, or not finite; or where the loops cannot close, as they may before and after the way-points.
         """
+        if type(t) is float and math.isfinite(t):
+            return self._at(bisect.bisect_right(self._starts, t), t)
         instants = _numbers("t", t)
         times = instants.reshape(-1)
-        start = np.searchsorted(self.t[1:-1], times, side="right")
-        # beyond the last way-point is before it, seen backwards
-        beyond = times > self.t[-1]
-        start, end = start + beyond, start + ~beyond
-        answer = motion(self._chart, self.t, self.q, self.v, times, start, end)
-        if self._guide is not None:
-            for k in range(0, len(times), TOGETHER):
-                some = slice(k, k + TOGETHER)
-                part = self._guide.follow(times[some], start[some], end[some], answer[0][some])
-                for all_of_it, values in zip(answer, part, strict=True):
-                    all_of_it[some] = values
-        q, v, a = (x.reshape(*instants.shape, x.shape[-1]) for x in answer)
+        k = np.searchsorted(self._starts, times, side="right")
+        chunks = range(0, max(len(times), 1), TOGETHER)
+        parts = [self._at(k[i : i + TOGETHER], times[i : i + TOGETHER]) for i in chunks]
+        q, v, a = (np.concatenate(x).reshape(*instants.shape, x[0].shape[-1]) for x in zip(*parts, strict=True))
         return q, v, a
+
+    def _at(self, k: Any, times: Any) -> Motion:
+        """Of pieces k, at times in them, one or many."""
+        robot, guide = self.mechanism, self._guide
+        if guide is None:
+            return parted(robot, robot._path_motion(self._pieces[k], time=times))
+        numbers = robot._path_motion(self._pieces[k], guide.scale, guide.rows[k], time=times)
+        if np.ndim(times) == 0:
+            if numbers[-1]:
+                raise guide.lost(times, int(k))
+        elif (lost := ~(numbers[:, -1] == 0.0)).any():
+            first = int(lost.argmax())
+            raise guide.lost(times[first], int(k[first]))
+        return parted(robot, numbers)
 
     def law(self, joint: str, index: int = 0) -> Law:
         """One coordinate of a joint as a law of time: target of a controller that runs without Python in the loop.
@@ -191,21 +212,23 @@ class Path:
             raise ModelError(f"joint '{joint}' has {j.nq} coordinates; index={index!r} is none of them")
         k = j.q_slice.start + int(index)
         if self._guide is None:
-            rates = self._chart.rates(self.q[[0, -1]], self.v[[0, -1]])[:, j.v_slice][:, index].tolist()
+            rates = self.mechanism._coordinate_rate(self.q[[0, -1]], self.v[[0, -1]])[:, k].tolist()
             return spline(self.t, self.q[:, k], slopes=(rates[0], rates[1]))
-        return self._fitted(k, j.v_slice.start + int(index))
+        return self._fitted(k)
 
-    def _fitted(self, in_q: int, in_v: int) -> Law:
+    def _fitted(self, k: int) -> Law:
         """Quintics between times that are halved until the law is good enough."""
-        pieces = 4
+        robot, count = self.mechanism, 4
         while True:
-            times = _divided(self.t, 2 * pieces)
+            times = _divided(self.t, 2 * count)
             q, v, a = self.at(times)
-            x, rate, bend = q[:, in_q], self._chart.rates(q, v)[:, in_v], self._chart.second_rates(q, v, a)[:, in_v]
+            x, rate, bend = (
+                y[:, k] for y in (q, robot._coordinate_rate(q, v), robot._coordinate_acceleration(q, v, a))
+            )
             law = _quintics(times[::2], np.stack([x, rate, bend], axis=-1)[::2])
-            if np.abs(law(times) - x).max() <= LAW_ERROR * max(float(np.ptp(x)), 1e-3) or pieces >= 256:
+            if np.abs(law(times) - x).max() <= LAW_ERROR * max(float(np.ptp(x)), 1e-3) or count >= 256:
                 return law
-            pieces *= 2
+            count *= 2
 
 
 def _quintics(t: Array, known: Array) -> Law:
@@ -247,12 +270,13 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
     in which each depends on the velocities at both ends of its piece: at most as their squares, of which central differences are exact.
     Pieces one after the other (Kang and Park) would be shorter, but errors would grow from piece to piece.
     """
-    h = np.diff(t)[:, None]
+    h, vector_rates = np.diff(t)[:, None], left_jacobian_inverse(-x)
 
     def jumps(first: Array, second: Array) -> tuple[Array, Array]:
-        rate = exponential_rate(x, second)
+        rate = applied(vector_rates, second)
         start = (6.0 * x / h - 4.0 * first - 2.0 * rate) / h
-        return start, exponential_motion(x, rate, (2.0 * first + 4.0 * rate - 6.0 * x / h) / h)[1]
+        derivatives = np.concatenate([rate, (2.0 * first + 4.0 * rate - 6.0 * x / h) / h], axis=-1)
+        return start, _core.spatial.spin(np.broadcast_to(x, rate.shape), derivatives)[..., 3:]
 
     def jump(spin: Array) -> Array:
         start, end = jumps(spin[:-1], spin[1:])
@@ -389,9 +413,10 @@ def _check_way(path: Path, guide: Guide) -> None:
     for _ in range(10):
         middle = (first + last) / 2.0
         ends, (q, _, _) = path.at(np.concatenate([first, last])), path.at(middle)
-        k = np.arange(len(middle))
-        said = motion(path._chart, np.concatenate([first, last]), *ends[:2], middle, k, k + len(k))[0]
-        off = np.abs(path.mechanism.difference(said, q) / guide.column_scale).max(axis=1)
+        robot, k = path.mechanism, np.arange(len(middle))
+        cubics = pieces(np.concatenate([first, last]), *ends[:2], k, k + len(k))
+        said = parted(robot, robot._path_motion(cubics, time=middle))[0]
+        off = np.abs(robot.difference(said, q) / guide.column_scale).max(axis=1)
         first, middle, last = first[off > 1e-4], middle[off > 1e-4], last[off > 1e-4]
         if len(middle) == 0:
             return

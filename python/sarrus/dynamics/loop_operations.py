@@ -71,7 +71,7 @@ class JointStates(Brief):
 class LoopFunctions(StateFunctions):
     """Constraints of a mechanism and what follows from them in one state."""
 
-    @property
+    @cached_property
     def _asks_for_rows(self) -> bool:
         """Whether a constraint's rows are a function of q that the core has to be told."""
         return any(isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows) for c in self._constraints.values())
@@ -350,6 +350,9 @@ class LoopFunctions(StateFunctions):
         "close"
     )  # a configuration near q that closes the loops as well as it can, and what is left: closing.hpp
     _mobility_numbers = _undeclared("mobility_numbers")
+    _loop_motions = _undeclared("loop_motions")  # the projector onto free motions, and how many there are
+    _path_motion = _undeclared("path_motion")  # [q; v; a; lost]: see path_motion.hpp
+    _reduced_dynamics = _undeclared("reduced_dynamics")  # see reduced_dynamics.hpp
     _equilibrium = _undeclared("equilibrium")  # [q; multipliers; held; freedom; gap; stiffness; imbalance; motions]
 
     @shows_options

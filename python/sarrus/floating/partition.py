@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Array, checked_names, into, real_array, real_rows
 from .._showing import Brief
-from ..analysis.independent_coordinates import Coordinates, Dependence, velocity_names
+from ..analysis.independent_coordinates import Coordinates, reduced_form, velocity_names
 from ..analysis.linear_algebra import applied, solutions, transposed
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import Joint, _operation
@@ -468,15 +468,15 @@ def _motions(robot: LoopFunctions, q: Array, v: Array, independent: Coordinates,
         listed = robot.actuated if isinstance(independent, str) and independent == "actuated" else independent
         if not isinstance(listed, str) and isinstance(listed, Iterable):
             independent = [base.name, *(c for c in listed if not (isinstance(c, str) and c == base.name))]
-    dependence = Dependence(robot, q, v, independent, time, independent=True)
-    shown = dependence.E.argmax(axis=-1)  # which velocity each coordinate is
+    form, _ = reduced_form(robot, q, v, independent, time)
+    shown = np.array(form._places)  # which velocity each coordinate is
     order = np.concatenate([np.flatnonzero(np.isin(shown, of_base)), np.flatnonzero(~np.isin(shown, of_base))])
     return _Motions(
-        tuple(dependence.names[k] for k in order[6:]),
+        tuple(form.coordinates[k] for k in order[6:]),
         shown[order[6:]],
-        dependence.G[..., order],
-        dependence.derivative[..., order],
-        dependence.solve(dependence.gamma, np.zeros(len(shown))),
+        form.jacobian[..., order],
+        form.jacobian_derivative[..., order],
+        form.bias_acceleration,
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Array, common_axes, real_rows
 from .._showing import Brief
-from ..analysis.independent_coordinates import Coordinates, Dependence
+from ..analysis.independent_coordinates import Coordinates, ReducedForm, reduced_form
 from ..analysis.linear_algebra import applied, transposed
 from ..description.specs import BodySpec
 from ..dynamics.loop_operations import LoopFunctions
@@ -131,10 +131,11 @@ def cog_jacobians(
     """
     checked_mechanism(robot, "robot")
     v = np.zeros(robot.nv) if v is None else v
-    motion = Dependence(robot, q, v, active, time, independent=False)
-    names, v = motion.names, motion.v
+    motion, _ = reduced_form(robot, q, v, active, time, independent=False)
+    names, unanswered = motion.coordinates, np.isnan(motion.drift).any(axis=-1, keepdims=True)
+    v = np.where(unanswered, np.nan, real_rows("v", v, robot.nv))
     common_axes({"the answer": (*v.shape[:-1], len(robot.bodies), 6, robot.nv)})
-    state = robot.kinematics(q, v, motion.solve(motion.gamma, np.zeros(len(names))))
+    state = robot.kinematics(q, v, motion.bias_acceleration)
     links = [_link(state, body, robot.gravity, motion) for body in robot.description.bodies]
     # one after the other along a new axis before those of their own
     G, G_dot, mass, b, rest = (
@@ -145,7 +146,7 @@ def cog_jacobians(
 
 
 def _link(
-    state: Kinematics, body: BodySpec, gravity: Array, motion: Dependence
+    state: Kinematics, body: BodySpec, gravity: Array, motion: ReducedForm
 ) -> tuple[Array, Array, Array, Array, Array]:
     """G_i, its rate, M_i, b_i and the acceleration that is left where theta-ddot is zero, of one link."""
     R = state.pose(body.name)[..., :3, :3]
@@ -165,7 +166,7 @@ def _link(
     weight = np.broadcast_to(-body.inertia.mass * gravity, w.shape)
     b = np.concatenate([weight, np.cross(w, applied(inertia, w))], axis=-1)
     rest = np.concatenate([A[..., 3:] + np.cross(dw, r) + np.cross(w, r_dot), dw], axis=-1)
-    return J_G @ motion.G, J_G_dot @ motion.G + J_G @ motion.derivative, mass, b, rest
+    return J_G @ motion.jacobian, J_G_dot @ motion.jacobian + J_G @ motion.jacobian_derivative, mass, b, rest
 
 
 def _crossed(columns: Array, r: Array) -> Array:

@@ -10,16 +10,14 @@ centre of gravity, the COG Jacobian of Sonoda, Ishii and Isobe.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_truth, common_axes, into, real_rows
-from .._showing import Brief
-from ..analysis.independent_coordinates import Coordinates, Dependence, component_rows, loop_motions
-from ..analysis.linear_algebra import NEGLIGIBLE, applied, transposed
+from .._arrays import Array, checked_truth, common_axes, into
+from ..analysis.independent_coordinates import Coordinates, ReducedForm, component_rows, loop_motions, reduced_form
+from ..analysis.linear_algebra import NEGLIGIBLE, transposed
 from ..description.joints import PARAMETERS
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.options import BatchOptions, ExpressedIn, FrameTimeOptions, StateOptions, Wrenches, shows_options
@@ -33,65 +31,10 @@ if TYPE_CHECKING:
 ROUNDING = 1e-12  # of mobilities, relative: no loops add to it
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ReducedForm(Brief):
-    """A closed mechanism's equations of motion in independent coordinates y: mass_matrix y-ddot + bias = G^T tau.
-
-    Attributes
-    ----------
-    coordinates : names of the coordinates; "joint[1]" is the second velocity of a joint, "tip tx" a component of a frame's velocity
-    velocity : y-dot (..., k) of the state
-    jacobian : G (..., nv, k), v = G y-dot + drift
-    drift : g (..., nv), what prescribed motions add to v
-    jacobian_derivative : G-dot (..., nv, k)
-    bias_acceleration : (..., nv), a = G y-ddot + bias_acceleration
-    mass_matrix : G^T M G (..., k, k)
-    bias : (..., k) forces along y that y-ddot = 0 takes
-    """
-
-    coordinates: tuple[str, ...]
-    velocity: Array
-    jacobian: Array
-    drift: Array
-    jacobian_derivative: Array
-    bias_acceleration: Array
-    mass_matrix: Array
-    bias: Array
-
-    def reduced_force(self, tau: ArrayLike) -> Array:
-        """G^T tau (..., k), of a generalised force (..., nv) [N m, N]."""
-        tau = real_rows("tau", tau, self.jacobian.shape[-2], self.bias.shape[:-1])
-        return applied(transposed(self.jacobian), tau)
-
-    def forward(self, force: ArrayLike) -> Array:
-        """y-ddot (..., k) under forces (..., k) along y; StateError where the coordinates move nothing with mass."""
-        need = self._checked("force", force) - self.bias
-        try:
-            return np.asarray(np.linalg.solve(self.mass_matrix, need[..., None])[..., 0])
-        except np.linalg.LinAlgError:
-            listed = ", ".join(self.coordinates)
-            raise StateError(f"the coordinates {listed} are not free to move, or not all with mass") from None
-
-    def inverse(self, acceleration: ArrayLike) -> Array:
-        """Forces (..., k) along y for y-ddot (..., k)."""
-        return applied(self.mass_matrix, self._checked("acceleration", acceleration)) + self.bias
-
-    def full_velocity(self, velocity: ArrayLike) -> Array:
-        """v (..., nv) for y-dot (..., k)."""
-        return applied(self.jacobian, self._checked("velocity", velocity)) + self.drift
-
-    def full_acceleration(self, acceleration: ArrayLike) -> Array:
-        """The mechanism's acceleration (..., nv), at the velocity of the state, for y-ddot (..., k)."""
-        return applied(self.jacobian, self._checked("acceleration", acceleration)) + self.bias_acceleration
-
-    def _checked(self, what: str, x: ArrayLike) -> Array:
-        return real_rows(what, x, len(self.coordinates), self.bias.shape[:-1])
-
-
-@of_states
+@shows_options
 def reduced_dynamics(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, *, independent: Coordinates = None, task: str | tuple[str, str] | None = None,
-    wrenches: Wrenches | None = None, time: ArrayLike | None = None,
+    wrenches: Wrenches | None = None, time: ArrayLike | None = None, out: ReducedForm | None = None,
     **options: Unpack[BatchOptions],
 ) -> ReducedForm:  # fmt: skip
     """The equations of motion in independent coordinates, as many as there are degrees of freedom.
@@ -102,11 +45,15 @@ def reduced_dynamics(
     independent : names of joints of the tree, or (joint, index) for one of several velocities; "actuated" for the driven joints;
         default: those in which the motion shows best (a pivoted factorisation of its projection), the same for all states
     task : instead, a frame, or (frame, "rx ty ..."): components of its velocity in the world's axes
+    wrenches : of frames, [moment; force] (..., 6) each, as in :meth:`~sarrus.Mechanism.inverse_dynamics`: part of `bias` [N m, N]
+    time : (...) where motion is prescribed [s]
+    out : the form of an earlier call, of as many states and the same coordinates, whose arrays get the answer
 
     Raises
     ------
     StateError
-        The coordinates are not independent, or do not determine the motion. In a batch the rows of such states are NaN.
+        The coordinates are not independent, or do not determine the motion: of the loops, or of E on the free motions, a part below 1e-9 of
+        the largest counts as none. In a batch the rows of such states are NaN, and their status is 2.
 
     References
     ----------
@@ -124,18 +71,8 @@ def reduced_dynamics(
     True
     """
     checked_mechanism(robot, "robot")
-    motion = Dependence(robot, q, v, independent, time, task=task, independent=True)
-    a, G = motion.solve(motion.gamma, -applied(motion.E_dot, motion.v)), motion.G
-    return ReducedForm(
-        coordinates=motion.names,
-        velocity=applied(motion.E, motion.v),
-        jacobian=G,
-        drift=motion.solve(robot.constraint_velocity(q, time=time), np.zeros(len(motion.names))),
-        jacobian_derivative=motion.derivative,
-        bias_acceleration=a,
-        mass_matrix=transposed(G) @ robot.mass_matrix(q) @ G,
-        bias=applied(transposed(G), robot.inverse_dynamics(q, motion.v, a, wrenches=wrenches)),
-    )
+    form, status = reduced_form(robot, q, v, independent, time, task=task, wrenches=wrenches, out=out, **options)
+    return form if status is None else cast("ReducedForm", (form, status))
 
 
 @shows_options

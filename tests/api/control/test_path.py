@@ -230,6 +230,17 @@ def test_shapes_of_times(rng):
         assert_allclose(x, [path.at(t)[k] for t in times], rtol=0, atol=ROUNDING)
 
 
+def test_one_time_is_what_many_are():
+    """To the last bit, before, between and after way-points, at way-points too; and at a time that is a NumPy number."""
+    for path in (through(random_mechanism(3), np.random.default_rng(0)), open_five_bar()):
+        times = np.concatenate([path.t, np.linspace(-0.1, 1.7, 23)])
+        many = path.at(times)
+        for k, t in enumerate(times):
+            for x, y, z in zip(many, path.at(float(t)), path.at(t)):
+                assert_array_equal(x[k], y)
+                assert_array_equal(x[k], z)
+
+
 @pytest.mark.parametrize("make", [lambda: through(random_mechanism(3), np.random.default_rng(0)), open_five_bar])
 def test_pickles(make):
     path = make()

@@ -86,6 +86,7 @@ class Closing:
                 self.low[joint.q_slice], self.high[joint.q_slice] = joint.limits
             if joint.type.whole_turns_return and joint.name not in driven:
                 self.whole_turns[joint.q_slice] = [unit == "rad" for _, unit in joint.type.coordinates]
+        self.turns_end = bool((np.isfinite(self.low) | np.isfinite(self.high))[self.whole_turns].any())
         self.loop_limits = _loop_limits(robot, self.led, self.loops.length)
         self.limited = bool(np.isfinite(self.low).any() or np.isfinite(self.high).any() or self.loop_limits is not None)
         self.scale = self.loops.scale(self.moving)
@@ -137,7 +138,7 @@ class Closing:
     def unwound(self, q: Array, start: Array) -> Array:
         """The same configurations (..., nq) without needless whole turns: as near to the start as limits allow."""
         q = q - self.whole_turns * TURN * np.round((q - start) / TURN)
-        return q + self.whole_turns * turns_into(q, self.low, self.high, self.margin)
+        return q + self.whole_turns * turns_into(q, self.low, self.high, self.margin) if self.turns_end else q
 
     def within(self, q: Array, margin: float = 1.0, time: Any = None) -> NDArray[np.bool_]:
         """(...) whether all joints that may move are within their limits, and those that close loops; to so many margins."""

@@ -18,6 +18,7 @@ from ..joint_targets import rates_of
 from .closing import Closing, Frames, check_frames, check_movable, closing
 
 Rates = Mapping[str, ArrayLike]
+FLOATS = {float}
 
 
 def completed(
@@ -25,7 +26,7 @@ def completed(
 ) -> Any:
     """Velocities (..., nv), or at v accelerations, with which joints and frames move as said and all else moves as little as it can."""
     how = None if frames is not None or type(known) is not dict else robot._prepared.get(((), tuple(known)))
-    if how is not None and how.simple and all(type(x) is float for x in known.values()):
+    if how is not None and how.simple and {*map(type, known.values())} <= FLOATS:
         x, rows, values = np.zeros(robot.nv), None, None
         for place, rate in zip(how.v_places, known.values(), strict=True):
             if place >= 0:

@@ -1,0 +1,96 @@
+// The motions that loops leave free, and what solves J x = g, rows that depend on one another included. With C and R the scales of velocities
+// and rows in which radians and metres compare (closing.hpp),
+//
+//   (R J C)^T P = Q U,    x = C Q [z; y],    U^T z = P^T R g,    y free
+//
+// so that the last columns of C Q span what J leaves free. The rank is that of J in these scales: a row that is less than
+// tolerances::negligible of the largest beside those before it says nothing new. Of a g that no x gives, the nearest one that some x gives, in
+// the rows' own units. One state at a time; dense, cost O(nv rows rank).
+#pragma once
+
+#include "constraints.hpp"
+#include "pivoted_qr.hpp"
+
+namespace sarrus {
+
+class LoopMotions {
+ public:
+  int freedom;
+
+  /// J by blocks, of all constraints.
+  SARRUS_NOINLINE LoopMotions(const Tree& tree, Arena& arena, const double* J, const double* column, const double* row)
+      : nv_(tree.nv),
+        rows_(tree.loops.rows),
+        column_(column),
+        row_(row),
+        arena_(arena),
+        loops_(nv_, rows_, scaled_rows(tree, arena, J, column, row), arena),
+        dependent_(rows_, loops_.rank < rows_ ? loops_.rank : 0, triangle(), arena, 0.0) {
+    freedom = nv_ - loops_.rank;
+  }
+
+  /// An orthonormal basis of them, one motion (nv) after the other.
+  const double* basis() const {
+    double *N = arena_.take<double>(freedom * nv_), *spanning = arena_.take<double>(freedom * nv_);
+    for (int i = 0; i < freedom; ++i) {
+      double* n = spanning + i * nv_;
+      std::fill(n, n + nv_, 0.0), n[loops_.rank + i] = 1.0;
+      loops_.times(n);
+      for (int k = 0; k < nv_; ++k) n[k] *= column_[k];
+    }
+    const PivotedQr orthonormal(nv_, freedom, spanning, arena_, 0.0);
+    for (int i = 0; i < freedom; ++i) {
+      double* n = N + i * nv_;
+      std::fill(n, n + nv_, 0.0), n[i] = 1.0;
+      orthonormal.times(n);
+    }
+    return N;
+  }
+
+  /// Some x (nv) with J x = g (rows).
+  SARRUS_NOINLINE void solve(const double* g, double* x) const {
+    const Arena::Scope scope(arena_);
+    const int rank = loops_.rank;
+    double *b = arena_.take<double>(rows_), *z = arena_.take<double>(rank);
+    std::fill(x, x + nv_, 0.0);
+    if (rank == rows_) {
+      for (int j = 0; j < rank; ++j) {
+        const int r = loops_.pivot(j);
+        x[j] = (g[r] * row_[r] - dot_product(j, loops_.above_diagonal(j), x)) * loops_.inverse(j);
+      }
+    } else {
+      for (int j = 0; j < rows_; ++j) b[j] = g[loops_.pivot(j)];
+      dependent_.solve(b, z);
+      std::copy(z, z + rank, x);
+    }
+    loops_.times(x);
+    for (int k = 0; k < nv_; ++k) x[k] *= column_[k];
+  }
+
+ private:
+  static double* scaled_rows(const Tree& tree, Arena& arena, const double* J, const double* column, const double* row) {
+    double* A = arena.take<double>(tree.loops.rows * tree.nv);
+    std::fill(A, A + tree.loops.rows * tree.nv, 0.0);
+    for (int i = 0; i < tree.loops.constraints; ++i) {
+      const Constraint& c = tree.loops.constraint[i];
+      for (int k = 0; k < c.columns; ++k)
+        for (int r = 0; r < c.rows; ++r) A[(c.row + r) * tree.nv + c.column[k]] = *J++ * column[c.column[k]] * row[c.row + r];
+    }
+    return A;
+  }
+  /// U^T by columns, its rows in their own units, where not all of them are needed.
+  double* triangle() const {
+    if (loops_.rank == rows_) return nullptr;
+    double* A = arena_.take<double>(rows_ * loops_.rank);
+    for (int i = 0; i < loops_.rank; ++i)
+      for (int j = 0; j < rows_; ++j) A[i * rows_ + j] = j < i ? 0.0 : loops_.R(i, j) / row_[loops_.pivot(j)];
+    return A;
+  }
+
+  int nv_, rows_;
+  const double *column_, *row_;
+  Arena& arena_;
+  PivotedQr loops_, dependent_;
+};
+
+}  // namespace sarrus

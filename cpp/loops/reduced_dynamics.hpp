@@ -1,0 +1,198 @@
+// The equations of motion in as many coordinates y as a mechanism on its loops has freedoms (Li and Wu 2011, 4.6; Sonoda, Ishii and Isobe). Their
+// rates are y-dot = E v, some of the velocities or components of a frame's; with J v = c the velocities follow, v = G y-dot + g, from
+//
+//   J G = 0, E G = 1     J g = c, E g = 0     and, differentiated,     J G-dot = -J-dot G, E G-dot = -E-dot G
+//
+// a = G y-ddot + a_0, J a_0 = gamma, E a_0 = -E-dot v, and with M a + h = tau + J^T lambda
+//
+//   G^T M G y-ddot + G^T (M a_0 + h) = G^T tau
+//
+// Of more coordinates than freedoms only some rates are possible, those that P = (E N)(E N)^+ keeps, N spanning what J leaves free. Then
+// E G = P is the most that one can ask; of the G that are right for all possible rates it is the least: G = N (E N)^+, and G P = G. With
+// change = E K + E-dot G of a K that solves J K = -J-dot G, and D = (1 - P) change,
+//
+//   G-dot = K + G (D^T - change)
+#pragma once
+
+#include "../dynamics/crba.hpp"
+#include "../dynamics/frames.hpp"
+#include "answers.hpp"
+#include "loop_motions.hpp"
+
+namespace sarrus {
+
+struct ReducedInput {
+  const double *q, *v, *column, *row;  // scales of velocities and rows as in closing.hpp
+  const double*
+      coordinates;  // (nv + 6): which velocity, and component of the frame's, is the first, second ... coordinate; 0: none. Null: those
+  // in which the motion shows best
+  const double *time, *pfaffian_values, *pfaffian_rates;
+  int wrenches;
+  const ExternalWrench<double>* wrench;
+};
+
+/// One after the other in the row of numbers of a state; k coordinates. Where these do not determine the motion, only the first three are told.
+struct ReducedOutput {
+  double *freedom, *determined, *count;  // freedoms; how many of them the coordinates determine; k
+  double *which, *drift, *bias_acceleration;  // (nv): place of each coordinate in the input; g; a_0
+  double *velocity, *bias, *G, *G_dot, *mass;  // (k): y-dot, G^T (M a_0 + h); (nv, k); (nv, k); (k, k)
+
+  static int size(int nv) { return 3 + nv * (5 + 3 * nv); }
+  static ReducedOutput over(int nv, int k, double* x) {
+    double* y = x + 3 + 3 * nv;
+    return {x, x + 1, x + 2, x + 3, x + 3 + nv, x + 3 + 2 * nv, y, y + k, y + 2 * k, y + 2 * k + nv * k, y + 2 * k + 2 * nv * k};
+  }
+};
+
+/// Rows, and with them J by blocks.
+struct LoopRates {
+  double *J, *target, *gamma, *J_dot;  // J_dot (rows, nv)
+};
+
+/// h and all that J v = c and its derivative are made of.
+SARRUS_NOINLINE inline LoopRates loop_rates(const Tree& tree, Arena& arena, const ReducedInput& in, double* h) {
+  const Loops& loops = tree.loops;
+  const auto take = [&](int n) { return arena.take<double>(n); };
+  const LoopRates rates = {take(loops.entries), take(loops.rows), take(loops.rows), take(loops.rows * tree.nv)};
+  const double* rest = zeros<double>(arena, tree.nv);
+  const auto work = rnea(tree, arena, RneaInput<double>{in.q, in.v, rest, {}, in.wrenches, in.wrench}, h);
+  if (loops.rows == 0) return rates;
+  LoopState<double> state = {in.q, in.v, in.time, in.pfaffian_values, nullptr, nullptr, work.link};
+  place(tree, arena, work.poses(), work.columns, state);
+  ConstraintRows<double> asked;
+  asked.J = rates.J, asked.target = rates.target, asked.gamma = rates.gamma;
+  constraint_rows(tree, arena, state, asked, 0, loops.constraints);
+  constraint_jacobian_derivative(tree, arena, in.q, in.v, in.time, in.pfaffian_rates, rates.J_dot);
+  return rates;
+}
+
+/// E (k, nv) and its rate, of the coordinates that are asked for.
+struct ReducedCoordinates {
+  int count = 0;
+  int* which;
+  double *E, *E_dot;
+
+  SARRUS_NOINLINE ReducedCoordinates(const Tree& tree, Arena& arena, const ReducedInput& in, const Frame& frame,
+                                     const LoopMotions& motions, const double* N)
+      : which(arena.take<int>(tree.nv + 6)) {
+    std::fill(which, which + tree.nv + 6, 0);
+    const int nv = tree.nv;
+    bool of_frame = false;
+    for (int i = 0; in.coordinates && i < nv + 6; ++i) {
+      const int place = static_cast<int>(in.coordinates[i]) - 1;
+      if (place < 0 || place >= nv + 6) continue;
+      which[place] = i, count = std::max(count, place + 1), of_frame |= i >= nv;
+    }
+    if (!in.coordinates) {
+      double* P = arena.take<double>(nv * nv);
+      project(nv, motions.freedom, N, P);
+      count = motions.freedom;
+      showing(nv, P, count, 0, which);
+    }
+    E = arena.take<double>(count * nv), E_dot = arena.take<double>(count * nv);
+    std::fill(E, E + count * nv, 0.0), std::fill(E_dot, E_dot + count * nv, 0.0);
+    double *J = arena.take<double>(6 * nv), *J_dot = arena.take<double>(6 * nv);
+    if (of_frame) {
+      const Kinematics<double> k = Kinematics<double>::over(tree, arena.take<double>(Kinematics<double>::size(tree)));
+      kinematics<double>(tree, arena, in.q, in.v, nullptr, k);
+      frame_jacobian(tree, k, frame, J, J_dot);
+    }
+    for (int i = 0; i < count; ++i) {
+      if (which[i] < nv) {
+        E[i * nv + which[i]] = 1.0;
+        continue;
+      }
+      const int from = (which[i] - nv) * nv;
+      std::copy(J + from, J + from + nv, E + i * nv), std::copy(J_dot + from, J_dot + from + nv, E_dot + i * nv);
+    }
+  }
+  /// P = N^T N, of motions one after the other.
+  SARRUS_NOINLINE static void project(int nv, int freedom, const double* N, double* P) {
+    std::fill(P, P + nv * nv, 0.0);
+    for (int i = 0; i < freedom; ++i)
+      for (int a = 0; a < nv; ++a) add_multiple(nv, N[i * nv + a], N + i * nv, P + a * nv);
+  }
+};
+
+/// y += A x, A (m, n).
+inline void add_product(int m, int n, const double* A, const double* x, double* y) {
+  for (int i = 0; i < m; ++i) y[i] += dot_product(n, A + i * n, x);
+}
+
+/// G and its rate by columns, G_i behind G_i-1.
+struct Dependence {
+  double *G, *G_dot;
+};
+
+/// `seen` (k, freedom) is E N, factorised.
+SARRUS_NOINLINE inline Dependence dependence(const Tree& tree, Arena& arena, const LoopMotions& motions, const double* N,
+                                             const ReducedCoordinates& y, const PivotedQr& seen, const double* J_dot) {
+  const int nv = tree.nv, k = y.count, rows = tree.loops.rows;
+  const auto take = [&](int n) { return arena.take<double>(n); };
+  const Dependence d = {take(nv * k), take(nv * k)};
+  double *along = take(motions.freedom), *change = take(k * k), *D = take(k * k), *g = take(rows), *left = take(k);
+  std::fill(d.G, d.G + nv * k, 0.0), std::fill(change, change + k * k, 0.0);
+  for (int i = 0; i < k; ++i) {
+    double *G = d.G + i * nv, *K = d.G_dot + i * nv, *rate = change + i * k;
+    std::fill(left, left + k, 0.0), left[i] = 1.0;
+    seen.solve(left, along);
+    for (int j = 0; j < motions.freedom; ++j) add_multiple(nv, along[j], N + j * nv, G);
+    for (int r = 0; r < rows; ++r) g[r] = -dot_product(nv, J_dot + r * nv, G);
+    motions.solve(g, K);
+    add_product(k, nv, y.E, K, rate), add_product(k, nv, y.E_dot, G, rate);
+    std::copy(rate, rate + k, D + i * k);
+    seen.leave(D + i * k);
+  }
+  for (int j = 0; j < k; ++j)
+    for (int i = 0; i < k; ++i) add_multiple(nv, D[i * k + j] - change[j * k + i], d.G + i * nv, d.G_dot + j * nv);
+  return d;
+}
+
+inline void reduced_dynamics(const Tree& tree, Arena& arena, const ReducedInput& in, const Frame& frame, double* numbers) {
+  const int nv = tree.nv;
+  const auto take = [&](int n) { return arena.take<double>(n); };
+  double *h = take(nv), *M = take(nv * nv), *rest = take(nv);
+  const LoopRates rates = loop_rates(tree, arena, in, h);
+  const LoopMotions motions(tree, arena, rates.J, in.column, in.row);
+  const double* N = motions.basis();
+  const ReducedCoordinates y(tree, arena, in, frame, motions, N);
+  const int k = y.count, freedom = motions.freedom;
+
+  double *seen = take(k * freedom), size = 0.0;
+  for (int j = 0; j < freedom; ++j)
+    for (int i = 0; i < k; ++i) seen[j * k + i] = dot_product(nv, y.E + i * nv, N + j * nv);
+  for (int i = 0; i < k * nv; ++i) size += y.E[i] * y.E[i];
+  const PivotedQr determined(k, freedom, seen, arena, tolerances::negligible, std::sqrt(size));
+  std::fill(numbers, numbers + ReducedOutput::size(nv), 0.0);
+  const ReducedOutput out = ReducedOutput::over(nv, k, numbers);
+  *out.freedom = freedom, *out.determined = determined.rank, *out.count = k;
+  if (determined.rank < freedom || k > nv) return;
+  for (int i = 0; i < k; ++i) out.which[i] = y.which[i], out.velocity[i] = dot_product(nv, y.E + i * nv, in.v);
+
+  const Dependence d = dependence(tree, arena, motions, N, y, determined, rates.J_dot);
+  // the x with J x = g and E x as asked for
+  const auto on_loops = [&](const double* g, double* open, double* x) {
+    motions.solve(g, x);
+    for (int i = 0; i < k; ++i) open[i] -= dot_product(nv, y.E + i * nv, x);
+    for (int i = 0; i < k; ++i) add_multiple(nv, open[i], d.G + i * nv, x);
+  };
+  double* open = take(k);
+  std::fill(open, open + k, 0.0);
+  // without prescribed motion there is none
+  if (std::any_of(rates.target, rates.target + tree.loops.rows, [](double c) { return c != 0.0; }))
+    on_loops(rates.target, open, out.drift);
+  for (int i = 0; i < k; ++i) open[i] = -dot_product(nv, y.E_dot + i * nv, in.v);
+  on_loops(rates.gamma, open, out.bias_acceleration);
+
+  crba(tree, arena, in.q, M);
+  add_product(nv, nv, M, out.bias_acceleration, h);
+  for (int i = 0; i < k; ++i) {
+    const double* G = d.G + i * nv;
+    out.bias[i] = dot_product(nv, G, h);
+    std::fill(rest, rest + nv, 0.0), add_product(nv, nv, M, G, rest);
+    for (int j = 0; j <= i; ++j) out.mass[i * k + j] = out.mass[j * k + i] = dot_product(nv, d.G + j * nv, rest);
+    for (int a = 0; a < nv; ++a) out.G[a * k + i] = G[a], out.G_dot[a * k + i] = d.G_dot[i * nv + a];
+  }
+}
+
+}  // namespace sarrus

@@ -1,0 +1,44 @@
+"""Equations of motion in independent coordinates by singular values, one state after the other: what the core's orthogonal factors must say."""
+
+import numpy as np
+
+from sarrus.analysis.independent_coordinates import loop_motions
+
+
+def reduced(robot, q, v, E, E_dot, *, time=None, wrenches=None):
+    """G, its rate, drift, bias acceleration, mass matrix and bias, for rates E v (k, nv); of dependent ones the least."""
+    free = loop_motions(robot, robot.constraint_jacobian(q, time=time))
+    N, J_inverse, seen = free.basis, free.inverse, E @ free.basis
+    B, s, V = np.linalg.svd(seen, full_matrices=False)
+    assert (s > 1e-9 * np.linalg.norm(E)).all() and len(s) == N.shape[1]
+    inverse = (V.T / s) @ B.T
+    G = N @ inverse
+    K = -J_inverse @ robot.constraint_jacobian_derivative(q, v, time=time) @ G
+    change = E @ K + E_dot @ G
+    D = change - seen @ (inverse @ change)
+
+    def on_loops(g, rates):
+        x = J_inverse @ g
+        return x + G @ (rates - E @ x)
+
+    a = on_loops(robot.constraint_bias(q, v, time=time), -E_dot @ v)
+    return {
+        "velocity": E @ v,
+        "jacobian": G,
+        "jacobian_derivative": K + G @ (D.T - change),
+        "drift": on_loops(robot.constraint_velocity(q, time=time), np.zeros(len(E))),
+        "bias_acceleration": a,
+        "mass_matrix": G.T @ robot.mass_matrix(q) @ G,
+        "bias": G.T @ robot.inverse_dynamics(q, v, a, wrenches=wrenches),
+    }
+
+
+def showing(robot, states, time=None):
+    """Velocities in which the free motions of all states show best: a pivoted Cholesky factorisation of the sum of their projectors."""
+    motions = [loop_motions(robot, robot.constraint_jacobian(q, time=time)).basis for q in states]
+    P, columns = sum(N @ N.T for N in motions), []
+    for _ in range(motions[0].shape[1]):
+        k = int(np.argmax(np.diagonal(P) > np.diagonal(P).max() * (1.0 - 1e-8)))
+        columns.append(k)
+        P = P - np.outer(P[:, k], P[k]) / P[k, k]
+    return sorted(columns)
