@@ -126,7 +126,7 @@ def reduced_form(
     return _form(asked, numbers, out), status
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Asked:
     """Coordinates: their names, places among the velocities and then the components of a frame, how the core is told of them, and where in its
     rows the answers stand (cpp/loops/reduced_dynamics.hpp).
