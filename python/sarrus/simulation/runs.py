@@ -187,17 +187,17 @@ class Sweep:
             raise ValueError(f"{path}: {error}") from error
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """Table with a row per run and sample: run, status, t, q:joint, v:joint. Needs pandas."""
+        """Table with a row per run and sample: run, status, ``t [s]``, ``q:motor [rad]`` and so on, ``v:motor [rad/s]``. Needs pandas."""
         try:
             import pandas
         except ImportError as missing:
             raise ImportError("to_dataframe() needs pandas: pip install pandas") from missing
         runs, n = self.q.shape[:2]
-        columns = storage.columns(self.mechanism, False, False)[1:-2]
+        columns = storage.joint_columns(self.mechanism, self.mechanism.joints, "qv")
         frame = pandas.DataFrame(
             np.concatenate([self.q, self.v], axis=-1).reshape(runs * n, len(columns)), columns=columns
         )
-        frame.insert(0, "t", np.tile(self.t, runs))
+        frame.insert(0, "t [s]", np.tile(self.t, runs))
         frame.insert(0, "status", np.repeat(self.status, n))
         frame.insert(0, "run", np.repeat(np.arange(runs), n))
         return frame
