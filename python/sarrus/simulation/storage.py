@@ -326,7 +326,13 @@ def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
     of_loops = [sum(kind.nq for kind in closing), sum(kind.nv for kind in closing)] if head[0] != "t" else [0, 0]
     ends = np.cumsum([1, nq, nv, known * nv, with_a * nv, 1, 1, *of_loops, 6 * len(loaded)])
     t, q, v, tau, a, energy, _, loop_q, _, wrenches, _ = np.split(table, ends, axis=1)
-    samples = {"t": t[:, 0], "q": q, "v": v, "efforts": tau if known else None, "a": a if with_a else None}
+    samples: dict[str, Any] = {
+        "t": t[:, 0],
+        "q": q,
+        "v": v,
+        "efforts": tau if known else None,
+        "a": a if with_a else None,
+    }
     loads = dict(zip(loaded, np.split(wrenches, max(len(loaded), 1), axis=1), strict=False))
     samples |= {"loop_q": loop_q if of_loops[0] else None, "wrenches": loads}
     return {"mechanism": mechanism, **samples, "status": "unknown"}, energy[:, 0]

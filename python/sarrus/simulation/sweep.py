@@ -136,20 +136,21 @@ def simulate_many(
     schedule = _core.Schedule(start, start + duration, dt, min(every, MOST_STEPS))
     if any(map(has_functions_of_q, robots)):
         raise ModelError("Pfaffian rows that are Python functions cannot run side by side: use simulate()")
-    prepared = _prepared(robots, controller, method, stabilisation, gains, limits, q)
+    rows = _rows_of_each(of_run)
+    prepared = _prepared(robots, controller, method, stabilisation, gains, limits, q, rows)
     _check_callables(policy, executor)
     check_periods(prepared[0].setup.terms, duration, dt)
     if policy is not None:
         for one in prepared:
             hold(one.forces, robots[0].nv)
-    q, v, parameters = _equally_many(
-        robots[0], q, v, prepared[0].forces.parameters, 1 if of_run is None else len(of_run)
-    )
+    numbers = prepared[0].forces.parameters
+    runs, numbers = (1, numbers) if of_run is None else (len(of_run), np.zeros(numbers.shape[-1]))
+    q, v, parameters = _equally_many(robots[0], q, v, numbers, runs)
+    rows = [slice(0, len(q))] if of_run is None else rows
     if policy is not None or of_run is not None:
         parameters = np.array(np.broadcast_to(parameters, (len(q), parameters.shape[-1])))
-    rows = _rows_of_each(of_run, len(q))
     for these, one in zip(rows, prepared, strict=True) if of_run is not None else ():
-        parameters[these] = parameters_of(one.forces.parameters, these)
+        parameters[these] = one.forces.parameters
     work = [(these, Job(one.setup, schedule, threads)) for these, one in zip(rows, prepared, strict=True)]
     kept = _Kept.of(prepared[0], len(q), schedule)
     kept.run(work, (q, v, near), parameters, executor, policy)
@@ -226,8 +227,9 @@ class _Kept:
             states[unsound[share]] = np.nan
             self._keep(share, slice(1, None), states)
             self.ended[share] = ended = np.where(unsound[share], self.begun[share], status)
+            failed = (ended != Status.FINISHED) & (ended != Status.INTERRUPTED)
             for name, seen in record.items():
-                seen[~np.isin(ended, (Status.FINISHED, Status.INTERRUPTED))] = np.nan
+                seen[failed] = np.nan
                 self.record[name][share] = seen
             if (status == Status.INTERRUPTED).any():
                 break
@@ -292,7 +294,8 @@ class RunForces:
 
 
 def _prepared(
-    robots: Sequence[Mechanism], controller: Any, method: str, stabilisation: str, gains: tuple[float, float], limits: str, q: ArrayLike
+    robots: Sequence[Mechanism], controller: Any, method: str, stabilisation: str, gains: tuple[float, float], limits: str, q: ArrayLike,
+    rows: Sequence[Rows],
 ) -> list[Prepared]:  # fmt: skip
     """Each mechanism with the force elements, which no function of the caller's may be among."""
     functions, elements = functions_and_elements(controller)
@@ -303,19 +306,20 @@ def _prepared(
     watches = [JointLimits(one, limits, elements) for one in robots]
     _check_alike(robots, watches)
     start = q if feel_the_start([*elements, *watches[0].end_stops]) else None
+    runs = sum(len(these) for these in rows if not isinstance(these, slice))
     prepared = [
-        Prepared.of(one, ([], elements), watch, method, stabilisation, gains, start)
-        for one, watch in zip(robots, watches, strict=True)
+        Prepared.of(one, ([], elements), watch, method, stabilisation, gains, start, these if runs else None, runs)
+        for one, watch, these in zip(robots, watches, rows, strict=True)
     ]
     if any(prepared[0].forces.sampled):
         raise TypeError("simulate_many() takes elements of sarrus.control; a Python function is Sampled in simulate()")
     return prepared
 
 
-def _rows_of_each(of_run: NDArray[np.intp] | None, runs: int) -> list[Rows]:
+def _rows_of_each(of_run: NDArray[np.intp] | None) -> list[Rows]:
     """Which runs are of each mechanism."""
     if of_run is None:
-        return [slice(0, runs)]
+        return [slice(None)]
     sorted_runs, counts = np.argsort(of_run, kind="stable"), np.bincount(of_run, minlength=1)
     return [*np.split(sorted_runs, np.cumsum(counts)[:-1])]
 
@@ -335,6 +339,8 @@ def _robots(mechanisms: Mechanism | Sequence[Mechanism]) -> tuple[list[Mechanism
     """What moves; of several, one a run, each once, and which of them a run has."""
     if not isinstance(mechanisms, (list, tuple)) or not mechanisms:
         return [checked_mechanism(mechanisms)], None
+    if len(mechanisms) == 1:
+        return [checked_mechanism(mechanisms[0])], None
     numbered = {one: k for k, one in enumerate(dict.fromkeys(checked_mechanism(one) for one in mechanisms))}
     return list(numbered), np.array([numbered[one] for one in mechanisms], dtype=np.intp)
 

@@ -647,3 +647,37 @@ def test_stiffness_of_many_runs():
     assert_allclose(runs.stiffness, alone, rtol=1e-6)
     assert 0.1 < runs.stiffness.max() < 2.0
     assert pickle.loads(pickle.dumps(runs)).stiffness.shape == (7,)
+
+
+def test_laws_and_numbers_of_runs_of_several_mechanisms():
+    """Each is told of the laws of its own runs alone, else what n mechanisms are told would grow as n squared."""
+    lengths = (0.3, 0.5, 0.3, 0.4, 0.5, 0.3)
+    robots = [sarrus.mechanisms.pendulum(length=length) for length in lengths]
+    laws = [sarrus.laws.harmonic(1.0, rate) for rate in (1.0, 2.0, 3.0, 1.0, 2.0, 4.0)]
+    acting = [PrescribedEffort("pivot", laws), PID("pivot", np.arange(6.0), target=laws[::-1], integral=1.0)]
+    runs = sarrus.simulate_many(robots, [0.1], [0.0], 0.5, acting)
+    for k, robot in enumerate(robots):
+        alone = [PrescribedEffort("pivot", laws[k]), PID("pivot", float(k), target=laws[5 - k], integral=1.0)]
+        run = sarrus.simulate(robot, [0.1], [0.0], 0.5, alone)
+        assert_allclose(runs.q[k], run.q, atol=1e-12)
+        assert_allclose(runs[k].tau, run.tau, atol=1e-12)
+    told = [
+        len(value[0])
+        for one in runs._acting
+        for term in one.setup.terms
+        for value in term.values()
+        if isinstance(value, tuple) and isinstance(value[0], list)
+    ]
+    assert len(told) == 12 and max(told) == 3, told
+    for wrong in (laws[:5], [*laws, laws[0]]):
+        with pytest.raises(sarrus.ShapeError, match=f"from run to run are {len(wrong)}, with 6 mechanisms"):
+            sarrus.simulate_many(robots, [0.1], [0.0], 0.01, PrescribedEffort("pivot", wrong))
+    assert sarrus.simulate_many(robots, [0.1], [0.0], 0.01, PrescribedEffort("pivot", laws[:1])).status.max() == 0
+
+
+def test_a_list_of_one_mechanism():
+    robot = sarrus.mechanisms.pendulum()
+    q = np.linspace(0.1, 0.5, 5)[:, None]
+    listed, plain = sarrus.simulate_many([robot], q, [0.0], 0.01), sarrus.simulate_many(robot, q, [0.0], 0.01)
+    assert_array_equal(listed.q, plain.q)
+    assert_array_equal(listed.status, plain.status)
