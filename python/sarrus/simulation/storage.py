@@ -68,7 +68,7 @@ def write_npz(path: Path, contents: Mapping[str, Any]) -> None:
     arrays: dict[str, Any] = {name: x for name, x in samples.items() if x is not None}
     arrays |= {f"event_{k}": at for k, at in enumerate(events.values())}
     arrays |= {f"wrench:{name}": wrench for name, wrench in contents["wrenches"].items()}
-    described = json.dumps(_described(mechanism.description)).encode()
+    described = json.dumps(as_json(mechanism.description)).encode()
     arrays |= {"notes": np.array(json.dumps(notes, default=lambda x: getattr(x, "tolist", x.__str__)()))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
     with replacing(path) as fresh, fresh.open("wb") as file:
@@ -99,7 +99,7 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         except Exception as error:  # whatever a pickle brings about
             fault = f"its mechanism cannot be unpickled ({type(error).__name__}: {error})"
             raise ValueError(f"{fault}; give it: Trajectory.load(path, mechanism=...)") from error
-    elif different := _difference(described, _described(mechanism.description)):
+    elif different := _difference(described, as_json(mechanism.description)):
         raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
     return {
         "mechanism": mechanism, **{name: arrays.get(name) for name in ("t", "q", "v", "a", "z", "loop_q", "friction")}, "efforts": arrays.get("tau"),
@@ -126,7 +126,7 @@ def write_sweep(path: Path, contents: Mapping[str, Any]) -> None:
         "several mechanisms": bool(of_runs),
         "counted": contents["counted"],
     }
-    described = json.dumps(_described(mechanism.description)).encode()
+    described = json.dumps(as_json(mechanism.description)).encode()
     arrays |= {"notes": np.array(json.dumps(notes))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
     with replacing(path) as fresh, fresh.open("wb") as file:
@@ -159,7 +159,7 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         raise ValueError(
             "each of its runs has a mechanism of its own, which only Sweep.load(path) without mechanism= unpickles"
         )
-    elif different := _difference(described, _described(mechanism.description)):
+    elif different := _difference(described, as_json(mechanism.description)):
         raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
     contents = {name: arrays[name] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
     _check_sweep(mechanism, contents)
@@ -210,11 +210,18 @@ def _unpickled(path: Path, pickled: bytes) -> Any:
     return _Unpickler(io.BytesIO(pickled), str(path.absolute().parent)).load()
 
 
-def read_parquet(path: Path, mechanism: Mechanism) -> dict[str, Any]:
-    """The arguments of a sweep, of a table of all runs' samples."""
+def numbered(mechanisms: Sequence[Mechanism]) -> Array:
+    """Which of those that differ each is, in the order in which they come first."""
+    numbers = {one: k for k, one in enumerate(dict.fromkeys(mechanisms))}
+    return np.array([numbers[one] for one in mechanisms], np.int64)
+
+
+def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
+    """The arguments of a sweep, of a table of all runs' samples; of one mechanism, or one a run."""
     import pandas
 
-    frame = pandas.read_parquet(path)
+    frame, mechanism = pandas.read_parquet(path), mechanisms[0]
+    of_run = frame.pop("mechanism").to_numpy() if "mechanism" in frame else np.zeros(len(frame))
     expected = ["run", "status", "t [s]", *joint_columns(mechanism, mechanism.joints, "qv")]
     if list(frame.columns) not in (expected, without_units(expected)):
         raise ValueError(f"its columns are not those of '{mechanism.name}', {', '.join(expected)}")
@@ -223,10 +230,15 @@ def read_parquet(path: Path, mechanism: Mechanism) -> dict[str, Any]:
     if not runs or len(table) % runs or (table[:, 0] != np.repeat(np.arange(runs), len(table) // runs)).any():
         raise ValueError("its rows are not those of runs one after the other, each of as many samples")
     table = table.reshape(runs, -1, len(expected))
+    of_run = of_run.reshape(runs, -1)[:, 0]
+    if len(mechanisms) not in (1, runs) or (numbered(mechanisms) != of_run).any():
+        fault = f"its {runs} runs are of {len(set(of_run))} mechanisms, in the order {of_run.astype(int).tolist()[:9]}"
+        raise ValueError(f"{fault}...: give mechanism= that of each run, a list, or the only one")
     q, v = table[:, :, 3 : 3 + mechanism.nq], table[:, :, 3 + mechanism.nq :]
     status = table[:, 0, 1].astype(np.int8)
     return {
         "mechanism": mechanism,
+        "mechanisms": list(mechanisms) if of_run.any() else None,
         "t": table[0, :, 2],
         "q": q,
         "v": v,
@@ -263,13 +275,13 @@ def _arrays(data: bytes) -> dict[str, Any]:
     return arrays
 
 
-def _described(part: Any) -> Any:
+def as_json(part: Any) -> Any:
     """A description as JSON holds it, with all by which descriptions are compared."""
     if is_dataclass(part):
-        compared = {f.name: _described(getattr(part, f.name)) for f in fields(part) if f.compare}
+        compared = {f.name: as_json(getattr(part, f.name)) for f in fields(part) if f.compare}
         return {"kind": type(part).__name__, **compared}
     if isinstance(part, (tuple, list)):
-        return [_described(x) for x in part]
+        return [as_json(x) for x in part]
     if callable(part):
         return f"function {getattr(part, '__qualname__', type(part).__qualname__)}"
     return part.tolist() if isinstance(part, (np.ndarray, np.generic)) else part

@@ -240,6 +240,25 @@ def test_table_and_parquet(tmp_path):
         Sweep.load(tmp_path / "runs.parquet", sarrus.mechanisms.pendulum())
 
 
+def test_parquet_of_several_mechanisms(tmp_path):
+    pytest.importorskip("pyarrow")
+    robots = [sarrus.mechanisms.pendulum(length=length) for length in (0.3, 0.5, 0.3)]
+    runs = sarrus.simulate_many(robots, [0.1], [0.0], 0.01)
+    runs.save(tmp_path / "runs.parquet")
+    again = Sweep.load(tmp_path / "runs.parquet", robots)
+    assert_array_equal(again.q, runs.q)
+    assert again.mechanisms == robots and again[1].mechanism == robots[1]
+    assert runs.to_dataframe()["mechanism"].tolist() == [0] * 11 + [1] * 11 + [0] * 11
+    for wrong in (robots[0], robots[:2], [robots[0]] * 3, [robots[0], *robots[:2]]):
+        with pytest.raises(ValueError, match="its 3 runs are of 2 mechanisms"):
+            Sweep.load(tmp_path / "runs.parquet", wrong)
+    with pytest.raises(TypeError, match="does not hold the mechanism"):
+        Sweep.load(tmp_path / "runs.parquet", [])
+    runs.save(tmp_path / "runs.npz")
+    with pytest.raises(TypeError, match="leave mechanism= out"):
+        Sweep.load(tmp_path / "runs.npz", robots)
+
+
 # ---- pictures --------------------------------------------------------------------------------------------------------
 
 
