@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from .workers import LANES, Rows, Work
 
 FORMAT = 1
 BLOCK = 2**20  # bytes
+OFTEN = 1.0  # [s]
 
 
 class Store:
@@ -35,6 +37,7 @@ class Store:
     def __init__(self, folder: str | os.PathLike[str], arguments: Mapping[str, Any]) -> None:
         self.folder = checked_path(folder)
         self.arrays: dict[str, NDArray[Any]] = {}
+        self._kept = time.monotonic()
         self._hashes = {"format": str(FORMAT)} | {what: _hash(part) for what, part in arguments.items()}
         self._index = self.folder / "arguments.json"
         self.resumes = self._index.exists()
@@ -61,16 +64,26 @@ class Store:
         self.arrays[name] = array
         return array
 
-    def begin(self, **constant: ArrayLike) -> None:
-        """With all arrays there, and those that do not change."""
+    def begin(self, ended: NDArray[np.int8], **constant: ArrayLike) -> NDArray[np.int8]:
+        """With all arrays there, and those that do not change; how runs have ended so far."""
+        self._status = self.array("status", ended.shape, Status.INTERRUPTED, np.int8)
         for name, x in constant.items():
             np.save(self.folder / f"{name}.npy", x)
         with replacing(self._index) as fresh:
             fresh.write_text(json.dumps(self._hashes, indent=1), encoding="utf-8")
+        return np.array(self._status)
 
-    def flush(self, *names: str) -> None:
-        for name, array in self.arrays.items():
-            if isinstance(array, np.memmap) and (not names or name in names):
+    def keep(self, ended: NDArray[np.int8], now: bool = False) -> None:
+        """Every second: all that runs did, and then, when it is on the disk, that they are done."""
+        if now or time.monotonic() > self._kept + OFTEN:
+            self._flush()
+            self._status[:] = ended
+            self._flush()
+            self._kept = time.monotonic()
+
+    def _flush(self) -> None:
+        for array in self.arrays.values():
+            if isinstance(array, np.memmap):
                 array.flush()
 
     def left(self, work: Work, ended: NDArray[np.int8]) -> Work:

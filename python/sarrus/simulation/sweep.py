@@ -213,20 +213,17 @@ class _Kept:
     def of(cls, prepared: Prepared, runs: int, schedule: _core.Schedule, store: Store | None) -> _Kept:
         core, robot, n = prepared.setup.core(), prepared.setup.mechanism, schedule.samples + 1
 
-        def array(name: str, *shape: int, value: float = np.nan, dtype: Any = np.float64) -> NDArray[Any]:
-            return np.full(shape, value, dtype) if store is None else store.array(name, shape, value, dtype)
+        def array(name: str, *shape: int) -> Array:
+            return np.full(shape, np.nan) if store is None else store.array(name, shape, np.nan)
 
         if store is None:
             check_memory(n, runs, core.size)
         sizes = {"q": robot.nq, "v": robot.nv, "z": core.size - robot.nq - robot.nv}
         q, v, z = (array(name, runs, n, k) for name, k in sizes.items())
-        ended, begun = (
-            array("status", runs, value=Status.INTERRUPTED, dtype=np.int8),
-            np.full(runs, Status.FINISHED, np.int8),
-        )
+        ended, begun = (np.full(runs, status, np.int8) for status in (Status.INTERRUPTED, Status.FINISHED))
         record = {name: array(name, runs, *one.shape[1:]) for name, one in core.record.items()}
         if store is not None:
-            store.begin(t=schedule.times)
+            ended = store.begin(ended, t=schedule.times)
         return cls(core, schedule, q, v, z, ended, begun, record, store)
 
     def run(
@@ -246,8 +243,12 @@ class _Kept:
                 shares = results(executor, work, x, parameters, tell is not None or self.store is not None)
             else:
                 shares = (one for one in [by_policy(work, x, parameters, policy, self.efforts)])
-            with contextlib.closing(shares):
-                self.take(shares, tell)
+            try:
+                with contextlib.closing(shares):
+                    self.take(shares, tell)
+            finally:
+                if self.store is not None:
+                    self.store.keep(self.ended, now=True)
 
     def begin(self, work: Work, q: Array, v: Array, near: Mapping[str, ArrayLike] | None, parameters: Array) -> Array:
         """The states (runs, size) from which runs go on."""
@@ -279,11 +280,9 @@ class _Kept:
             for name, seen in record.items():
                 seen[failed] = np.nan
                 self.record[name][share] = seen
-            if self.store is not None:
-                self.store.flush()  # before the status that calls it done
             self.ended[share] = ended
             if self.store is not None:
-                self.store.flush("status")
+                self.store.keep(self.ended)
             if tell is not None:
                 tell(int((self.ended != Status.INTERRUPTED).sum()))
             if (status == Status.INTERRUPTED).any():
@@ -296,8 +295,8 @@ class _Kept:
     def sweep(self, end: float, limits: JointLimits, acting: list[RunForces], of_run: NDArray[np.intp] | None) -> Sweep:
         t = self.schedule.times
         t[-1] = end  # with its last digit
-        q, v, z, ended = map(np.asarray, (self.q, self.v, self.z, self.ended))
-        for x in (q, v, z, ended) if self.store is not None else ():
+        q, v, z = map(np.asarray, (self.q, self.v, self.z))
+        for x in (q, v, z) if self.store is not None else ():
             x.flags.writeable = False  # the folder's
         robots = [one.setup.mechanism for one in acting]
         each = [
@@ -305,7 +304,7 @@ class _Kept:
             for i, k in enumerate(() if of_run is None else of_run)
         ]
         return Sweep(
-            robots[0], t, q, v, ended, z=z, counted=self.core.counted, limits=limits.watched,
+            robots[0], t, q, v, self.ended, z=z, counted=self.core.counted, limits=limits.watched,
             excess=self.record["excess"], stiffness=self.record["stiffness"], efforts=self.efforts,
             mechanisms=None if of_run is None else [robots[k] for k in of_run], acting=acting[0] if of_run is None else each,
         )  # fmt: skip
