@@ -64,6 +64,8 @@ class ForceElements:
         """(parameters,), or (runs, parameters) if some number differs from run to run."""
         if not self.numbers:
             return np.zeros(0)
+        if all(x.ndim == 1 for x in self.numbers):
+            return np.concatenate(self.numbers)
         try:
             runs = np.broadcast_shapes(*(x.shape[:-1] for x in self.numbers))
             return np.ascontiguousarray(

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from ..analysis.assembly.closing import prepared
 from ..control.coordinates import coordinate
 from ..control.elements import EndStop, ForceElement
 from ..dynamics.loop_operations import LoopFunctions
@@ -36,6 +37,12 @@ class Limit:
     quantity: str
     lower: float
     upper: float
+
+
+def joint_limits(mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> JointLimits:
+    """Those of a mechanism, made once for a mode and end stops."""
+    stopped = frozenset((e.joint, e.index) for e in elements if isinstance(e, EndStop))
+    return prepared(mechanism, ("limits", mode, stopped), lambda: JointLimits(mechanism, mode, elements))
 
 
 class JointLimits:

@@ -32,7 +32,7 @@ from .arguments import (
     checked_turns,
     progress_bar,
 )
-from .limits import JointLimits, OnLimits, Record
+from .limits import JointLimits, OnLimits, Record, joint_limits
 from .policy import Policy, by_policy, hold, set_efforts
 from .runs import Sweep
 from .setup import Ended, Prepared, Setup, feel_the_start, has_functions_of_q
@@ -360,7 +360,7 @@ def _prepared(
         raise TypeError(
             "simulate_many() takes elements of sarrus.control; a Python function runs in simulate(), or as policy= over all runs at once"
         )
-    watches = [JointLimits(one, limits, elements) for one in robots]
+    watches = [joint_limits(one, limits, elements) for one in robots]
     _check_alike(robots, watches)
     start = q if feel_the_start([*elements, *watches[0].end_stops]) else None
     runs = sum(len(these) for these in rows if not isinstance(these, slice))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays import Array
+from .._core import Status
 from . import setup
 from .arguments import METHODS
 from .limits import Record
@@ -80,10 +81,32 @@ def results(
 
 
 def _here(work: Work, x: Array, parameters: Array, size: int) -> Generator[Result, None, None]:
-    for rows, job in work:
-        core = job.setup.core()
-        for share, _ in _cut([(rows, job)], size * job.threads):
-            yield share, *job.run(core, x[share], parameters_of(parameters, share))
+    some: list[Result] = []  # of several mechanisms, which have few runs each
+    count = 0
+    try:
+        for rows, job in work:
+            core = job.setup.core()
+            for share, _ in _cut([(rows, job)], size * job.threads):
+                states, ended, record = job.run(core, x[share], parameters_of(parameters, share))
+                some.append((share, states, ended, record))
+                count += len(ended)
+                if len(work) == 1 or count >= size or (ended == Status.INTERRUPTED).any():
+                    yield _together(some)
+                    some, count = [], 0
+    except KeyboardInterrupt:
+        if some:
+            yield _together(some)
+        raise
+    if some:
+        yield _together(some)
+
+
+def _together(some: list[Result]) -> Result:
+    if len(some) == 1:
+        return some[0]
+    rows, states, ended, records = zip(*some, strict=True)
+    record = {name: np.concatenate([one[name] for one in records]) for name in records[0]}
+    return np.concatenate(rows), np.concatenate(states), np.concatenate(ended), record
 
 
 def _on_threads(work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
