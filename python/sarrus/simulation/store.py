@@ -26,6 +26,8 @@ from ..errors import ModelError
 from .storage import as_json
 from .workers import LANES, Rows, Work
 
+__all__: list[str] = []
+
 FORMAT = 1
 BLOCK = 2**20  # bytes
 OFTEN = 1.0  # [s]
