@@ -60,9 +60,14 @@ class Store:
         path = self.folder / f"{name}.npy"
         if not self.resumes:
             _fill(path, shape, value, np.dtype(dtype))
-        array: NDArray[Any] = np.load(path, mmap_mode="r+" if np.prod(shape) else None)
-        if array.shape != shape or array.dtype != dtype:
-            raise ModelError(f"{path} holds {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}: it was changed")
+        try:
+            long = path.stat().st_size  # mapping would make a file longer that was cut
+            array: NDArray[Any] = np.load(path, mmap_mode="r+" if np.prod(shape) else None)
+        except (ValueError, OSError, EOFError) as error:
+            raise ModelError(f"{path} was changed: {error}") from error
+        whole = not isinstance(array, np.memmap) or array.offset + array.nbytes == long
+        if array.shape != shape or array.dtype != dtype or not whole:
+            raise ModelError(f"{path} was changed: it does not hold {np.dtype(dtype)} {shape}")
         self.arrays[name] = array
         return array
 

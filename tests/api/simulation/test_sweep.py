@@ -746,8 +746,14 @@ def test_a_store_of_other_arguments_is_refused(tmp_path):
     }.items():  # fmt: skip
         with pytest.raises(sarrus.ModelError, match=rf"from other arguments; these differ: .*\b{what}\b"):
             stored(store=tmp_path / "x", **changed)
-    np.save(tmp_path / "x" / "v.npy", np.zeros(3))
-    with pytest.raises(sarrus.ModelError, match="it was changed"):
+    whole = (tmp_path / "x" / "v.npy").read_bytes()
+    np.save(tmp_path / "other.npy", np.zeros(3))
+    for changed in ((tmp_path / "other.npy").read_bytes(), whole[:-8], whole[:150], b"junk", b""):
+        (tmp_path / "x" / "v.npy").write_bytes(changed)
+        with pytest.raises(sarrus.ModelError, match=r"v\.npy was changed"):
+            stored(store=tmp_path / "x")
+    (tmp_path / "x" / "v.npy").unlink()
+    with pytest.raises(sarrus.ModelError, match=r"v\.npy was changed"):
         stored(store=tmp_path / "x")
     (tmp_path / "x" / "arguments.json").write_text("[1]")
     with pytest.raises(sarrus.ModelError, match="none that sarrus wrote"):
