@@ -8,7 +8,10 @@ import sys
 import sarrus
 from sarrus.io import formats
 
-MODULES = sorted({name for name in sarrus.__all__ if inspect.ismodule(getattr(sarrus, name))} | {"spatial"})
+MODULES = sorted(
+    {name for name in sarrus.__all__ if inspect.ismodule(getattr(sarrus, name))}
+    | {"spatial"}
+)
 GROUPS = {  # pages of what `sarrus` itself holds; what no other page names is on the last one
     "building": ("Building a mechanism", ["Builder", "from_dh", "from_screws", "from_sdof", "from_spacedyn", "from_mujoco", "from_pinocchio",
                                           "load", "loads", "load_builder"]),
@@ -32,14 +35,24 @@ def public(module):
     if hasattr(module, "__all__"):
         return [name for name in module.__all__ if not name.startswith("__")]
     own = vars(module).items()
-    return [n for n, x in own if not n.startswith("_") and inspect.isclass(x) and x.__module__ == module.__name__]
+    return [
+        n
+        for n, x in own
+        if not n.startswith("_")
+        and inspect.isclass(x)
+        and x.__module__ == module.__name__
+    ]
 
 
 def methods():
     """Public members of Mechanism to the module where they stand."""
     members = {}
     for owner in reversed(sarrus.Mechanism.__mro__):
-        members |= {name: home(owner, name, x) for name, x in vars(owner).items() if not name.startswith("_")}
+        members |= {
+            name: home(owner, name, x)
+            for name, x in vars(owner).items()
+            if not name.startswith("_")
+        }
     return members
 
 
@@ -48,7 +61,9 @@ def home(owner, name, member):
     if inspect.isfunction(member):
         return member.__module__
     modules = [
-        m for path, m in sys.modules.items() if path.startswith("sarrus.analysis.") and vars(m).get(name) is member
+        m
+        for path, m in sys.modules.items()
+        if path.startswith("sarrus.analysis.") and vars(m).get(name) is member
     ]
     return modules[0].__name__ if modules else owner.__module__
 
@@ -60,12 +75,17 @@ def names():
             yield f"sarrus.{name}"
     yield from (f"sarrus.Mechanism.{name}" for name in methods())
     for module in MODULES:
-        yield from (f"sarrus.{module}.{name}" for name in public(importlib.import_module(f"sarrus.{module}")))
+        yield from (
+            f"sarrus.{module}.{name}"
+            for name in public(importlib.import_module(f"sarrus.{module}"))
+        )
 
 
 def page(title, directives, text=""):
     """Markdown with directives of autodoc."""
-    return f"# {title}\n\n{text}\n\n```{{eval-rst}}\n" + "\n\n".join(directives) + "\n```\n"
+    return (
+        f"# {title}\n\n{text}\n\n```{{eval-rst}}\n" + "\n\n".join(directives) + "\n```\n"
+    )
 
 
 def directive(path, thing):
@@ -83,17 +103,35 @@ def write(folder):
     for key, (title, module) in METHODS.items():
         chosen = [name for name, where in members.items() if where.startswith(module)]
         made[key] = page(title, [of_mechanism(name) for name in chosen])
-    rest = [n for n, where in members.items() if not any(where.startswith(m) for _, m in METHODS.values())]
-    made["mechanism"] = page("Mechanism", [".. autoclass:: sarrus.Mechanism", *map(of_mechanism, rest)])
+    rest = [
+        n
+        for n, where in members.items()
+        if not any(where.startswith(m) for _, m in METHODS.values())
+    ]
+    made["mechanism"] = page(
+        "Mechanism", [".. autoclass:: sarrus.Mechanism", *map(of_mechanism, rest)]
+    )
     placed = {"Mechanism", *public(sarrus.errors)}
     for key, (title, chosen) in GROUPS.items():
-        made[key] = page(title, [directive(f"sarrus.{name}", getattr(sarrus, name)) for name in chosen])
+        made[key] = page(
+            title, [directive(f"sarrus.{name}", getattr(sarrus, name)) for name in chosen]
+        )
         placed |= {*chosen}
-    left = [n for n in public(sarrus) if n not in placed and not inspect.ismodule(getattr(sarrus, n))]
-    made["other"] = page("Other names", [directive(f"sarrus.{n}", getattr(sarrus, n)) for n in left])
+    left = [
+        n
+        for n in public(sarrus)
+        if n not in placed and not inspect.ismodule(getattr(sarrus, n))
+    ]
+    made["other"] = page(
+        "Other names", [directive(f"sarrus.{n}", getattr(sarrus, n)) for n in left]
+    )
     for name in MODULES:
         module = importlib.import_module(f"sarrus.{name}")
-        shown = [n for n in public(module) if name == "errors" or getattr(sarrus, n, None) is not getattr(module, n)]
+        shown = [
+            n
+            for n in public(module)
+            if name == "errors" or getattr(sarrus, n, None) is not getattr(module, n)
+        ]
         of = "sarrus" if name == "errors" else f"sarrus.{name}"
         made[name] = page(f"sarrus.{name}", [f".. automodule:: sarrus.{name}\n   :no-members:",
                                              *(directive(f"{of}.{n}", getattr(module, n)) for n in shown)])  # fmt: skip
@@ -114,7 +152,9 @@ def of_mechanism(name):
     return f".. auto{'method' if inspect.isroutine(member) else 'attribute'}:: sarrus.Mechanism.{name}"
 
 
-MARKUP = re.compile(r"(`+[^`]*`+)|(\||(?<=\w)_(?!\w))")  # what docutils would take for substitutions and links
+MARKUP = re.compile(
+    r"(`+[^`]*`+)|(\||(?<=\w)_(?!\w))"
+)  # what docutils would take for substitutions and links
 RULE = re.compile(r"-{3,}")
 ITEM = re.compile(r'("[^"]+"|\w+)[^:]* : ')
 
@@ -122,7 +162,9 @@ ITEM = re.compile(r'("[^"]+"|\w+)[^:]* : ')
 def as_rst(app, what, name, thing, options, lines):
     """What docstrings say in plain text and Sphinx would misread: |x|; `name : text`, where text is no type; lists of choices; returns."""
     made, listing, example, section = [], -1, False, ""
-    for before, line, after in zip(["", *lines[:-1]], lines, [*lines[1:], ""], strict=True):
+    for before, line, after in zip(
+        ["", *lines[:-1]], lines, [*lines[1:], ""], strict=True
+    ):
         indent, text = len(line) - len(line.lstrip()), line.lstrip()
         example = text.startswith(">>>") or (example and bool(text))
         if not example:
@@ -162,4 +204,6 @@ def check(app, exception):
     for name in names():
         # sarrus.io.load is sarrus.load
         if name not in found and f"sarrus.{name.rsplit('.', 1)[1]}" not in found:
-            logging.getLogger("sarrus").warning("the API reference does not show %s", name)
+            logging.getLogger("sarrus").warning(
+                "the API reference does not show %s", name
+            )

@@ -43,17 +43,25 @@ def motion(name, robot):
         turn = np.linspace(0.0, 2.0 * np.pi, len(TIMES))
         ways = [turn[None]] if len(led) == 1 else []
         for swing in (0.6, 0.3, 0.15, 0.05):
-            for apart in (2.1, 0.0) if len(led) > 1 else (0.0,):  # one after the other, or together
+            for apart in (
+                (2.1, 0.0) if len(led) > 1 else (0.0,)
+            ):  # one after the other, or together
                 phases = apart * np.arange(len(led))[:, None] + turn
                 ways.append(swing * (np.sin(phases) - np.sin(phases[:, :1])))
         for way in ways:
-            targets = {joint: now[joint][0] + w for joint, w in zip(led, way, strict=True)}
+            targets = {
+                joint: now[joint][0] + w for joint, w in zip(led, way, strict=True)
+            }
             with suppress(sarrus.SarrusError, ValueError):
                 q = robot.follow(targets, near=home)
-                return sarrus.Trajectory(robot, TIMES, q, np.zeros((len(TIMES), robot.nv)))
+                return sarrus.Trajectory(
+                    robot, TIMES, q, np.zeros((len(TIMES), robot.nv))
+                )
     v = np.zeros(robot.nv)
     if np.abs(robot.forward_dynamics(home, v, v)).max(initial=0.0) < 1e-3:
-        v = robot.project_velocity(home, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="euclidean")
+        v = robot.project_velocity(
+            home, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="euclidean"
+        )
         v /= np.abs(v).max()
     return sarrus.simulate(robot, home, v, FALLS.get(name, 2.0), limits="ignore")
 
@@ -65,7 +73,12 @@ def seen_from(points):
         if size[across] <= 0.02 * size.max():
             return np.eye(3)[axes]
     a, e = np.radians(-60.0), np.radians(25.0)
-    return np.array([[-np.sin(a), np.cos(a), 0.0], [-np.sin(e) * np.cos(a), -np.sin(e) * np.sin(a), np.cos(e)]])
+    return np.array(
+        [
+            [-np.sin(a), np.cos(a), 0.0],
+            [-np.sin(e) * np.cos(a), -np.sin(e) * np.sin(a), np.cos(e)],
+        ]
+    )
 
 
 def picture(robot, q):
@@ -79,10 +92,13 @@ def picture(robot, q):
     scale = 200.0 / (float((np.concatenate(flat).max(axis=0) - low).max()) or 1.0)
     ends, dots, fixed = ((points - low) * scale * (1, -1) for points in flat)
     width, height = (np.concatenate(flat).max(axis=0) - low) * scale
-    path = "".join(f"M{a:.0f} {b:.0f}L{c:.0f} {d:.0f}" for a, b, c, d in ends.reshape(-1, 4))
+    path = "".join(
+        f"M{a:.0f} {b:.0f}L{c:.0f} {d:.0f}" for a, b, c, d in ends.reshape(-1, 4)
+    )
     supports = "".join(f"M{x:.0f} {y:.0f}l-6 10h12z" for x, y in fixed)
     circles = "".join(
-        f'<circle cx="{x:.0f}" cy="{y:.0f}" r="2.5"/>' for x, y in dict.fromkeys(map(tuple, dots.round()))
+        f'<circle cx="{x:.0f}" cy="{y:.0f}" r="2.5"/>'
+        for x, y in dict.fromkeys(map(tuple, dots.round()))
     )
     box = f"-12 {-height - 12:.0f} {width + 24:.0f} {height + 24:.0f}"
     return f'<svg viewBox="{box}" role="img" aria-label="{html.escape(robot.name)}"><path class="support" d="{supports}"/><path class="bar" d="{path}"/>{circles}</svg>'
@@ -99,7 +115,9 @@ def write(extra, made):
             robot = getattr(sarrus.mechanisms, name)(**SIZES.get(name, {}))
             film = extra / "films" / f"{name}.html"
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of limits and stiffness: these are pictures
+                warnings.simplefilter(
+                    "ignore"
+                )  # of limits and stiffness: these are pictures
                 motion(name, robot).animate(film)
             reference = f"api/_made/mechanisms.html#sarrus.mechanisms.{name}"
             page.append(

@@ -43,7 +43,9 @@ def notebook(text):
     for block in CODE.finditer(text):
         cells.append(new_markdown_cell(text[end : block.start()].strip()))
         code = block[2].rstrip("\n")
-        code += ";" if FIGURE.search(code.splitlines()[-1]) else ""  # the figure, and not what drawing returns
+        code += (
+            ";" if FIGURE.search(code.splitlines()[-1]) else ""
+        )  # the figure, and not what drawing returns
         cells.append(new_code_cell(code, metadata={"tags": block[1].split()}))
         end = block.end()
     cells.append(new_markdown_cell(text[end:]))
@@ -54,7 +56,10 @@ def _numbered(made):
     """With names of cells that are the same in every build."""
     for k, cell in enumerate(made.cells):
         cell.id = f"cell-{k}"
-    made.metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3"}, "language_info": {"name": "python"}}
+    made.metadata = {
+        "kernelspec": {"name": "python3", "display_name": "Python 3"},
+        "language_info": {"name": "python"},
+    }
     return made
 
 
@@ -66,15 +71,27 @@ def example(path):
     source = _script(path)
     cells = [new_markdown_cell(f"# {path.stem}\n\n{ast.get_docstring(module)}")]
     for helper in _imported(path):
-        cells.append(new_code_cell(f"%%writefile {helper.name}\n{helper.read_text(encoding='utf-8').rstrip()}"))
+        cells.append(
+            new_code_cell(
+                f"%%writefile {helper.name}\n{helper.read_text(encoding='utf-8').rstrip()}"
+            )
+        )
     if "multiprocessing" in source:  # other processes find their functions in a file
         cells.append(new_code_cell(f"%%writefile {path.name}\n{source}"))
         source = f"from {path.stem} import main"
     cells.append(new_code_cell(source))
     picture = f"{path.stem}.png"
     shown = f"from IPython.display import Image\n\nmain({{}});\nImage({picture!r})"
-    takes = next(f for f in module.body if isinstance(f, ast.FunctionDef) and f.name == "main").args.args[0].arg
-    call = {"output": shown.format(repr(picture)), "figures": shown.format("'.'")}.get(takes, "main();")
+    takes = (
+        next(
+            f for f in module.body if isinstance(f, ast.FunctionDef) and f.name == "main"
+        )
+        .args.args[0]
+        .arg
+    )
+    call = {"output": shown.format(repr(picture)), "figures": shown.format("'.'")}.get(
+        takes, "main();"
+    )
     return _numbered(new_notebook(cells=[*cells, new_code_cell(call)]))
 
 
@@ -86,8 +103,14 @@ def _script(path):
 
 def _imported(path):
     """Other examples that it imports, those that they import first."""
-    beside = {other.stem: other for folder in (ROOT / "examples", path.parent) for other in folder.glob("*.py")}
-    names = re.findall(r"^(?:from|import) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    beside = {
+        other.stem: other
+        for folder in (ROOT / "examples", path.parent)
+        for other in folder.glob("*.py")
+    }
+    names = re.findall(
+        r"^(?:from|import) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE
+    )
     found = [beside[name] for name in names if name in beside]
     return list(dict.fromkeys(other for one in found for other in (*_imported(one), one)))
 
@@ -97,7 +120,9 @@ def write_notebooks(folder, made_folder):
     import nbformat
 
     made = {
-        path.relative_to(DOCS).with_suffix("").as_posix(): notebook(path.read_text(encoding="utf-8"))
+        path.relative_to(DOCS).with_suffix("").as_posix(): notebook(
+            path.read_text(encoding="utf-8")
+        )
         for path in DOCS.rglob("*.md")
         if CODE.search(path.read_text(encoding="utf-8"))
     }
@@ -108,9 +133,13 @@ def write_notebooks(folder, made_folder):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(book, folder / f"{name}.ipynb")
     links = (
-        f"<li><a href='notebooks/{n}.ipynb' download>{n}.ipynb</a></li>" for n in made if n.startswith("examples/")
+        f"<li><a href='notebooks/{n}.ipynb' download>{n}.ipynb</a></li>"
+        for n in made
+        if n.startswith("examples/")
     )
-    (made_folder / "notebooks.html").write_text(f"<ul>{''.join(links)}</ul>", encoding="utf-8")
+    (made_folder / "notebooks.html").write_text(
+        f"<ul>{''.join(links)}</ul>", encoding="utf-8"
+    )
 
 
 def offer_notebook(app, pagename, templatename, context, doctree):
@@ -122,7 +151,11 @@ def offer_notebook(app, pagename, templatename, context, doctree):
 
 def without_code(folder):
     """Pages for which no kernel is started."""
-    pages = (path for path in folder.rglob("*.md") if not CODE.search(path.read_text(encoding="utf-8")))
+    pages = (
+        path
+        for path in folder.rglob("*.md")
+        if not CODE.search(path.read_text(encoding="utf-8"))
+    )
     return [path.relative_to(folder).as_posix() for path in pages]
 
 
@@ -148,7 +181,12 @@ def rewritten(text, written_in, read_in):
         inside = path.relative_to(ROOT).as_posix()
         if inside in ELSEWHERE:
             path = DOCS / ELSEWHERE[inside]
-        return match[1] + Path(os.path.relpath(path, read_in)).as_posix() + (match[3] or "") + match[4]
+        return (
+            match[1]
+            + Path(os.path.relpath(path, read_in)).as_posix()
+            + (match[3] or "")
+            + match[4]
+        )
 
     return LINK.sub(lead, text)
 
@@ -160,7 +198,9 @@ def crossrefs(app, doctree, docname):
 
     known = {entry[0]: entry for entry in app.env.get_domain("py").get_objects()}
     for literal in list(doctree.findall(nodes.literal)):
-        if isinstance(literal.parent, nodes.reference | nodes.title) or not (name := NAME.match(literal.astext())):
+        if isinstance(literal.parent, nodes.reference | nodes.title) or not (
+            name := NAME.match(literal.astext())
+        ):
             continue
         first, *rest = name[0].split(".")
         candidates = [name[0], f"sarrus.{name[0]}"]
@@ -168,12 +208,22 @@ def crossrefs(app, doctree, docname):
             candidates += [f"sarrus.Mechanism.{rest[0]}"]
         if first == "run" and rest:
             candidates = [f"sarrus.Trajectory.{rest[0]}"]
-        if not rest and first not in ("joint", "constraint", "name", "gravity", "save"):  # words of their own
+        if not rest and first not in (
+            "joint",
+            "constraint",
+            "name",
+            "gravity",
+            "save",
+        ):  # words of their own
             candidates += [f"sarrus.Mechanism.{first}", f"sarrus.Builder.{first}"]
         found = next((known[c] for c in candidates if c in known), None)
         if found:
             full, _, _, target, anchor, _ = found
-            literal.replace_self(make_refnode(app.builder, docname, target, anchor, literal.deepcopy(), full))
+            literal.replace_self(
+                make_refnode(
+                    app.builder, docname, target, anchor, literal.deepcopy(), full
+                )
+            )
 
 
 def strip(app, exception):

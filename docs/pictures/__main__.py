@@ -13,11 +13,36 @@ BLUE, ORANGE, PLATE = "#2f6f9f", "#c8642f", "#9cc4de"
 
 # function and model of docs/speed.md by its headings, and what the chart calls them
 BARS = (
-    ("One state, inside C++", "Panda (7 dof)", "inverse_dynamics", "Panda, inverse dynamics, C++"),
-    ("One state, inside C++", "Panda (7 dof)", "forward_dynamics", "Panda, forward dynamics, C++"),
-    ("One state, inside C++", "Talos (38 dof)", "inverse_dynamics", "Talos, inverse dynamics, C++"),
-    ("One state, inside C++", "Talos (38 dof)", "forward_dynamics", "Talos, forward dynamics, C++"),
-    ("One state, called from Python", "Panda (7 dof)", "forward_dynamics", "Panda, forward dynamics, Python"),
+    (
+        "One state, inside C++",
+        "Panda (7 dof)",
+        "inverse_dynamics",
+        "Panda, inverse dynamics, C++",
+    ),
+    (
+        "One state, inside C++",
+        "Panda (7 dof)",
+        "forward_dynamics",
+        "Panda, forward dynamics, C++",
+    ),
+    (
+        "One state, inside C++",
+        "Talos (38 dof)",
+        "inverse_dynamics",
+        "Talos, inverse dynamics, C++",
+    ),
+    (
+        "One state, inside C++",
+        "Talos (38 dof)",
+        "forward_dynamics",
+        "Talos, forward dynamics, C++",
+    ),
+    (
+        "One state, called from Python",
+        "Panda (7 dof)",
+        "forward_dynamics",
+        "Panda, forward dynamics, Python",
+    ),
     (
         "10,000 states, one thread, called",
         "Panda (7 dof)",
@@ -36,14 +61,29 @@ BARS = (
         "forward_dynamics",
         "Talos, forward dynamics, 10,000 states",
     ),
-    ("Constrained forward dynamics: one", "ladder(64), 192 rows", "", "64 four-bars in a row, C++"),
-    ("Constrained forward dynamics: one", "Stewart platform, 24 dof, 18 rows", "", "Stewart platform, C++"),
+    (
+        "Constrained forward dynamics: one",
+        "ladder(64), 192 rows",
+        "",
+        "64 four-bars in a row, C++",
+    ),
+    (
+        "Constrained forward dynamics: one",
+        "Stewart platform, 24 dof, 18 rows",
+        "",
+        "Stewart platform, C++",
+    ),
 )
 
 
 def times_as_fast(heading, model, function):
     """The ratio to the fastest peer that a row of docs/speed.md tells."""
-    text = (HERE.parent / "speed.md").read_text(encoding="utf-8").split(f"**{heading}", 1)[1].split("\n**", 1)[0]
+    text = (
+        (HERE.parent / "speed.md")
+        .read_text(encoding="utf-8")
+        .split(f"**{heading}", 1)[1]
+        .split("\n**", 1)[0]
+    )
     row = next(r for r in text.splitlines() if r.startswith(f"| {model} | {function}"))
     ratio = float(re.search(r"\| ([\d.]+) \([\d.]+ to", row)[1])
     return ratio if heading.startswith("10,000") else 1.0 / ratio
@@ -77,15 +117,31 @@ def film(path):
     lift, leg = sarrus.mechanisms.sarrus_linkage(), sarrus.mechanisms.strandbeest_leg()
     angle = lift.joint_states(lift.assemble()).q["base_a"][0]
     up = lift.follow({"base_a": angle + 0.35 * np.sin(turn)}, near=lift.assemble())
-    walk = leg.follow({"motor": leg.joint_states(leg.assemble()).q["motor"][0] + turn}, near=leg.assemble())
+    walk = leg.follow(
+        {"motor": leg.joint_states(leg.assemble()).q["motor"][0] + turn},
+        near=leg.assemble(),
+    )
 
     figure = Figure(figsize=(6.0, 2.8), dpi=100)
     canvas = FigureCanvasAgg(figure)
-    left, right = figure.add_axes((0, 0, 0.5, 1), projection="3d"), figure.add_axes((0.52, 0.04, 0.46, 0.92))
-    plates, bars, foot = _plates(lift, up), sarrus.Skeleton(leg).segments_flat(walk), leg.pose(walk, "foot")[:, :3, 3]
-    palette = Image.new("P", (1, 1))  # white, the lines' and plates' colours, and what lies between them and white
+    left, right = (
+        figure.add_axes((0, 0, 0.5, 1), projection="3d"),
+        figure.add_axes((0.52, 0.04, 0.46, 0.92)),
+    )
+    plates, bars, foot = (
+        _plates(lift, up),
+        sarrus.Skeleton(leg).segments_flat(walk),
+        leg.pose(walk, "foot")[:, :3, 3],
+    )
+    palette = Image.new(
+        "P", (1, 1)
+    )  # white, the lines' and plates' colours, and what lies between them and white
     colours = [np.array([*bytes.fromhex(colour[1:])]) for colour in (BLUE, ORANGE, PLATE)]
-    shades = [255 + (colour - 255) * share for colour in colours for share in (1.0, 0.75, 0.5, 0.25)]
+    shades = [
+        255 + (colour - 255) * share
+        for colour in colours
+        for share in (1.0, 0.75, 0.5, 0.25)
+    ]
     palette.putpalette(np.rint([np.full(3, 255), *shades]).astype("u1").tobytes())
     frames = []
     for k in range(FRAMES):
@@ -95,13 +151,18 @@ def film(path):
         right.plot(*foot[k, [0, 2]], "o", color=ORANGE, markersize=6)
         for (a, _, b), (c, _, d) in bars[k]:
             right.plot([a, c], [b, d], color=BLUE, linewidth=2.5, solid_capstyle="round")
-        low, high = bars[..., [0, 2]].min(axis=(0, 1, 2)) - 0.03, bars[..., [0, 2]].max(axis=(0, 1, 2)) + 0.03
+        low, high = (
+            bars[..., [0, 2]].min(axis=(0, 1, 2)) - 0.03,
+            bars[..., [0, 2]].max(axis=(0, 1, 2)) + 0.03,
+        )
         right.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
         right.set_axis_off()
         canvas.draw()
         image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
         frames.append(image.quantize(palette=palette, dither=Image.Dither.NONE))
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=60, loop=0, optimize=True)
+    frames[0].save(
+        path, save_all=True, append_images=frames[1:], duration=60, loop=0, optimize=True
+    )
 
 
 def _plates(robot, q):
@@ -112,13 +173,24 @@ def _plates(robot, q):
               for name, p in points.items()}  # fmt: skip
     found = []
     for body in robot.bodies:
-        first, second = (hinges[j.name] for j in robot.description.joints if body in (j.parent, j.child))
+        first, second = (
+            hinges[j.name]
+            for j in robot.description.joints
+            if body in (j.parent, j.child)
+        )
         along = (first[:, 1] - first[:, 0])[0] @ (second[:, 1] - second[:, 0])[0]
         if abs(along) < 1e-9:  # the platform, a square: its hinges meet in a corner
-            corners = first[:, 0], first[:, 1], second[:, 1], first[:, 0] + second[:, 1] - first[:, 1]
+            corners = (
+                first[:, 0],
+                first[:, 1],
+                second[:, 1],
+                first[:, 0] + second[:, 1] - first[:, 1],
+            )
             found.append(np.stack(corners, axis=1))
         else:
-            found.append(np.concatenate([first, second[:, ::-1] if along > 0 else second], axis=1))
+            found.append(
+                np.concatenate([first, second[:, ::-1] if along > 0 else second], axis=1)
+            )
     return found
 
 
@@ -126,7 +198,11 @@ def _draw_plates(ax, plates, k):
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
     ax.clear()
-    ax.add_collection3d(Poly3DCollection([p[k] for p in plates], facecolor=PLATE, edgecolor=BLUE, alpha=1.0))
+    ax.add_collection3d(
+        Poly3DCollection(
+            [p[k] for p in plates], facecolor=PLATE, edgecolor=BLUE, alpha=1.0
+        )
+    )
     corners = np.concatenate(plates, axis=1).reshape(-1, 3)
     ax.auto_scale_xyz(*corners.T)
     ax.set_box_aspect(np.ptp(corners, axis=0), zoom=1.25)

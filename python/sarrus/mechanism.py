@@ -125,7 +125,7 @@ class Mechanism(LoopFunctions):
         v, a : (nv,) of one configuration: beside it the polygon of its velocities, and that of its accelerations, with normal parts dashed; of what
             moves in a plane of two of the world's axes [rad/s, m/s; per s]
         trace : names of frames whose paths through all q are drawn, such as a coupler's curve
-        wrenches : frame name to (6,) [moment; force] on the mechanism at the last configuration, in that frame: arrows with their sizes,
+        wrenches : frame name to (6,) [moment; force] on the mechanism, or (n, 6) as q is, such as a motion's own loads, in that frame: arrows with their sizes,
             and moments in words [N m, N]
         labels : whether joints have their names beside them
         drive : name of a joint with one coordinate, which is led from q to where loops or limits end, and at most half a turn or the mechanism's size

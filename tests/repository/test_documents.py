@@ -114,6 +114,19 @@ def test_pages(page, tmp_path, monkeypatch):
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+COLUMN = 90  # characters of code that the site's column shows in a window of 1280 pixels; wider windows show up to 109
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_fits_its_column(page):
+    """What does not is cut off, comments at the right first."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```([^\n]*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    of_code = [code.splitlines() for what, code in blocks if not what.startswith("{")]
+    long = [line for lines in of_code for line in lines if len(line) > COLUMN]
+    assert not long, "\n".join(long)
+
+
 def test_pages_have_examples():
     with_code = {page for page in PAGES if python_blocks(page)}
     assert {"README.md", "docs/closed-chains.md", "docs/tutorials/student.md", "docs/theory/solver.md"} <= with_code

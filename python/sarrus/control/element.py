@@ -31,10 +31,13 @@ class Run:
     effort_limits : (nv,) or none; what they give in all along a velocity is kept within them
     start : configuration (nq,), or (runs, nq) of many, in which the run begins, from which defaults take the inertia that they feel; None: the
         neutral one
+    rows, runs : which of so many runs are of the mechanism, where several are side by side; None: all
     """
 
     effort_limits: Sequence[float] = ()
     start: Any = None
+    rows: Any = None
+    runs: int = 0
 
 
 class Element:

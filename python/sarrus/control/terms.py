@@ -31,9 +31,13 @@ class ForceElements:
     numbers: list[Numbers] = field(default_factory=list)
     sampled: list[list[Function]] = field(default_factory=list)
     width: int = 0  # of a row of parameters
+    run: Run = field(default_factory=Run)
 
     def add(self, *numbers: Numbers) -> int:
         """Numbers (..., n) for the end of a row of parameters; where the first one stands there."""
+        return self._append(*(self._those(x) if x.ndim > 1 else x for x in numbers))
+
+    def _append(self, *numbers: Numbers) -> int:
         first = self.width
         self.numbers += numbers
         self.width += sum(x.shape[-1] for x in numbers)
@@ -41,15 +45,27 @@ class ForceElements:
 
     def add_law(self, law: Any, what: str) -> Any:
         """Of a law, or of several, one a run."""
-        terms, whose = law_terms_of_runs(law, what, self.add())
-        self.add(*(x[..., None] for x in whose))
+        several = isinstance(law, (list, tuple)) or np.ndim(law) == 1
+        terms, whose = law_terms_of_runs(self._those(law) if several else law, what, self.width)
+        self._append(*(x[..., None] for x in whose))
         return terms
+
+    def _those(self, of_runs: Any) -> Any:
+        """Of what there is one of a run, those of the runs that are of the mechanism."""
+        rows, runs = self.run.rows, self.run.runs
+        if rows is None or len(of_runs) == 1:
+            return of_runs
+        if len(of_runs) != runs:
+            raise ShapeError(f"numbers and laws that differ from run to run are {len(of_runs)}, with {runs} mechanisms")
+        return of_runs[rows] if isinstance(of_runs, np.ndarray) else [of_runs[k] for k in rows]
 
     @property
     def parameters(self) -> Numbers:
         """(parameters,), or (runs, parameters) if some number differs from run to run."""
         if not self.numbers:
             return np.zeros(0)
+        if all(x.ndim == 1 for x in self.numbers):
+            return np.concatenate(self.numbers)
         try:
             runs = np.broadcast_shapes(*(x.shape[:-1] for x in self.numbers))
             return np.ascontiguousarray(
@@ -89,7 +105,7 @@ def _is_function(controller: Any) -> bool:
 def force_elements(mechanism: LoopFunctions, elements: Sequence[ForceElement], run: Run | None = None) -> ForceElements:
     """What the core is told of the elements; ModelError where they do not fit the mechanism."""
     run = Run() if run is None else run
-    made = ForceElements(effort_limits=list(run.effort_limits))
+    made = ForceElements(effort_limits=list(run.effort_limits), run=run)
     made.terms = _terms(mechanism, elements, run, made)
     return made
 

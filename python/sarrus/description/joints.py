@@ -101,6 +101,8 @@ def axis_frame(normal: ArrayLike) -> Vector:
 
 def turns_into(x: Vector, low: Vector, high: Vector, margin: Vector | float) -> Vector:
     """Whole turns [rad] that bring angles beyond their limits within them, as few as possible; none where none do."""
+    if (x >= low - margin).all() and (x <= high + margin).all():
+        return np.zeros(np.shape(x))
     up = np.where(x < low - margin, np.ceil((low - x - margin) / TURN), 0.0)
     turns = np.where(x > high + margin, np.floor((high - x + margin) / TURN), up)
     there = x + TURN * np.where(np.isfinite(turns), turns, 0.0)

@@ -287,6 +287,7 @@ class Shown:
     joints : (f, j, 3), anchors : (k, 3) marks that move, and marks that do not [m]
     traces : (f, p, 3) points that leave a trace
     arrows : (f, m, 2, 3) tails and tips [m] of forces; `names` (m,); `force` that a metre of arrow stands for [N/m]
+    labels : names, and of each the bar beside whose middle it stands
     """
 
     bars: Array
@@ -299,6 +300,7 @@ class Shown:
     arrows: Array = field(default_factory=lambda: NO_ARROWS)
     names: tuple[str, ...] = ()
     force: float = 1.0
+    labels: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def view(self) -> Array:
@@ -317,7 +319,9 @@ class Drawing:
     def __init__(self, ax: Axes, shown: Shown, view: Array, opacity: float = 1.0) -> None:
         from matplotlib.collections import LineCollection
 
-        shown = shown if opacity == 1.0 else replace(shown, names=())  # what is faint stands beside what is meant
+        shown = (
+            shown if opacity == 1.0 else replace(shown, names=(), labels={})
+        )  # what is faint stands beside what is meant
         self._flat, self._long = shown.flat(view), np.linalg.norm(np.diff(shown.arrows, axis=2)[..., 0, :], axis=-1)
         width = np.where(shown.slender, 2.4, 5.5)
         look: dict[str, Any] = {"capstyle": "round", "alpha": opacity}
@@ -349,6 +353,7 @@ class Drawing:
             "annotation_clip": False,
         }
         self._sizes = [ax.annotate("", (0, 0), fontsize=0.8 * FONT, color=COLOURS[1], **beside) for _ in shown.names]
+        self._labels = [ax.annotate(name, (0, 0), fontsize=0.8 * FONT, **beside) for name in shown.labels]
 
     def show(self, k: int) -> list[Any]:
         """Put it where it is in configuration k; what has changed."""
@@ -364,12 +369,15 @@ class Drawing:
         for n, (text, name) in enumerate(zip(self._sizes, flat.names, strict=True)):
             text.xy = tuple(flat.arrows[k, n, 1])
             text.set_text(f"{name} {self._long[k, n] * flat.force:.3g} N")
+        for text, bar in zip(self._labels, flat.labels.values(), strict=True):
+            text.xy = tuple(flat.bars[k, bar].mean(axis=0))
         return [
             *self._bars,
             self._marks,
             *self._trails,
             *([] if self._quiver is None else [self._quiver]),
             *self._sizes,
+            *self._labels,
         ]
 
 
@@ -515,6 +523,7 @@ def player(t: Array, shown: Shown, title: str, frames_per_second: float, clock: 
         "inks": [_hex(color) for color in shown.colors],
         "slender": shown.slender.tolist(),
         "names": shown.names,
+        "labels": list(shown.labels.items()),
         "force": shown.force * size / 60000.0,
         "colours": COLOURS[:6],
         "clock": clock,

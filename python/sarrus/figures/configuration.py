@@ -83,15 +83,16 @@ def _together(points: Mapping[str, Array]) -> list[tuple[str, Array]]:
 def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None) -> tuple[tuple[Any, ...], list[Any]]:
     """Arrows of forces with names and scale, if there are any, and moments as texts and places."""
     if wrenches is not None and not isinstance(wrenches, Mapping):
-        raise TypeError(f"wrenches are a mapping of frames to (6,); got {wrenches!r}")
+        raise TypeError(f"wrenches are a mapping of frames to (6,) or (n, 6); got {wrenches!r}")
     forces, moments = np.zeros((len(q), len(wrenches or ()), 2, 3)), []
     for n, (frame, wrench) in enumerate((wrenches or {}).items()):
         load, poses = real_rows(f"wrench on '{frame}'", wrench, 6), robot.pose(q, frame)
-        if load.ndim > 1:
-            raise ShapeError(f"the wrench on '{frame}' is (6,) of one configuration; got {load.shape}")
-        forces[:, n, 0], forces[:, n, 1] = poses[:, :3, 3], poses[:, :3, :3] @ load[3:]
-        if load[:3].any():
-            moments.append((f"{frame} {np.linalg.norm(load[:3]):.3g} N m", poses[-1, :3, 3]))
+        if load.shape not in ((6,), (len(q), 6)):
+            raise ShapeError(f"the wrench on '{frame}' is (6,), or ({len(q)}, 6) as q is; got {load.shape}")
+        load = np.broadcast_to(load, (len(q), 6))
+        forces[:, n, 0], forces[:, n, 1] = poses[:, :3, 3], (poses[:, :3, :3] @ load[:, 3:, None])[..., 0]
+        if load[-1, :3].any():
+            moments.append((f"{frame} {np.linalg.norm(load[-1, :3]):.3g} N m", poses[-1, :3, 3]))
     arrows, a_metre = arrows_of(forces, Skeleton(robot).size)
     return ((arrows, tuple(wrenches), a_metre) if wrenches else ()), moments
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
     from ..simulation.runs import Sweep
     from ..simulation.trajectory import Trajectory
 
-_SPACES = {
+SPACES = {
     "q": ("joint coordinates", "q", {"rad": "rad", "m": "m", "1": "1"}),
     "v": ("joint velocities", "v", {"rad": "rad/s", "m": "m/s"}),
     "a": ("joint accelerations", "v", {"rad": "rad/s²", "m": "m/s²"}),
     "tau": ("joint forces", "v", {"rad": "N m", "m": "N"}),
 }
 
-QUANTITIES = (*_SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "joint_wrenches")
+QUANTITIES = (*SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "joint_wrenches")
 
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
 FEW_A_SIDE = 3  # curves of one unit that face those of another one, on axes left and right; where there are more, each unit has a panel
@@ -59,7 +60,7 @@ def figure(run: Trajectory, what: str | Sequence[str] | None, ax: Axes | None) -
         if len(lines) == 1 < len(panels):  # one curve among panels has no other place for its name
             title = next(iter(lines))
         elif len(title) > 40:  # longer than the axis; the curves have the names
-            title = _SPACES["q"][0] if all(name in run.mechanism.joints for name in names) else "several"
+            title = SPACES["q"][0] if all(name in run.mechanism.joints for name in names) else "several"
         titled[f"{title} [{unit}]"] = lines
     if len(titled) == 2 and max(map(len, titled.values())) <= FEW_A_SIDE:
         return canvas.facing(run.t, titled, ax)
@@ -143,13 +144,13 @@ def _bundles(sweep: Sweep, what: str) -> list[Curve]:
         parts = joint.type.coordinates if space == "q" else joint.type.velocities
         of_joint = q[..., joint.q_slice] if space == "q" else v[..., joint.v_slice]
         for k, (part, unit) in enumerate(parts):
-            bundles.append((f"{name} {part}" if len(parts) > 1 else name, _SPACES[space][2][unit], of_joint[..., k]))
+            bundles.append((f"{name} {part}" if len(parts) > 1 else name, SPACES[space][2][unit], of_joint[..., k]))
     return bundles
 
 
 def film(
     run: Trajectory, path: str | os.PathLike[str] | None, speed: float, frames_per_second: float, trace: str | Sequence[str],
-    forces: str | Sequence[str],
+    forces: str | Sequence[str], labels: bool,
 ) -> FuncAnimation:  # fmt: skip
     """See :meth:`Trajectory.animate`."""
     trace, forces = checked_names("trace", trace), checked_names("forces", forces)
@@ -166,6 +167,10 @@ def film(
     q = run.at(times)[0]
     arrows, force = _arrows(run, forces, times, Skeleton(run.mechanism).size)
     shown = drawn(run.mechanism, q, trace, arrows, tuple(forces), force)
+    if labels:
+        longest = np.argsort(np.linalg.norm(np.diff(shown.bars[0], axis=1)[:, 0], axis=1))
+        owners = [bar.owner for bar in Skeleton(run.mechanism).bars]
+        shown = replace(shown, labels={owners[n]: int(n) for n in longest})
     return canvas.film(times, shown, run.mechanism.name, frames_per_second, path)
 
 
@@ -193,15 +198,22 @@ LONGEST = 0.4  # the longest arrow of a force, of the mechanism's size
 
 
 def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> tuple[Array, float]:
-    """Tails and tips (f, m, 2, 3) of the forces on the joints' children, in the world; and force a metre [N/m]."""
+    """Tails and tips (f, m, 2, 3) of the forces on the joints' children, or of loads, in the world; and force a metre [N/m]."""
     forces = np.zeros((len(times), len(names), 2, 3))
-    loads, robot = run.joint_wrenches() if names else {}, run.mechanism
+    loads, robot = run.joint_wrenches() if set(names) - set(run.wrenches) else {}, run.mechanism
     for name in names:
-        check_name("joint", name, loads)
+        check_name("joint or load", name, (*loads, *run.wrenches))
     # the force of the sample before; bodies turn little until the next
     k = np.clip(np.searchsorted(run.t, times, side="right") - 1, 0, len(run) - 1)
     for n, name in enumerate(names):
-        forces[:, n, 0], forces[:, n, 1] = force_on_child(robot, run.q[k], name, loads[name][k])
+        if name in loads:
+            forces[:, n, 0], forces[:, n, 1] = force_on_child(robot, run.q[k], name, loads[name][k])
+        else:
+            pose = robot.pose(run.q[k], name)
+            forces[:, n, 0], forces[:, n, 1] = (
+                pose[:, :3, 3],
+                (pose[:, :3, :3] @ run.wrenches[name][k, 3:, None])[..., 0],
+            )
     return arrows_of(forces, size)
 
 
@@ -224,8 +236,8 @@ def force_on_child(robot: Mechanism, q: Array, name: str, load: Array) -> tuple[
 def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:
     """What an axis says, and its curves."""
     robot = run.mechanism
-    if what in _SPACES:
-        return _SPACES[what][0], [curve for name in robot.joints for curve in _of_joint(run, what, name)]
+    if what in SPACES:
+        return SPACES[what][0], [curve for name in robot.joints for curve in _of_joint(run, what, name)]
     if what == "energy":
         parts = {"total": run.energy, "kinetic": run.kinetic_energy, "potential": run.potential_energy}
         return "energy", [(name, "J", y) for name, y in parts.items()]
@@ -244,7 +256,7 @@ def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:
         return "force carried", [(name, "N", force) for name, force in carried.items()]
     if what == "efforts":
         return "efforts", [
-            curve for name, u in run.joint_wrenches().efforts.items() for curve in _of_effort(run, name, u)
+            curve for name, u in run.joint_wrenches().efforts.items() for curve in of_effort(robot, name, u)
         ]
     if what in (*robot.joints, *robot.loop_joints):
         return what, _of_joint(run, "q", what)
@@ -261,7 +273,7 @@ def _along(name: str, unit: str, vectors: Array) -> list[Curve]:
 
 def _of_joint(run: Trajectory, what: str, name: str) -> list[Curve]:
     """What there is one of for each coordinate, or each velocity, of a joint."""
-    _, space, units = _SPACES[what]
+    _, space, units = SPACES[what]
     joint = run.mechanism.joint(name)
     parts = joint.type.coordinates if space == "q" else joint.type.velocities
     labels = [f"{name} {part}" if len(parts) > 1 else name for part, _ in parts]
@@ -269,9 +281,9 @@ def _of_joint(run: Trajectory, what: str, name: str) -> list[Curve]:
     return [(label, units[unit], y) for label, (_, unit), y in zip(labels, parts, columns, strict=True)]
 
 
-def _of_effort(run: Trajectory, name: str, u: Array) -> list[Curve]:
+def of_effort(robot: Mechanism, name: str, u: Array) -> list[Curve]:
     """Of a motor, or of a prescribed motion."""
-    robot, units = run.mechanism, _SPACES["tau"][2]
+    units = SPACES["tau"][2]
     if name in robot._joints:
         parts = robot.joint(name).type.velocities
     else:

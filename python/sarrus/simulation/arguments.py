@@ -130,3 +130,14 @@ def checked_turns(robot: Mechanism, near: Mapping[str, ArrayLike] | None, runs: 
         rows = real_rows(f"near['{name}']", coordinates, size, (runs,))
         turns[name] = np.broadcast_to(rows, (runs, size))
     return turns
+
+
+def progress_bar(total: float, shown: bool, unit: str = "s") -> Any:
+    """Of tqdm, or None."""
+    if not shown:
+        return None
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as missing:
+        raise ImportError("progress=True shows a bar by tqdm: pip install tqdm") from missing
+    return tqdm(total=total, unit=unit, unit_scale=unit == "s")

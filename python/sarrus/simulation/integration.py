@@ -16,7 +16,7 @@ from .._arrays import Array, real_array
 from .._core import Status
 from ..control.terms import task_controls
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
-from .arguments import METHODS, check_advance, check_memory, check_periods, checked_turns
+from .arguments import METHODS, check_advance, check_memory, check_periods, checked_turns, progress_bar
 from .checkpoint import check_fields, state_of_checkpoint
 from .functions import Event, force, sampled_force
 from .setup import Prepared, loop_coordinates
@@ -123,7 +123,7 @@ class Integration:
         between_steps = None if samples is None or adaptive else samples[samples > first]
         core.aim(end, samples[samples > first] if samples is not None and adaptive else None, (rtol, atol, max_step))
         kept_times, kept, status = [np.array([first])], [shown[None]], Status.FINISHED
-        bar = _bar(duration, progress)
+        bar = progress_bar(duration, progress)
         # stretches come by a call: a generator would turn a caller's StopIteration into RuntimeError
         with contextlib.closing(bar) if bar is not None else contextlib.nullcontext(), _ending_by_signal(core):
             while not core.finished:
@@ -249,13 +249,3 @@ def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
     if len(t) and (t[0] < start - 1e-14 * abs(start) or t[-1] > end + 1e-14 * abs(end)):
         raise ValueError(f"times must lie between {start} and {end}; they go from {t[0]} to {t[-1]}")
     return np.asarray(np.clip(t, start, end), dtype=np.float64)
-
-
-def _bar(total: float, shown: bool) -> Any:
-    if not shown:
-        return None
-    try:
-        from tqdm.auto import tqdm
-    except ImportError as missing:
-        raise ImportError("progress=True shows a bar by tqdm: pip install tqdm") from missing
-    return tqdm(total=total, unit="s", unit_scale=True)

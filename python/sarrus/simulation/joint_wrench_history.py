@@ -122,13 +122,28 @@ class JointWrenchHistory(JointWrenches):
         ]
         return table(rows, "What joints carry", ("", "", "maximum", "at t [s]", "mean", "rms", "", "not unique"))
 
-    def to_dataframe(self) -> pandas.DataFrame:
-        """The summary as a table. Needs pandas."""
+    def to_dataframe(self, *, samples: bool = False) -> pandas.DataFrame:
+        """The summary as a table; or of all samples ``t [s]``, wrenches, and what motors and prescribed motions do. Needs pandas.
+
+        Parameters
+        ----------
+        samples : whether there is a row per sample, with columns ``wrench:pin:0 [N m]`` to ``wrench:pin:5 [N]`` and ``effort:motor [N m]``
+        """
         try:
             import pandas
         except ImportError as missing:
             raise ImportError("to_dataframe() needs pandas: pip install pandas") from missing
-        return pandas.DataFrame(self.summary, columns=PinLoad._fields)
+        from ..figures.figures import of_effort
+        from .storage import wrench_columns
+
+        if not samples:
+            return pandas.DataFrame(self.summary, columns=PinLoad._fields)
+        table = {"t [s]": self.t}
+        for name, wrench in self.items():
+            table |= zip(wrench_columns(name), wrench.T, strict=True)
+        for name, u in self.efforts.items():
+            table |= {f"effort:{label} [{unit}]": x for label, unit, x in of_effort(self._at[0], name, u)}
+        return pandas.DataFrame(table)
 
     def polar(self, joint: str | Sequence[str], ax: Axes | None = None) -> Axes:
         """Draw the force across a joint's axis as its tip moves about the pin, in the joint's frame on the child [N]. Needs matplotlib.

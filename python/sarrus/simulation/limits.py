@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
@@ -9,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from ..analysis.assembly.closing import prepared
 from ..control.coordinates import coordinate
 from ..control.elements import EndStop, ForceElement
 from ..dynamics.loop_operations import LoopFunctions
@@ -35,6 +37,12 @@ class Limit:
     quantity: str
     lower: float
     upper: float
+
+
+def joint_limits(mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> JointLimits:
+    """Those of a mechanism, made once for a mode and end stops."""
+    stopped = frozenset((e.joint, e.index) for e in elements if isinstance(e, EndStop))
+    return prepared(mechanism, ("limits", mode, stopped), lambda: JointLimits(mechanism, mode, elements))
 
 
 class JointLimits:
@@ -76,10 +84,11 @@ class JointLimits:
             self.enforced |= {(w.joint, w.index, "effort") for w in self.watched if w.quantity == "effort"}
 
     def _watch(self, joint: str, quantity: str, first: int, limits: Any) -> None:
-        for k, (lower, upper) in enumerate(zip(*(() if limits is None else limits), strict=True)):
-            if np.isfinite([lower, upper]).any():
-                self.watched.append(Limit(joint, k, quantity, float(lower), float(upper)))
-                slack = ROUNDING * (1.0 + np.abs([lower, upper]))
+        for k, bounds in enumerate(zip(*(() if limits is None else limits), strict=True)):
+            lower, upper = map(float, bounds)
+            if math.isfinite(lower) or math.isfinite(upper):
+                self.watched.append(Limit(joint, k, quantity, lower, upper))
+                slack = [ROUNDING * (1.0 + abs(x)) for x in (lower, upper)]
                 self.terms.append((QUANTITIES.index(quantity), first + k, lower - slack[0], upper + slack[1]))
 
     def exceeded(self, record: Record, run: int) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ from .._arrays import Array, checked_count, checked_path
 from .._core import Status
 from .._files import replacing
 from .._showing import table
-from ..errors import ModelError
 from ..mechanism import Mechanism, checked_mechanism
 from . import storage
 from .limits import Limit
@@ -146,15 +145,11 @@ class Sweep:
         """Write to a file, as its name ends: all of it to .npz, the table of :meth:`to_dataframe` to .parquet (needs pandas and pyarrow).
 
         The .npz holds the mechanism too, or that of each run, pickled, with what acts. Raises ValueError where the name ends otherwise, ModelError where the
-        mechanism holds a function that cannot be pickled, or a .parquet would have to hold the mechanisms of several.
+        mechanism holds a function that cannot be pickled.
         """
         path = checked_path(path)
         if storage.suffix(path, (".npz", ".parquet"), "sweep") == ".npz":
             storage.write_sweep(path, self._fields() | {"acting": self._acting})
-        elif self.mechanisms is not None:
-            raise ModelError(
-                "each of the runs has a mechanism of its own, which a .parquet cannot hold: save them as .npz"
-            )
         else:
             frame = self.to_dataframe()
             with replacing(path) as file:
@@ -165,40 +160,45 @@ class Sweep:
         return {name: getattr(self, name) for name in names} | {"counted": self._counted}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Sweep:
+    def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | Sequence[Mechanism] | None = None) -> Sweep:
         """Read what :meth:`save` wrote.
 
         Without ``mechanism=`` an .npz is **unpickled**, and a pickle can run any program: load only files from people whom you trust. With
-        it nothing is, and what acts stays unknown. A .parquet needs it, and holds q, v and status only.
+        it nothing is, and what acts stays unknown. A .parquet needs it, or that of each run, and holds q, v and status only.
 
         Raises OSError where there is no such file, ValueError where it is none that sarrus wrote, or is of another mechanism.
         """
         path = checked_path(path)
-        if mechanism is not None:
-            checked_mechanism(mechanism)
-        if storage.suffix(path, (".npz", ".parquet"), "sweep") == ".parquet" and mechanism is None:
+        several: list[Any] = list(mechanism) if isinstance(mechanism, (list, tuple)) else [mechanism]
+        for one in several if mechanism is not None else ():
+            checked_mechanism(one)
+        npz = storage.suffix(path, (".npz", ".parquet"), "sweep") == ".npz"
+        if not npz and (mechanism is None or not several):
             raise TypeError("a .parquet does not hold the mechanism: Sweep.load(path, mechanism=...)")
+        if npz and several != [mechanism]:
+            raise TypeError("an .npz holds the mechanism of each run: leave mechanism= out")
         try:
-            if path.suffix.lower() == ".npz":
-                return cls(**storage.read_sweep(path, mechanism))
-            assert mechanism is not None
-            return cls(**storage.read_parquet(path, mechanism))
+            if npz:
+                return cls(**storage.read_sweep(path, several[0]))
+            return cls(**storage.read_parquet(path, several))
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """Table with a row per run and sample: run, status, t, q:joint, v:joint. Needs pandas."""
+        """Table with a row per run and sample: run, where mechanisms differ which of them from 0 on, status, ``t [s]``, ``q:motor [rad]`` and so on, ``v:motor [rad/s]``. Needs pandas."""
         try:
             import pandas
         except ImportError as missing:
             raise ImportError("to_dataframe() needs pandas: pip install pandas") from missing
         runs, n = self.q.shape[:2]
-        columns = storage.columns(self.mechanism, False, False)[1:-2]
+        columns = storage.joint_columns(self.mechanism, self.mechanism.joints, "qv")
         frame = pandas.DataFrame(
             np.concatenate([self.q, self.v], axis=-1).reshape(runs * n, len(columns)), columns=columns
         )
-        frame.insert(0, "t", np.tile(self.t, runs))
+        frame.insert(0, "t [s]", np.tile(self.t, runs))
         frame.insert(0, "status", np.repeat(self.status, n))
+        if self.mechanisms is not None:
+            frame.insert(0, "mechanism", np.repeat(storage.numbered(self.mechanisms), n))
         frame.insert(0, "run", np.repeat(np.arange(runs), n))
         return frame
 

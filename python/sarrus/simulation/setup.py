@@ -107,14 +107,14 @@ class Prepared:
     @classmethod
     def of(
         cls, robot: Mechanism, controllers: tuple[list[Any], list[Any]], limits: JointLimits, method: str, stabilisation: str,
-        gains: tuple[float, float], start: ArrayLike | None,
+        gains: tuple[float, float], start: ArrayLike | None, rows: Any = None, runs: int = 0,
     ) -> Prepared:  # fmt: skip
-        """From functions and elements; those take what defaults they have from where runs start."""
+        """From functions and elements; those take what defaults they have from where runs start, and numbers of those of its runs."""
         functions, elements = controllers
         method = method_for(method, elements)
         elements = elements + limits.end_stops
         felt_at = None if start is None else start_of(robot, start)
-        forces = force_elements(robot, elements, Run(limits.effort_limits, felt_at))
+        forces = force_elements(robot, elements, Run(limits.effort_limits, felt_at, rows, runs))
         setup = Setup(robot, method, stabilisation, gains, forces.terms, forces.effort_limits, limits.terms)
         return cls(setup, forces, limits, functions, elements, felt_at)
 

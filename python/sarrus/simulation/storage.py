@@ -2,7 +2,7 @@
 
 .npz    all that a trajectory was made from, as arrays; what are no arrays as JSON; description and checkpoint pickled, the description
         as JSON too, for readers who do not unpickle
-.csv    a table with a row per sample: t, q:joint, v:joint, tau:joint where it is known, a:joint where it was given, energy, loop_error
+.csv    a table with a row per sample, whose heads end in units: `columns` has them; tables of before, whose heads had none, are read too
 
 Readers return the arguments of a trajectory by name; ValueError where the file is wrong.
 """
@@ -15,6 +15,7 @@ import json
 import math
 import os
 import pickle
+import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
@@ -67,7 +68,7 @@ def write_npz(path: Path, contents: Mapping[str, Any]) -> None:
     arrays: dict[str, Any] = {name: x for name, x in samples.items() if x is not None}
     arrays |= {f"event_{k}": at for k, at in enumerate(events.values())}
     arrays |= {f"wrench:{name}": wrench for name, wrench in contents["wrenches"].items()}
-    described = json.dumps(_described(mechanism.description)).encode()
+    described = json.dumps(as_json(mechanism.description)).encode()
     arrays |= {"notes": np.array(json.dumps(notes, default=lambda x: getattr(x, "tolist", x.__str__)()))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
     with replacing(path) as fresh, fresh.open("wb") as file:
@@ -98,7 +99,7 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         except Exception as error:  # whatever a pickle brings about
             fault = f"its mechanism cannot be unpickled ({type(error).__name__}: {error})"
             raise ValueError(f"{fault}; give it: Trajectory.load(path, mechanism=...)") from error
-    elif different := _difference(described, _described(mechanism.description)):
+    elif different := _difference(described, as_json(mechanism.description)):
         raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
     return {
         "mechanism": mechanism, **{name: arrays.get(name) for name in ("t", "q", "v", "a", "z", "loop_q", "friction")}, "efforts": arrays.get("tau"),
@@ -125,7 +126,7 @@ def write_sweep(path: Path, contents: Mapping[str, Any]) -> None:
         "several mechanisms": bool(of_runs),
         "counted": contents["counted"],
     }
-    described = json.dumps(_described(mechanism.description)).encode()
+    described = json.dumps(as_json(mechanism.description)).encode()
     arrays |= {"notes": np.array(json.dumps(notes))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
     with replacing(path) as fresh, fresh.open("wb") as file:
@@ -158,7 +159,7 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         raise ValueError(
             "each of its runs has a mechanism of its own, which only Sweep.load(path) without mechanism= unpickles"
         )
-    elif different := _difference(described, _described(mechanism.description)):
+    elif different := _difference(described, as_json(mechanism.description)):
         raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
     contents = {name: arrays[name] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
     _check_sweep(mechanism, contents)
@@ -209,23 +210,35 @@ def _unpickled(path: Path, pickled: bytes) -> Any:
     return _Unpickler(io.BytesIO(pickled), str(path.absolute().parent)).load()
 
 
-def read_parquet(path: Path, mechanism: Mechanism) -> dict[str, Any]:
-    """The arguments of a sweep, of a table of all runs' samples."""
+def numbered(mechanisms: Sequence[Mechanism]) -> Array:
+    """Which of those that differ each is, in the order in which they come first."""
+    numbers = {one: k for k, one in enumerate(dict.fromkeys(mechanisms))}
+    return np.array([numbers[one] for one in mechanisms], np.int64)
+
+
+def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
+    """The arguments of a sweep, of a table of all runs' samples; of one mechanism, or one a run."""
     import pandas
 
-    frame = pandas.read_parquet(path)
-    expected = ["run", "status", "t", *columns(mechanism, False, False)[1:-2]]
-    if list(frame.columns) != expected:
+    frame, mechanism = pandas.read_parquet(path), mechanisms[0]
+    of_run = frame.pop("mechanism").to_numpy() if "mechanism" in frame else np.zeros(len(frame))
+    expected = ["run", "status", "t [s]", *joint_columns(mechanism, mechanism.joints, "qv")]
+    if list(frame.columns) not in (expected, without_units(expected)):
         raise ValueError(f"its columns are not those of '{mechanism.name}', {', '.join(expected)}")
     table = frame.to_numpy(np.float64)
     runs = int(table[-1, 0]) + 1 if len(table) else 0
     if not runs or len(table) % runs or (table[:, 0] != np.repeat(np.arange(runs), len(table) // runs)).any():
         raise ValueError("its rows are not those of runs one after the other, each of as many samples")
     table = table.reshape(runs, -1, len(expected))
+    of_run = of_run.reshape(runs, -1)[:, 0]
+    if len(mechanisms) not in (1, runs) or (numbered(mechanisms) != of_run).any():
+        fault = f"its {runs} runs are of {len(set(of_run))} mechanisms, in the order {of_run.astype(int).tolist()[:9]}"
+        raise ValueError(f"{fault}...: give mechanism= that of each run, a list, or the only one")
     q, v = table[:, :, 3 : 3 + mechanism.nq], table[:, :, 3 + mechanism.nq :]
     status = table[:, 0, 1].astype(np.int8)
     return {
         "mechanism": mechanism,
+        "mechanisms": list(mechanisms) if of_run.any() else None,
         "t": table[0, :, 2],
         "q": q,
         "v": v,
@@ -262,13 +275,13 @@ def _arrays(data: bytes) -> dict[str, Any]:
     return arrays
 
 
-def _described(part: Any) -> Any:
+def as_json(part: Any) -> Any:
     """A description as JSON holds it, with all by which descriptions are compared."""
     if is_dataclass(part):
-        compared = {f.name: _described(getattr(part, f.name)) for f in fields(part) if f.compare}
+        compared = {f.name: as_json(getattr(part, f.name)) for f in fields(part) if f.compare}
         return {"kind": type(part).__name__, **compared}
     if isinstance(part, (tuple, list)):
-        return [_described(x) for x in part]
+        return [as_json(x) for x in part]
     if callable(part):
         return f"function {getattr(part, '__qualname__', type(part).__qualname__)}"
     return part.tolist() if isinstance(part, (np.ndarray, np.generic)) else part
@@ -306,7 +319,11 @@ def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
         except csv.Error as error:
             raise ValueError(f"its first line is no table's: {error}") from error
         with_a, known = (any(name.startswith(part) for name in head) for part in ("a:", "tau:"))
-        expected = columns(mechanism, known, with_a)
+        loaded = [name[7:-8] for name in head if name.startswith("wrench:") and name.endswith(":0 [N m]")]
+        frames = [name[2:-4] for name in head if name.startswith("x:")]
+        expected = columns(mechanism, known, with_a, loaded, frames)
+        if head[:1] == ["t"]:
+            expected = without_units(columns(mechanism, known, with_a, (), (), ()))
         if head != expected:
             missing = [f"column '{name}' is missing" for name in expected if name not in head]
             fault = next(iter(missing), f"they must be {', '.join(expected)}")
@@ -317,19 +334,52 @@ def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
         table = np.loadtxt(io.StringIO(lines), delimiter=",", comments=None, ndmin=2)
     if table.shape[1] != len(head):
         raise ValueError(f"its rows have {table.shape[1]} numbers for {len(head)} columns")
-    nq, nv = mechanism.nq, mechanism.nv
-    ends = np.cumsum([1, nq, nv, known * nv, with_a * nv, 1])
-    t, q, v, tau, a, energy, _ = np.split(table, ends, axis=1)
-    samples = {"t": t[:, 0], "q": q, "v": v, "efforts": tau if known else None, "a": a if with_a else None}
+    nq, nv, closing = mechanism.nq, mechanism.nv, [joint.type for joint in mechanism._closing_joints]
+    of_loops = [sum(kind.nq for kind in closing), sum(kind.nv for kind in closing)] if head[0] != "t" else [0, 0]
+    ends = np.cumsum([1, nq, nv, known * nv, with_a * nv, 1, 1, *of_loops, 6 * len(loaded)])
+    t, q, v, tau, a, energy, _, loop_q, _, wrenches, _ = np.split(table, ends, axis=1)
+    samples: dict[str, Any] = {
+        "t": t[:, 0],
+        "q": q,
+        "v": v,
+        "efforts": tau if known else None,
+        "a": a if with_a else None,
+    }
+    loads = dict(zip(loaded, np.split(wrenches, max(len(loaded), 1), axis=1), strict=False))
+    samples |= {"loop_q": loop_q if of_loops[0] else None, "wrenches": loads}
     return {"mechanism": mechanism, **samples, "status": "unknown"}, energy[:, 0]
 
 
-def columns(mechanism: Mechanism, known: bool, with_a: bool) -> list[str]:
+def columns(
+    mechanism: Mechanism, known: bool, with_a: bool, wrenches: Iterable[str] = (), frames: Iterable[str] = (), closing: Sequence[str] | None = None
+) -> list[str]:  # fmt: skip
     """Of the table; those of tau only where it is known, those of a where it was given."""
+    spaces = ("q", "v", *["tau"] * known, *["a"] * with_a)
+    return [
+        "t [s]", *joint_columns(mechanism, mechanism.joints, spaces), "energy [J]", "loop_error [rad or m]",
+        *joint_columns(mechanism, mechanism.loop_joints if closing is None else closing, "qv"),
+        *(head for name in wrenches for head in wrench_columns(name)),
+        *(f"{axis}:{name} [m]" for name in frames for axis in "xyz"),
+    ]  # fmt: skip
+
+
+def joint_columns(mechanism: Mechanism, joints: Iterable[str], spaces: Iterable[str]) -> list[str]:
+    """Such as "q:motor [rad]", and "v:ball:2 [rad/s]" where a joint has several."""
+    from ..figures.figures import SPACES
+
     named = []
-    for space in ("q", "v", *["tau"] * known, *["a"] * with_a):
-        for name in mechanism.joints:
-            joint = mechanism.joint(name)
-            size = joint.nq if space == "q" else joint.nv
-            named += [f"{space}:{name}" + (f":{k}" if size > 1 else "") for k in range(size)]
-    return ["t", *named, "energy", "loop_error"]
+    for space in spaces:
+        for name in joints:
+            kind = mechanism.joint(name).type
+            parts = kind.coordinates if space == "q" else kind.velocities
+            units = [SPACES[space][2][unit].replace("²", "^2") for _, unit in parts]
+            named += [f"{space}:{name}" + f":{k}" * (len(units) > 1) + f" [{unit}]" for k, unit in enumerate(units)]
+    return named
+
+
+def wrench_columns(name: str) -> list[str]:
+    return [f"wrench:{name}:{k} [{'N m' if k < 3 else 'N'}]" for k in range(6)]
+
+
+def without_units(heads: Iterable[str]) -> list[str]:
+    return [re.sub(r" \[[^][]*\]$", "", head) for head in heads]

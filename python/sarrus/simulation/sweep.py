@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import Array, checked_count, is_masked
+from .._arrays import Array, checked_count, checked_truth, is_masked
 from .._core import Status
 from ..control.elements import ForceElement
 from ..control.terms import functions_and_elements
@@ -29,11 +30,13 @@ from .arguments import (
     checked_gains,
     checked_times,
     checked_turns,
+    progress_bar,
 )
-from .limits import JointLimits, OnLimits, Record
+from .limits import JointLimits, OnLimits, Record, joint_limits
 from .policy import Policy, by_policy, hold, set_efforts
 from .runs import Sweep
 from .setup import Ended, Prepared, Setup, feel_the_start, has_functions_of_q
+from .store import Store, arguments_of
 from .warnings import warn_of_runs
 from .workers import Executor, Job, Result, Rows, Work, parameters_of, results
 
@@ -60,6 +63,8 @@ def simulate_many(
     threads: int = 1,
     executor: Executor | None = None,
     policy: Policy | None = None,
+    progress: bool | Callable[[int, int], object] = False,
+    store: str | os.PathLike[str] | None = None,
 ) -> Sweep:
     """Many runs side by side, several in the lanes of a processor's core and some on each thread.
 
@@ -85,6 +90,10 @@ def simulate_many(
     policy : a function (t, q (runs, nq), v (runs, nv)) -> efforts (runs, nv) of all joints of the tree, as a network computes them: it is asked
         once a step, and what it says is held until the next one, within the joints' effort limits as other controllers' efforts. Runs that
         have failed stay as they were last, and it does not matter what it says of them
+    progress : whether a bar shows how many runs are done (tqdm); or a function (done, runs) that is called after each share of them. An executor's shares are
+        larger than those on threads; the runs of a policy are done all at once
+    store : a folder in which runs are kept as they are done, q.npy, v.npy, status.npy and so on, mapped into memory and not held there. The same
+        call goes on where it was cut off, by Ctrl-C or a crash, bit for bit; a finished one is read. Arguments that differ are refused
 
     Returns
     -------
@@ -101,7 +110,8 @@ def simulate_many(
     ------
     ModelError, ShapeError, NameNotFoundError, TypeError, ValueError
         What is given does not fit the mechanism, before anything runs. What a job of the executor raises comes through, and the jobs that
-        have not begun are cancelled.
+        have not begun are cancelled. ModelError where `store` holds runs from other arguments, or was changed,
+        ValueError of a `policy` with one, OSError where it cannot be made.
 
     Examples
     --------
@@ -136,23 +146,29 @@ def simulate_many(
     schedule = _core.Schedule(start, start + duration, dt, min(every, MOST_STEPS))
     if any(map(has_functions_of_q, robots)):
         raise ModelError("Pfaffian rows that are Python functions cannot run side by side: use simulate()")
-    prepared = _prepared(robots, controller, method, stabilisation, gains, limits, q)
-    _check_callables(policy, executor)
+    rows = _rows_of_each(of_run)
+    prepared = _prepared(robots, controller, method, stabilisation, gains, limits, q, rows)
+    _check_callables(policy, executor, store)
     check_periods(prepared[0].setup.terms, duration, dt)
     if policy is not None:
         for one in prepared:
             hold(one.forces, robots[0].nv)
-    q, v, parameters = _equally_many(
-        robots[0], q, v, prepared[0].forces.parameters, 1 if of_run is None else len(of_run)
-    )
+    numbers = prepared[0].forces.parameters
+    runs, numbers = (1, numbers) if of_run is None else (len(of_run), np.zeros(numbers.shape[-1]))
+    q, v, parameters = _equally_many(robots[0], q, v, numbers, runs)
+    rows = [slice(0, len(q))] if of_run is None else rows
     if policy is not None or of_run is not None:
         parameters = np.array(np.broadcast_to(parameters, (len(q), parameters.shape[-1])))
-    rows = _rows_of_each(of_run, len(q))
     for these, one in zip(rows, prepared, strict=True) if of_run is not None else ():
-        parameters[these] = parameters_of(one.forces.parameters, these)
+        parameters[these] = one.forces.parameters
     work = [(these, Job(one.setup, schedule, threads)) for these, one in zip(rows, prepared, strict=True)]
-    kept = _Kept.of(prepared[0], len(q), schedule)
-    kept.run(work, (q, v, near), parameters, executor, policy)
+    folder = None
+    if store is not None:
+        how = [prepared[0].setup.method, stabilisation, gains, dt]
+        folder = Store(store, arguments_of(work, prepared, how, (q, v, near), parameters, start + duration))
+    kept = _Kept.of(prepared[0], len(q), schedule, folder)
+    with _shown(progress, len(q)) as tell:
+        kept.run(work, (q, v, near), parameters, executor, policy, tell)
     acting = [RunForces(one.setup, dt, parameters) for one in prepared]
     sweep = kept.sweep(start + duration, prepared[0].limits, acting, of_run)
     warn_of_runs(
@@ -160,6 +176,23 @@ def simulate_many(
         steps=schedule.steps, end=kept.end(start + duration), judges_energy=policy is None,
     )  # fmt: skip
     return sweep
+
+
+Tell = Callable[[int], object]
+
+
+@contextlib.contextmanager
+def _shown(progress: bool | Callable[[int, int], object], runs: int) -> Generator[Tell | None, None, None]:
+    """What is to be called with how many runs are done."""
+    if callable(progress):
+        yield lambda done: progress(done, runs)
+        return
+    bar = progress_bar(runs, checked_truth("progress", progress), "run")
+    if bar is None:
+        yield None
+        return
+    with bar:
+        yield lambda done: bar.update(done - bar.n)
 
 
 @dataclass(eq=False)
@@ -174,31 +207,49 @@ class _Kept:
     ended: Ended
     begun: Ended
     record: Record
+    store: Store | None
     efforts: Array | None = None  # of a policy
 
     @classmethod
-    def of(cls, prepared: Prepared, runs: int, schedule: _core.Schedule) -> _Kept:
+    def of(cls, prepared: Prepared, runs: int, schedule: _core.Schedule, store: Store | None) -> _Kept:
         core, robot, n = prepared.setup.core(), prepared.setup.mechanism, schedule.samples + 1
-        check_memory(n, runs, core.size)
-        q, v, z = (np.full((runs, n, k), np.nan) for k in (robot.nq, robot.nv, core.size - robot.nq - robot.nv))
+
+        def array(name: str, *shape: int) -> Array:
+            return np.full(shape, np.nan) if store is None else store.array(name, shape, np.nan)
+
+        if store is None:
+            check_memory(n, runs, core.size)
+        sizes = {"q": robot.nq, "v": robot.nv, "z": core.size - robot.nq - robot.nv}
+        q, v, z = (array(name, runs, n, k) for name, k in sizes.items())
         ended, begun = (np.full(runs, status, np.int8) for status in (Status.INTERRUPTED, Status.FINISHED))
-        record = {name: np.full((runs, *one.shape[1:]), np.nan) for name, one in core.record.items()}
-        return cls(core, schedule, q, v, z, ended, begun, record)
+        record = {name: array(name, runs, *one.shape[1:]) for name, one in core.record.items()}
+        if store is not None:
+            ended = store.begin(ended, t=schedule.times)
+        return cls(core, schedule, q, v, z, ended, begun, record, store)
 
     def run(
-        self, work: Work, start: tuple[Array, Array, Mapping[str, ArrayLike] | None], parameters: Array, executor: Executor | None, policy: Policy | None
+        self, work: Work, start: tuple[Array, Array, Mapping[str, ArrayLike] | None], parameters: Array, executor: Executor | None, policy: Policy | None,
+        tell: Tell | None,
     ) -> None:  # fmt: skip
         """All of them, up to Ctrl-C: what has not come back then stays marked as interrupted, as simulate() does."""
         if policy is not None:
             self.efforts = np.full((*self.q.shape[:2], work[0][1].setup.mechanism.nv), np.nan)
         with contextlib.suppress(KeyboardInterrupt):
             x = self.begin(work, *start, parameters)
+            if self.store is not None:
+                work = self.store.left(work, self.ended)
+            if not work:
+                return
             if policy is None or self.efforts is None:
-                shares = results(executor, work, x, parameters)
+                shares = results(executor, work, x, parameters, tell is not None or self.store is not None)
             else:
                 shares = (one for one in [by_policy(work, x, parameters, policy, self.efforts)])
-            with contextlib.closing(shares):
-                self.take(shares)
+            try:
+                with contextlib.closing(shares):
+                    self.take(shares, tell)
+            finally:
+                if self.store is not None:
+                    self.store.keep(self.ended, now=True)
 
     def begin(self, work: Work, q: Array, v: Array, near: Mapping[str, ArrayLike] | None, parameters: Array) -> Array:
         """The states (runs, size) from which runs go on."""
@@ -219,16 +270,22 @@ class _Kept:
         self.q[rows, samples], self.v[rows, samples] = x[..., :nq], x[..., nq : nq + nv]
         self.z[rows, samples] = x[..., nq + nv :]
 
-    def take(self, shares: Generator[Result, None, None]) -> None:
+    def take(self, shares: Generator[Result, None, None], tell: Tell | None) -> None:
         """Of each share of the runs what it did, until one is interrupted."""
         unsound = self.begun != Status.FINISHED
         for share, states, status, record in shares:
             states[unsound[share]] = np.nan
             self._keep(share, slice(1, None), states)
-            self.ended[share] = ended = np.where(unsound[share], self.begun[share], status)
+            ended = np.where(unsound[share], self.begun[share], status)
+            failed = (ended != Status.FINISHED) & (ended != Status.INTERRUPTED)
             for name, seen in record.items():
-                seen[~np.isin(ended, (Status.FINISHED, Status.INTERRUPTED))] = np.nan
+                seen[failed] = np.nan
                 self.record[name][share] = seen
+            self.ended[share] = ended
+            if self.store is not None:
+                self.store.keep(self.ended)
+            if tell is not None:
+                tell(int((self.ended != Status.INTERRUPTED).sum()))
             if (status == Status.INTERRUPTED).any():
                 break
 
@@ -239,13 +296,16 @@ class _Kept:
     def sweep(self, end: float, limits: JointLimits, acting: list[RunForces], of_run: NDArray[np.intp] | None) -> Sweep:
         t = self.schedule.times
         t[-1] = end  # with its last digit
+        q, v, z = map(np.asarray, (self.q, self.v, self.z))
+        for x in (q, v, z) if self.store is not None else ():
+            x.flags.writeable = False  # the folder's
         robots = [one.setup.mechanism for one in acting]
         each = [
             replace(acting[k], parameters=acting[k].parameters[i])
             for i, k in enumerate(() if of_run is None else of_run)
         ]
         return Sweep(
-            robots[0], t, self.q, self.v, self.ended, z=self.z, counted=self.core.counted, limits=limits.watched,
+            robots[0], t, q, v, self.ended, z=z, counted=self.core.counted, limits=limits.watched,
             excess=self.record["excess"], stiffness=self.record["stiffness"], efforts=self.efforts,
             mechanisms=None if of_run is None else [robots[k] for k in of_run], acting=acting[0] if of_run is None else each,
         )  # fmt: skip
@@ -292,7 +352,8 @@ class RunForces:
 
 
 def _prepared(
-    robots: Sequence[Mechanism], controller: Any, method: str, stabilisation: str, gains: tuple[float, float], limits: str, q: ArrayLike
+    robots: Sequence[Mechanism], controller: Any, method: str, stabilisation: str, gains: tuple[float, float], limits: str, q: ArrayLike,
+    rows: Sequence[Rows],
 ) -> list[Prepared]:  # fmt: skip
     """Each mechanism with the force elements, which no function of the caller's may be among."""
     functions, elements = functions_and_elements(controller)
@@ -300,33 +361,38 @@ def _prepared(
         raise TypeError(
             "simulate_many() takes elements of sarrus.control; a Python function runs in simulate(), or as policy= over all runs at once"
         )
-    watches = [JointLimits(one, limits, elements) for one in robots]
+    watches = [joint_limits(one, limits, elements) for one in robots]
     _check_alike(robots, watches)
     start = q if feel_the_start([*elements, *watches[0].end_stops]) else None
+    runs = sum(len(these) for these in rows if not isinstance(these, slice))
     prepared = [
-        Prepared.of(one, ([], elements), watch, method, stabilisation, gains, start)
-        for one, watch in zip(robots, watches, strict=True)
+        Prepared.of(one, ([], elements), watch, method, stabilisation, gains, start, these if runs else None, runs)
+        for one, watch, these in zip(robots, watches, rows, strict=True)
     ]
     if any(prepared[0].forces.sampled):
         raise TypeError("simulate_many() takes elements of sarrus.control; a Python function is Sampled in simulate()")
     return prepared
 
 
-def _rows_of_each(of_run: NDArray[np.intp] | None, runs: int) -> list[Rows]:
+def _rows_of_each(of_run: NDArray[np.intp] | None) -> list[Rows]:
     """Which runs are of each mechanism."""
     if of_run is None:
-        return [slice(0, runs)]
+        return [slice(None)]
     sorted_runs, counts = np.argsort(of_run, kind="stable"), np.bincount(of_run, minlength=1)
     return [*np.split(sorted_runs, np.cumsum(counts)[:-1])]
 
 
-def _check_callables(policy: Any, executor: Any) -> None:
+def _check_callables(policy: Any, executor: Any, store: Any) -> None:
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(f"executor must be a concurrent.futures.Executor, or have its submit(); got {executor!r}")
     if policy is None:
         return
     if not callable(policy):
         raise TypeError(f"policy must be a function (t, q, v) -> efforts; got {policy!r}")
+    if store is not None:
+        raise ValueError(
+            "a policy leads all runs at once, of which none is done before the others: give it without store="
+        )
     if executor is not None:
         raise TypeError("a policy is asked here, and not on an executor's workers: give one of them")
 
@@ -335,6 +401,8 @@ def _robots(mechanisms: Mechanism | Sequence[Mechanism]) -> tuple[list[Mechanism
     """What moves; of several, one a run, each once, and which of them a run has."""
     if not isinstance(mechanisms, (list, tuple)) or not mechanisms:
         return [checked_mechanism(mechanisms)], None
+    if len(mechanisms) == 1:
+        return [checked_mechanism(mechanisms[0])], None
     numbered = {one: k for k, one in enumerate(dict.fromkeys(checked_mechanism(one) for one in mechanisms))}
     return list(numbered), np.array([numbered[one] for one in mechanisms], dtype=np.intp)
 

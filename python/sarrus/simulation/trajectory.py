@@ -7,6 +7,7 @@ and films show :mod:`~sarrus.figures.figures`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_path, real_array
+from .._arrays import Array, checked_names, checked_path, checked_truth, real_array
 from ..analysis.actuation.joint_wrenches import along_tree, by_friction, joint_wrenches_with
 from ..control import interpolation
 from ..control.coordinates import loses_turns
@@ -471,23 +472,25 @@ class Trajectory:
 
     # ---- files -------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file, as its name ends: all of it to .npz, the table of :meth:`to_dataframe` to .csv.
+    def save(self, path: str | os.PathLike[str], *, frames: str | Sequence[str] = ()) -> None:
+        """Write to a file, as its name ends: all of it to .npz, the table of :meth:`to_dataframe`, with these frames, to .csv.
 
         The .npz holds the mechanism too, pickled. The .csv has every digit of its numbers (an older pandas reads the last one right
         with ``float_precision="round_trip"``).
 
-        Raises ValueError where the name ends otherwise, ModelError where the mechanism holds a function that cannot be pickled, or a .csv
-        would have to hold `wrenches`.
+        Raises ValueError where the name ends otherwise, or frames are asked for of an .npz, which has no table; ModelError where the mechanism
+        holds a function that cannot be pickled; NameNotFoundError for a frame that there is not.
         """
         path = checked_path(path)
         if storage.suffix(path) == ".npz":
+            if len(checked_names("frames", frames)):
+                raise ValueError("frames are columns of a .csv; an .npz holds what tells where all of them are")
             storage.write_npz(path, self._fields())
             return
-        if self.wrenches:
-            raise ModelError(f"a .csv does not hold the wrenches on {', '.join(self.wrenches)}: save as .npz")
+        heads, parts = self._table(frames)
         starts = range(0, len(self), 65536)  # numbers as objects take a multiple of their memory
-        storage.write_csv(path, self._columns, (self._table(slice(first, first + 65536)) for first in starts))
+        blocks = (np.column_stack([x[first : first + 65536] for x in parts]) for first in starts)
+        storage.write_csv(path, heads, blocks)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Trajectory:
@@ -508,7 +511,9 @@ class Trajectory:
                 return cls(**storage.read_npz(path, mechanism))
             if mechanism is not None:
                 fields, energy = storage.read_csv(path, mechanism)
-                return cls(**fields)._with_energy(energy)
+                with contextlib.suppress(ValueError):
+                    return cls(**fields)._with_energy(energy)
+                return cls(**fields | {"loop_q": None})._with_energy(energy)  # nobody had counted turns
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
         raise TypeError("a .csv does not hold the mechanism: Trajectory.load(path, mechanism=...)")
@@ -523,24 +528,35 @@ class Trajectory:
             raise ValueError(f"it is of another mechanism than '{self.mechanism.name}': {fault}")
         return self
 
-    def to_dataframe(self) -> pandas.DataFrame:
-        """Table with a row per sample: t, q:joint, v:joint, tau:joint where it is known, a:joint where it was given, energy, loop_error.
+    def to_dataframe(self, *, frames: str | Sequence[str] = ()) -> pandas.DataFrame:
+        """Table with a row per sample, whose heads end in units: ``q:motor [rad]``, ``v:slider [m/s]``, ``t [s]``. Needs pandas.
 
-        Joints of several coordinates have a column for each, q:joint:0 and so on. Needs pandas.
+        In turn: t; q, v of the joints of the tree, tau where it is known, a where it was given; energy; loop_error; q and v of joints that
+        close loops, with their turns; loads that :attr:`wrenches` has, ``wrench:teeth:0 [N m]`` to ``wrench:teeth:5 [N]``; where `frames` are,
+        ``x:tip [m]`` and so on. Joints of several coordinates have a column for each, ``q:joint:0 [rad]`` and so on.
+
+        Parameters
+        ----------
+        frames : names of frames or bodies whose origins in the world are columns
+
+        Raises NameNotFoundError for a frame that there is not.
         """
         try:
             import pandas
         except ImportError as missing:
             raise ImportError("to_dataframe() needs pandas: pip install pandas") from missing
-        return pandas.DataFrame(self._table(slice(None)), columns=self._columns)
+        heads, parts = self._table(frames)
+        return pandas.DataFrame(np.column_stack(parts), columns=heads)
 
-    @property
-    def _columns(self) -> list[str]:
-        return storage.columns(self.mechanism, self._known_efforts is not None, self._given_a is not None)
-
-    def _table(self, rows: slice) -> Array:
-        parts = [self.t, self.q, self.v, self._known_efforts, self._given_a, self.energy, self.loop_error]
-        return np.column_stack([x[rows] for x in parts if x is not None])
+    def _table(self, frames: str | Sequence[str]) -> tuple[list[str], list[Array]]:
+        """Heads, and columns (n,) or (n, k) of them."""
+        robot, names = self.mechanism, checked_names("frames", frames)
+        efforts, loops = self._known_efforts, robot.loop_joints
+        heads = storage.columns(robot, efforts is not None, self._given_a is not None, self.wrenches, names)
+        parts = [self.t, self.q, self.v, efforts, self._given_a, self.energy, self.loop_error]
+        rates = robot.joint_states(self.q, self.v, time=self.t).v if loops else {}
+        parts += [*(self.joint(name) for name in loops), *(rates[name] for name in loops), *self.wrenches.values()]
+        return heads, [x for x in [*parts, *(self.frame(name)[:, :3, 3] for name in names)] if x is not None]
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
 
@@ -587,7 +603,7 @@ class Trajectory:
 
     def animate(
         self, path: str | os.PathLike[str] | None = None, *, speed: float = 1.0, frames_per_second: float = 30.0,
-        trace: str | Sequence[str] = (), forces: str | Sequence[str] = (),
+        trace: str | Sequence[str] = (), forces: str | Sequence[str] = (), labels: bool = False,
     ) -> FuncAnimation:  # fmt: skip
         """Film of the motion; a notebook shows it as a player that can be turned. Needs matplotlib.
 
@@ -597,13 +613,15 @@ class Trajectory:
         speed : 2.0 shows it twice as fast
         frames_per_second : of the film
         trace : names of frames whose origins leave a trace
-        forces : names of joints and rods: an arrow for the force on the child, of which the largest is 0.4 times the mechanism's size
+        forces : names of joints and rods: an arrow for the force on the child; and of frames that :attr:`wrenches` loads, for the load's. The
+            largest is 0.4 times the mechanism's size
+        labels : whether bodies and rods have their names beside them
 
         Raises ValueError where the name ends otherwise, or there is nothing to show; FileNotFoundError without ffmpeg for an .mp4.
         """
         from ..figures import figures as pictures
 
-        return pictures.film(self, path, speed, frames_per_second, trace, forces)
+        return pictures.film(self, path, speed, frames_per_second, trace, forces, checked_truth("labels", labels))
 
 
 def _wrenches(robot: Mechanism, wrenches: Any, t: Array) -> dict[str, Array]:

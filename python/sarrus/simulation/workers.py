@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays import Array
+from .._core import Status
 from . import setup
 from .arguments import METHODS
 from .limits import Record
@@ -23,6 +24,7 @@ from .setup import Ended, Setup
 __all__: list[str] = []
 
 LANES = 8  # the most of any instruction set: in shares of whole packets each run meets the same neighbours as without
+OFTEN = 64  # runs a thread after which somebody is told, or a file has them
 SHARE = 2**22  # bytes at most that are sent to a worker at once: Dask warns of more than 10 MB
 
 Rows = slice | NDArray[np.intp]
@@ -67,18 +69,44 @@ class Job:
 Work = Sequence[tuple[Rows, Job]]
 
 
-def results(executor: Executor | None, work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
-    """Of shares of the runs, one after the other."""
+def results(
+    executor: Executor | None, work: Work, x: Array, parameters: Array, often: bool = False
+) -> Generator[Result, None, None]:
+    """Of shares of the runs, one after the other; `often`: of small ones."""
     if executor is not None:
         return _spread(executor, work, x, parameters)
-    return (_on_threads if work[0][1].threads > 1 and len(work) > 1 else _here)(work, x, parameters)
+    if len(work) > 1 and work[0][1].threads > 1:
+        return _on_threads(work, x, parameters)
+    return _here(work, x, parameters, OFTEN if often else setup.BLOCK)
 
 
-def _here(work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
-    for rows, job in work:
-        core = job.setup.core()
-        for share, _ in _cut([(rows, job)], setup.BLOCK * job.threads):
-            yield share, *job.run(core, x[share], parameters_of(parameters, share))
+def _here(work: Work, x: Array, parameters: Array, size: int) -> Generator[Result, None, None]:
+    some: list[Result] = []  # of several mechanisms, which have few runs each
+    count = 0
+    try:
+        for rows, job in work:
+            core = job.setup.core()
+            for share, _ in _cut([(rows, job)], size * job.threads):
+                states, ended, record = job.run(core, x[share], parameters_of(parameters, share))
+                some.append((share, states, ended, record))
+                count += len(ended)
+                if len(work) == 1 or count >= size or (ended == Status.INTERRUPTED).any():
+                    yield _together(some)
+                    some, count = [], 0
+    except KeyboardInterrupt:
+        if some:
+            yield _together(some)
+        raise
+    if some:
+        yield _together(some)
+
+
+def _together(some: list[Result]) -> Result:
+    if len(some) == 1:
+        return some[0]
+    rows, states, ended, records = zip(*some, strict=True)
+    record = {name: np.concatenate([one[name] for one in records]) for name in records[0]}
+    return np.concatenate(rows), np.concatenate(states), np.concatenate(ended), record
 
 
 def _on_threads(work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:

@@ -450,10 +450,13 @@ def test_simulate(capsys, monkeypatch, tmp_path):
     with open("run.csv", newline="") as file:
         head, *rows = csv.reader(file)
     assert head == [
-        "t",
-        *(f"{x}:{j}" for x in ("q", "v", "tau") for j in ("motor", "pin1", "pivot")),
-        "energy",
-        "loop_error",
+        "t [s]",
+        *(
+            f"{x} [{u}]"
+            for y, u in (("q", "rad"), ("v", "rad/s"), ("tau", "N m"))
+            for x in (f"{y}:motor", f"{y}:pin1", f"{y}:pivot")
+        ),
+        *("energy [J]", "loop_error [rad or m]", "q:pin2 [rad]", "v:pin2 [rad/s]"),
     ]
     np.testing.assert_array_equal(np.array(rows, float)[:, 1:4], saved.q)
     assert float(facts["energy drift"].split()[0]) == pytest.approx(

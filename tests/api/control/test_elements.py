@@ -560,3 +560,33 @@ def test_bad_elements(element, error, message):
 def test_bad_elements_where_loops_close(element, error, message):
     with pytest.raises(error, match=message):
         sarrus.simulate(*four_bar(), 1.0, element)
+
+
+@pytest.mark.parametrize(("mass", "sinking", "damped"), [(8.0, 2e-3, 0.3), (0.5, 1e-2, 0.1), (300.0, 1e-4, 0.5)])
+def test_how_stiff_a_ground(mass, sinking, damped):
+    """What docs/contact.md says how to choose one: it sinks so far, swings at that rate, and is damped so."""
+    b = sarrus.Builder("box")
+    b.add_body("box", sarrus.Inertia.sphere(mass, 0.1))
+    b.add_joint("float", sarrus.Free(), "ground", "box")
+    rate = np.sqrt(1.5 * 9.81 / sinking)
+    ground = Contact("box", stiffness=9.81 * mass / sinking**1.5, dissipation=2.0 * damped * rate / 9.81)
+    start = np.array([0, 0, 0, 1, 0, 0, -sinking * 1.001])
+    run = sarrus.simulate(b.build(), start, np.zeros(6), 8.0 / rate, ground, dt=0.01 / rate, method="rk4")
+    decay, swing = damped * rate, rate * np.sqrt(1.0 - damped**2)
+    expected = np.exp(-decay * run.t) * (np.cos(swing * run.t) + decay / swing * np.sin(swing * run.t))
+    assert_allclose((-run.q[:, 6] / sinking - 1.0) / 1e-3, expected, atol=2e-3)  # linear to a thousandth
+
+
+def test_how_fast_what_falls_returns():
+    b = sarrus.Builder("ball", gravity=(0.0, 0.0, 0.0))
+    b.add_body("ball", sarrus.Inertia.sphere(8.0, 0.1))
+    b.add_joint("float", sarrus.Free(), "ground", "ball")
+    stiffness = 8.0 * 9.81 / 2e-3**1.5
+    for speed, dissipation, told in ((0.1, 0.5, 0.968), (0.5, 0.5, 0.86)):
+        ground = Contact("ball", stiffness=stiffness, dissipation=dissipation, friction=0.0)
+        run = sarrus.simulate(b.build(), [0, 0, 0, 1, 0, 0, 0.0], [0, 0, 0, 0, 0, -speed], 0.2, ground, dt=1e-4, method="rk4")  # fmt: skip
+        assert_allclose(run.v[-1, 5] / speed, told, atol=4e-3)
+    ground = Contact("ball", stiffness=stiffness, dissipation=0.0, friction=0.0)
+    run = sarrus.simulate(b.build(), [0, 0, 0, 1, 0, 0, 0.0], [0, 0, 0, 0, 0, -1.0], 0.1, ground, dt=1e-4, method="rk4")
+    assert_allclose(-run.q[:, 6].min(), (1.25 / 9.81 * 2e-3**1.5) ** 0.4, rtol=1e-3)
+    assert_allclose(-run.q[:, 6].min(), 0.011, atol=5e-4)

@@ -381,6 +381,28 @@ def test_films_with_traces_and_forces(pyplot, tmp_path):
     assert_allclose(data["force"] * np.linalg.norm(shown, axis=1), np.linalg.norm(force, axis=1), atol=1e-3 * largest)
     assert_allclose(shown / np.linalg.norm(shown, axis=1).max(), force / largest, atol=1e-3)
     run.animate(tmp_path / "run.gif", frames_per_second=5, trace=["coupler", "rocker"], forces="pin2")
-    for bad, kind in (({"trace": "elbow"}, "frame"), ({"forces": "elbow"}, "joint")):
+    film = run.animate(tmp_path / "run.html", frames_per_second=20, labels=True)
+    data = embedded((tmp_path / "run.html").read_text(encoding="utf-8"))[0]
+    assert sorted(data["labels"]) == [["coupler", 1], ["crank", 0], ["rocker", 2]]
+    film._draw_frame(20)
+    beside = {text.get_text(): text.xy for text in film._fig.axes[0].texts}
+    middle = sarrus.Skeleton(run.mechanism).segments_flat(run.q[-1])[:, :, [0, 2]].mean(axis=1)
+    assert_allclose([beside["crank"], beside["coupler"], beside["rocker"]], middle, atol=1e-9)
+    for bad, kind in (({"trace": "elbow"}, "frame"), ({"forces": "elbow"}, "joint or load")):
         with pytest.raises(sarrus.NameNotFoundError, match=f"no {kind} is named 'elbow'"):
             run.animate(**bad)
+
+
+def test_films_show_the_loads_of_a_motion(pyplot, tmp_path):
+    run = fourbar_run(21)
+    load = np.column_stack([np.zeros((21, 3)), np.linspace(1.0, 5.0, 21), np.zeros(21), np.full(21, 2.0)])
+    run = Trajectory(run.mechanism, run.t, run.q, run.v, wrenches={"coupler": load})  # what else acts is unknown
+    run.animate(tmp_path / "run.html", frames_per_second=20, forces="coupler")
+    data = embedded((tmp_path / "run.html").read_text(encoding="utf-8"))[0]
+    arrows = np.frombuffer(base64.b64decode(data["arrows"]), "<i2").reshape(21, 2, 3).astype(float)
+    force = np.einsum("nij,nj->ni", run.frame("coupler")[:, :3, :3], load[:, 3:])
+    assert_allclose(data["force"] * (arrows[:, 1] - arrows[:, 0]), force, atol=2e-3 * np.abs(force).max())
+    ax = run.mechanism.plot(run.q, wrenches=run.wrenches)
+    at = {text.get_text(): np.array(text.xy) for text in ax.texts if hasattr(text, "xy")}
+    arrow = at[f"coupler {np.linalg.norm(force[-1]):.3g} N"] - run.frame("coupler")[-1, [0, 2], 3]
+    assert_allclose(arrow / np.linalg.norm(arrow), (force[-1] / np.linalg.norm(force[-1]))[[0, 2]], atol=1e-9)

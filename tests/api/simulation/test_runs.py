@@ -224,15 +224,39 @@ def test_table_and_parquet(tmp_path):
         list(runs[:0].to_dataframe().columns) == list(runs.to_dataframe().columns) and len(runs[:0].to_dataframe()) == 0
     )
     frame = runs.to_dataframe()
-    assert list(frame.columns) == ["run", "status", "t", *(f"{x}:{joint}" for x in "qv" for joint in FOURBAR.joints)]
-    assert_array_equal(frame[frame.run == 3]["q:pivot"], runs.q[3, :, 2])
+    assert list(frame.columns) == [
+        *("run", "status", "t [s]"),
+        *(f"{x}:{joint} [{unit}]" for x, unit in (("q", "rad"), ("v", "rad/s")) for joint in FOURBAR.joints),
+    ]
+    assert_array_equal(frame[frame.run == 3]["q:pivot [rad]"], runs.q[3, :, 2])
     pytest.importorskip("pyarrow")
     runs.save(tmp_path / "runs.parquet")
     again = Sweep.load(tmp_path / "runs.parquet", FOURBAR)
     for name in ("t", "q", "v", "status"):
         assert_array_equal(getattr(runs, name), getattr(again, name))
+    frame.rename(columns=lambda head: head.split(" [")[0]).to_parquet(tmp_path / "old.parquet", index=False)
+    assert_array_equal(Sweep.load(tmp_path / "old.parquet", FOURBAR).q, runs.q)
     with pytest.raises(ValueError, match="its columns are not those of 'pendulum'"):
         Sweep.load(tmp_path / "runs.parquet", sarrus.mechanisms.pendulum())
+
+
+def test_parquet_of_several_mechanisms(tmp_path):
+    pytest.importorskip("pyarrow")
+    robots = [sarrus.mechanisms.pendulum(length=length) for length in (0.3, 0.5, 0.3)]
+    runs = sarrus.simulate_many(robots, [0.1], [0.0], 0.01)
+    runs.save(tmp_path / "runs.parquet")
+    again = Sweep.load(tmp_path / "runs.parquet", robots)
+    assert_array_equal(again.q, runs.q)
+    assert again.mechanisms == robots and again[1].mechanism == robots[1]
+    assert runs.to_dataframe()["mechanism"].tolist() == [0] * 11 + [1] * 11 + [0] * 11
+    for wrong in (robots[0], robots[:2], [robots[0]] * 3, [robots[0], *robots[:2]]):
+        with pytest.raises(ValueError, match="its 3 runs are of 2 mechanisms"):
+            Sweep.load(tmp_path / "runs.parquet", wrong)
+    with pytest.raises(TypeError, match="does not hold the mechanism"):
+        Sweep.load(tmp_path / "runs.parquet", [])
+    runs.save(tmp_path / "runs.npz")
+    with pytest.raises(TypeError, match="leave mechanism= out"):
+        Sweep.load(tmp_path / "runs.npz", robots)
 
 
 # ---- pictures --------------------------------------------------------------------------------------------------------

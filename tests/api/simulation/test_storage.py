@@ -235,7 +235,7 @@ def test_csv_is_exact(mixed, tmp_path):
     assert back.status == "unknown"
     with pytest.raises(TypeError, match="mechanism="):
         Trajectory.load(tmp_path / "run.csv")
-    with pytest.raises(ValueError, match="columns are not those of 'pendulum'; column 'q:pivot' is missing"):
+    with pytest.raises(ValueError, match=r"columns are not those of 'pendulum'; column 'q:pivot \[rad\]' is missing"):
         Trajectory.load(tmp_path / "run.csv", mechanism=sarrus.mechanisms.pendulum())
 
 
@@ -248,12 +248,12 @@ def test_csv_columns(tmp_path):
     with open(tmp_path / "run.csv", newline="", encoding="utf-8") as file:
         head, row = csv.reader(file)
     assert head == [
-        "t",
-        *(f'q:socket, "big":{k}' for k in range(4)),
-        *(f'v:socket, "big":{k}' for k in range(3)),
-        *(f'a:socket, "big":{k}' for k in range(3)),
-        "energy",
-        "loop_error",
+        "t [s]",
+        *(f'q:socket, "big":{k} [1]' for k in range(4)),
+        *(f'v:socket, "big":{k} [rad/s]' for k in range(3)),
+        *(f'a:socket, "big":{k} [rad/s^2]' for k in range(3)),
+        "energy [J]",
+        "loop_error [rad or m]",
     ]
     assert row[0] == "0.1" and row[7] == repr(1 / 3)
     back = Trajectory.load(tmp_path / "run.csv", run.mechanism)
@@ -263,19 +263,76 @@ def test_csv_columns(tmp_path):
 
 
 def test_csv_without_samples(tmp_path):
-    run = Trajectory(sarrus.mechanisms.pendulum(), [], np.zeros((0, 1)), np.zeros((0, 1)))
+    for robot in (sarrus.mechanisms.pendulum(), sarrus.mechanisms.four_bar()):
+        run = Trajectory(robot, [], np.zeros((0, robot.nq)), np.zeros((0, robot.nv)))
+        run.save(tmp_path / "run.csv")
+        assert len(Trajectory.load(tmp_path / "run.csv", robot)) == 0
+
+
+def test_csv_of_before(mixed, tmp_path):
+    """Heads without units, and no joints that close loops."""
+    for run in (mixed, fourbar_run(5, efforts=np.ones((5, 3)))):
+        run.save(tmp_path / "run.csv")
+        with open(tmp_path / "run.csv", newline="", encoding="utf-8") as file:
+            head, *rows = csv.reader(file)
+        count = head.index("loop_error [rad or m]") + 1
+        with open(tmp_path / "old.csv", "w", newline="", encoding="utf-8") as file:
+            heads = [name.rsplit(" [", 1)[0] for name in head[:count]]
+            csv.writer(file).writerows([heads, *(row[:count] for row in rows)])
+        same(Trajectory.load(tmp_path / "old.csv", run.mechanism), run)
+
+
+def test_csv_with_frames(tmp_path):
+    run = fourbar_run(5)
+    run.save(tmp_path / "run.csv", frames=("coupler", "rocker"))
+    with open(tmp_path / "run.csv", newline="", encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    assert head[-6:] == [f"{axis}:{name} [m]" for name in ("coupler", "rocker") for axis in "xyz"]
+    assert_array_equal(np.array(rows, float)[:, -6:-3], run.frame("coupler")[:, :3, 3])
+    same(Trajectory.load(tmp_path / "run.csv", run.mechanism), run)
+    with pytest.raises(sarrus.NameNotFoundError, match="tipp"):
+        run.save(tmp_path / "run.csv", frames="tipp")
+    with pytest.raises(ValueError, match=r"frames are columns of a \.csv"):
+        run.save(tmp_path / "run.npz", frames="coupler")
+
+
+def test_csv_of_a_spring_that_has_been_wound_up(tmp_path):
+    """Its energy is of the turns that the run has counted, which the columns of joints that close loops tell."""
+    builder = sarrus.Builder("wound up")
+    for name, length in (("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9)):
+        builder.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)))
+    builder.add_joint("motor", sarrus.Revolute("y", stiffness=0.01), "ground", "crank", loop=True)
+    builder.add_joint("pin1", sarrus.Revolute("y"), "crank", "coupler", at_parent=(0.4, 0, 0))
+    builder.add_joint("pin2", sarrus.Revolute("y"), "coupler", "rocker", at_parent=(1.1, 0, 0), at_child=(0.9, 0, 0))
+    builder.add_joint("pivot", sarrus.Revolute("y"), "ground", "rocker", at_parent=(1.0, 0, 0))
+    robot = builder.build()
+    q = robot.assemble(fixed={"motor": 0.5})
+    run = sarrus.simulate(robot, q, robot.complete_velocity(q, {"motor": 40.0}), 0.5)
+    turned = run.joint("motor")[:, 0]
+    assert robot.joint("motor").closes_loop and turned[-1] - turned[0] > 4.0 * np.pi
     run.save(tmp_path / "run.csv")
-    assert len(Trajectory.load(tmp_path / "run.csv", run.mechanism)) == 0
+    back = Trajectory.load(tmp_path / "run.csv", robot)
+    assert_array_equal(back.joint("motor")[:, 0], turned)
+    assert_array_equal(back.energy, run.energy)
+    uncounted = Trajectory(robot, run.t, run.q, run.v)  # whose spring knows of no turns
+    uncounted.save(tmp_path / "run.csv")
+    assert_array_equal(Trajectory.load(tmp_path / "run.csv", robot).energy, uncounted.energy)
 
 
 def test_dataframe(tmp_path):
     pandas = pytest.importorskip("pandas")
     run = fourbar_run(5, efforts=np.ones((5, 3)))
     table = run.to_dataframe()
-    joints = run.mechanism.joints
-    assert list(table) == ["t", *(f"{x}:{name}" for x in ("q", "v", "tau") for name in joints), "energy", "loop_error"]
-    assert_array_equal(table["v:motor"], run.v[:, 0])
-    assert_array_equal(table["energy"], run.energy)
+    units = {"q": "rad", "v": "rad/s", "tau": "N m"}
+    assert list(table) == [
+        "t [s]",
+        *(f"{x}:{name} [{unit}]" for x, unit in units.items() for name in run.mechanism.joints),
+        *("energy [J]", "loop_error [rad or m]", "q:pin2 [rad]", "v:pin2 [rad/s]"),
+    ]
+    assert_array_equal(table["v:motor [rad/s]"], run.v[:, 0])
+    assert_array_equal(table["energy [J]"], run.energy)
+    assert_array_equal(table["q:pin2 [rad]"], run.joint("pin2")[:, 0])
+    assert_array_equal(table["v:pin2 [rad/s]"], run.mechanism.joint_states(run.q, run.v).v["pin2"][:, 0])
     run.save(tmp_path / "run.csv")
     # by default some versions of pandas miss the last digit
     pandas.testing.assert_frame_equal(pandas.read_csv(tmp_path / "run.csv"), table, rtol=1e-14, atol=1e-300)

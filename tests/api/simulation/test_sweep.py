@@ -647,3 +647,132 @@ def test_stiffness_of_many_runs():
     assert_allclose(runs.stiffness, alone, rtol=1e-6)
     assert 0.1 < runs.stiffness.max() < 2.0
     assert pickle.loads(pickle.dumps(runs)).stiffness.shape == (7,)
+
+
+def test_laws_and_numbers_of_runs_of_several_mechanisms():
+    """Each is told of the laws of its own runs alone, else what n mechanisms are told would grow as n squared."""
+    lengths = (0.3, 0.5, 0.3, 0.4, 0.5, 0.3)
+    robots = [sarrus.mechanisms.pendulum(length=length) for length in lengths]
+    laws = [sarrus.laws.harmonic(1.0, rate) for rate in (1.0, 2.0, 3.0, 1.0, 2.0, 4.0)]
+    acting = [PrescribedEffort("pivot", laws), PID("pivot", np.arange(6.0), target=laws[::-1], integral=1.0)]
+    runs = sarrus.simulate_many(robots, [0.1], [0.0], 0.5, acting)
+    for k, robot in enumerate(robots):
+        alone = [PrescribedEffort("pivot", laws[k]), PID("pivot", float(k), target=laws[5 - k], integral=1.0)]
+        run = sarrus.simulate(robot, [0.1], [0.0], 0.5, alone)
+        assert_allclose(runs.q[k], run.q, atol=1e-12)
+        assert_allclose(runs[k].tau, run.tau, atol=1e-12)
+    told = [
+        len(value[0])
+        for one in runs._acting
+        for term in one.setup.terms
+        for value in term.values()
+        if isinstance(value, tuple) and isinstance(value[0], list)
+    ]
+    assert len(told) == 12 and max(told) == 3, told
+    for wrong in (laws[:5], [*laws, laws[0]]):
+        with pytest.raises(sarrus.ShapeError, match=f"from run to run are {len(wrong)}, with 6 mechanisms"):
+            sarrus.simulate_many(robots, [0.1], [0.0], 0.01, PrescribedEffort("pivot", wrong))
+    assert sarrus.simulate_many(robots, [0.1], [0.0], 0.01, PrescribedEffort("pivot", laws[:1])).status.max() == 0
+
+
+def test_a_list_of_one_mechanism():
+    robot = sarrus.mechanisms.pendulum()
+    q = np.linspace(0.1, 0.5, 5)[:, None]
+    listed, plain = sarrus.simulate_many([robot], q, [0.0], 0.01), sarrus.simulate_many(robot, q, [0.0], 0.01)
+    assert_array_equal(listed.q, plain.q)
+    assert_array_equal(listed.status, plain.status)
+
+
+# ---- a folder, and how far it is -------------------------------------------------------------------------------------
+
+
+def stored(runs=300, executor=None, several=False, **options):
+    """Four-bars under friction and a law of their own; some start unsound."""
+    robot = sarrus.mechanisms.four_bar()
+    q = np.tile(robot.assemble(fixed={"motor": 0.5}), (runs, 1))
+    q[7] = np.nan
+    robots = [robot, sarrus.mechanisms.four_bar(crank=0.35)] * (runs // 2) if several else robot
+    acting = [
+        PID("motor", np.linspace(5.0, 50.0, runs), 2.0, 1.0, target=[sarrus.laws.harmonic(1.0, k) for k in range(runs)]),
+        Stiction("pivot", 0.1, stiffness=100.0),
+    ]  # fmt: skip
+    how = {"method": "rk4", "every": 5, "executor": executor, "limits": "ignore"} | options
+    return sarrus.simulate_many(robots, q, np.zeros(3), 0.05, acting, **how)
+
+
+def same_runs(one, other):
+    for name in ("t", "q", "v", "z", "status", "excess", "stiffness"):
+        assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert_array_equal(one[200].tau, other[200].tau)
+
+
+@pytest.mark.filterwarnings("ignore::sarrus.StiffnessWarning")
+@pytest.mark.parametrize("several", [False, True])
+def test_a_store_goes_on_where_it_was_cut_off(tmp_path, several):
+    folder, done = tmp_path / "runs", []
+
+    def cut_off(n, runs):
+        done.append(n)
+        if len(done) == 2:
+            raise RuntimeError("a crash")
+
+    with pytest.raises(RuntimeError, match="a crash"):
+        stored(store=folder, several=several, progress=cut_off)
+    status = np.load(folder / "status.npy")
+    assert 0 < done[-1] == np.count_nonzero(status != Status.INTERRUPTED) < 300
+    assert np.isnan(np.load(folder / "q.npy")[status == Status.INTERRUPTED, 1:]).all()
+    whole, more = stored(several=several), []
+    again = stored(store=folder, several=several, progress=lambda n, runs: more.append(n))
+    same_runs(again, whole)
+    assert more[0] > done[-1] and more[-1] == 300  # what was done was not done again
+    assert again.status[7] != 0 and np.count_nonzero(again.status) == 1
+    assert_array_equal(np.load(folder / "v.npy"), whole.v)
+    assert_array_equal(np.load(folder / "t.npy"), whole.t)
+    with pytest.raises(ValueError, match="read-only"):
+        again.q[0] = 0.0
+    finished = []
+    same_runs(stored(store=folder, several=several, progress=lambda *n: finished.append(n)), whole)
+    assert not finished
+    with ThreadPoolExecutor(2) as pool:
+        same_runs(stored(store=tmp_path / "spread", several=several, executor=pool), whole)
+
+
+@pytest.mark.filterwarnings("ignore::sarrus.StiffnessWarning")
+def test_a_store_of_other_arguments_is_refused(tmp_path):
+    stored(store=tmp_path / "x")
+    for what, changed in {
+        "times": {"dt": 5e-4}, "method": {"stabilisation": "none"}, "q": {"runs": 299},
+        "mechanism": {"several": True}, "near": {"near": {"pin2": [0.1]}},
+    }.items():  # fmt: skip
+        with pytest.raises(sarrus.ModelError, match=rf"from other arguments; these differ: .*\b{what}\b"):
+            stored(store=tmp_path / "x", **changed)
+    whole = (tmp_path / "x" / "v.npy").read_bytes()
+    np.save(tmp_path / "other.npy", np.zeros(3))
+    for changed in ((tmp_path / "other.npy").read_bytes(), whole[:-8], whole[:150], b"junk", b""):
+        (tmp_path / "x" / "v.npy").write_bytes(changed)
+        with pytest.raises(sarrus.ModelError, match=r"v\.npy was changed"):
+            stored(store=tmp_path / "x")
+    (tmp_path / "x" / "v.npy").unlink()
+    with pytest.raises(sarrus.ModelError, match=r"v\.npy was changed"):
+        stored(store=tmp_path / "x")
+    (tmp_path / "x" / "arguments.json").write_text("[1]")
+    with pytest.raises(sarrus.ModelError, match="none that sarrus wrote"):
+        stored(store=tmp_path / "x")
+    robot = sarrus.mechanisms.pendulum()
+    with pytest.raises(ValueError, match="without store="):
+        sarrus.simulate_many(robot, [0.1], [0.0], 0.1, policy=lambda t, q, v: v, store=tmp_path / "y")
+
+
+def test_a_store_after_ctrl_c(tmp_path):
+    def cut_off(done, runs):
+        raise KeyboardInterrupt
+
+    first = stored(store=tmp_path / "x", progress=cut_off, limits="warn")
+    assert 0 < np.count_nonzero(first.status == Status.INTERRUPTED) < 300
+    same_runs(stored(store=tmp_path / "x", limits="warn"), stored(limits="warn"))
+
+
+def test_a_bar_of_runs(capsys):
+    pytest.importorskip("tqdm")
+    sarrus.simulate_many(sarrus.mechanisms.pendulum(), np.zeros((200, 1)), [0.0], 0.01, progress=True)
+    assert "200/200" in capsys.readouterr().err
