@@ -125,8 +125,8 @@ inline void move_columns(const Tree& tree, const Kinematics<double>& k, const Rn
     if (tree.link[i].parent > 0) carried[tree.link[i].parent] += carried[i];
 }
 
-template <class R> SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const RneaInput<double>& in, double* by_q,
-                                                         double* by_v) {
+template <class R> SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const RneaInput<double>& in,
+                                                         double* by_q, double* by_v) {
   constexpr int lanes = width_of<R>;
   const int n = tree.nv;
   const Kinematics<double> k = Kinematics<double>::over(tree, arena.take<double>(Kinematics<double>::size(tree)));
