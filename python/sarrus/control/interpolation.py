@@ -125,18 +125,24 @@ def _cubics(
 #   ω = x' - c2 x × x' + c3 x × (x × x')        x' = ω + ½ x × ω + (1 - |x|/2 cot |x|/2)/|x|² x × (x × ω)
 
 
+def cross(a: Array, b: Array) -> Array:
+    """NumPy's (..., 3), bit for bit, in a tenth of the time where there is little to do."""
+    after = (1, 2, 0)
+    return (a * b.take(after, -1) - a.take(after, -1) * b).take(after, -1)
+
+
 def exponential_motion(x: Array, rate: Array, acceleration: Array) -> tuple[Array, Array]:
     """Angular velocity and acceleration (..., 3), in the turned axes, of exp(x) for x (..., 3) and its derivatives."""
     if not x.size:
         return rate, acceleration
     c2, c3, c4, c5 = _stumpff((x**2).sum(axis=-1, keepdims=True))
     along = (x * rate).sum(axis=-1, keepdims=True)
-    once, again = np.cross(x, rate), np.cross(x, acceleration)
-    twice = np.cross(x, once)
+    once, again = cross(x, rate), cross(x, acceleration)
+    twice = cross(x, once)
     velocity = rate - c2 * once + c3 * twice
     # the derivatives of c2 and c3 by |x|²/2 are c3 - 2 c4 and c4 - 3 c5, less than zero
     changes = (c3 - 2.0 * c4) * along * once - (c4 - 3.0 * c5) * along * twice
-    return velocity, acceleration - c2 * again + c3 * (np.cross(rate, once) + np.cross(x, again)) + changes
+    return velocity, acceleration - c2 * again + c3 * (cross(rate, once) + cross(x, again)) + changes
 
 
 def exponential_rate(x: Array, velocity: Array) -> Array:
@@ -147,8 +153,8 @@ def exponential_rate(x: Array, velocity: Array) -> Array:
     small = angle < 1e-2
     safe = np.where(small, 1.0, angle / 2.0)
     inverse = np.where(small, 1 / 12 + angle**2 / 720, (1.0 - safe / np.tan(safe)) / (4.0 * safe**2))
-    once = np.cross(x, velocity)
-    return velocity + once / 2.0 + inverse * np.cross(x, once)
+    once = cross(x, velocity)
+    return velocity + once / 2.0 + inverse * cross(x, once)
 
 
 def in_turned_axes(x: Array, v: Array) -> Array:
@@ -157,8 +163,8 @@ def in_turned_axes(x: Array, v: Array) -> Array:
         return v
     square = (x**2).sum(axis=-1, keepdims=True)
     c2, c3, _, _ = _stumpff(square)
-    once = np.cross(x, v)
-    return np.asarray(v - (1.0 - square * c3) * once + c2 * np.cross(x, once))
+    once = cross(x, v)
+    return np.asarray(v - (1.0 - square * c3) * once + c2 * cross(x, once))
 
 
 def _stumpff(square: Array) -> tuple[Array, Array, Array, Array]:

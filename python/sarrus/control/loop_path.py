@@ -12,7 +12,7 @@ from .._arrays import Array
 from ..analysis.linear_algebra import applied, transposed
 from ..errors import StateError
 from ..mechanism import Mechanism
-from .interpolation import Chart, Motion, exponential_motion, exponential_rate, in_turned_axes, motion
+from .interpolation import Chart, Motion, cross, exponential_motion, exponential_rate, in_turned_axes, motion
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ def _offset_motion(chart: Chart, of: Motion, p: Motion) -> tuple[Array, Array]:
     moved, moved_rate = (in_turned_axes(offset, x[:, balls]) for x in p[1:])
     spin = of[1][:, balls] - moved
     rate[:, balls] = exponential_rate(offset, spin)
-    spin_rate = of[2][:, balls] - moved_rate + np.cross(spin, moved)
+    spin_rate = of[2][:, balls] - moved_rate + cross(spin, moved)
     apparent = exponential_motion(offset, rate[:, balls], np.zeros_like(spin))[1]
     bend[:, balls] = exponential_rate(offset, spin_rate - apparent)
     return rate, bend
