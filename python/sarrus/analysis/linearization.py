@@ -231,10 +231,8 @@ def linearize(
 
     forces = np.zeros(robot.nv) if tau is None else np.asarray(tau, dtype=np.float64)
     near = _Near(robot, q, v, forces, wrenches, time, E_q, E_v, np.asarray(G), np.asarray(W))
-    A = near.derivatives()
-    error = np.zeros_like(A) if A is not None else A
-    if A is None:
-        A, error = near.differences()
+    exact = near.derivatives()
+    A, error = near.differences() if exact is None else (exact, np.zeros_like(exact))
     k = len(columns)
     moved = robot._bracket(transposed(G), v[..., None, :], return_status=True)[0]
     A[..., :k, :k] += transposed(moved @ E_q.T)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,8 +101,9 @@ def inverse_dynamics(
     (array([[9.81]]), array([[0.5]]))
     """
     _checked(robot)
-    told = checked_truth("return_status", options.pop("return_status", False))
-    by_state, *status = _ask(_inverse, robot, q, v, a, return_status=told, **options)
+    how = dict(options)
+    told = checked_truth("return_status", how.pop("return_status", False))
+    by_state, *status = _ask(_inverse, robot, q, v, a, told, how)
     others: dict[str, Any] = {"threads": options.get("threads", 1), "return_status": True}
     _warn_of_friction(robot, q, v, None)
     M, parameters = robot.mass_matrix(q, **others)[0], robot.regressor(q, v, a, **others)[0]
@@ -165,10 +166,11 @@ def forward_dynamics(
         raise StateError(
             "rows of the constraints are a function of q, whose rate the derivatives of forward_dynamics lack"
         )
-    told = checked_truth("return_status", options.pop("return_status", False))
+    how = dict(options)
+    told = checked_truth("return_status", how.pop("return_status", False))
     tangent = float(along == "tangent")
-    how: dict[str, Any] = {"tangent": tangent, "wrenches": wrenches, "check": check}
-    answer, *status = _ask(_forward, robot, q, v, tau, return_status=told, **how, **options)
+    how |= {"tangent": tangent, "wrenches": wrenches, "check": check}
+    answer, *status = _ask(_forward, robot, q, v, tau, told, how)
     _warn_of_friction(robot, q, v, options.get("time"))
     n = robot.nv
     matrices = answer[..., : 6 * n * n].reshape(*answer.shape[:-1], 6, n, n)
@@ -184,10 +186,10 @@ def _checked(robot: LoopFunctions) -> None:
 
 
 def _ask(
-    function: Any, robot: LoopFunctions, *state: ArrayLike, return_status: bool, **options: Any
+    function: Any, robot: LoopFunctions, q: ArrayLike, v: ArrayLike, last: ArrayLike, told: bool, how: dict[str, Any]
 ) -> tuple[Any, ...]:
-    answer = function(robot, *state, return_status=return_status, **options)
-    return answer if return_status else (answer,)
+    answer = function(robot, q, v, last, return_status=told, **how)
+    return answer if told else (answer,)
 
 
 def _warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None) -> None:
@@ -197,7 +199,7 @@ def _warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: Ar
     v = np.asarray(v, dtype=float)
     rest = 1e-14 * abs(v).max(axis=-1, initial=0.0)[..., None]
     closing = any(j.closes_loop for j in rough.values())
-    of_all = robot.joint_states(q, v, time=time, return_status=True)[0].v if closing else {}
+    of_all = cast(Any, robot.joint_states(q, v, time=time, return_status=True))[0].v if closing else {}
     for name, j in rough.items():
         velocity = of_all[name] if j.closes_loop else v[..., j.v_slice]
         if np.any((abs(velocity) <= rest) & (np.asarray(j.type.friction) > 0.0)):
