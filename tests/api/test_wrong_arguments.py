@@ -1,6 +1,7 @@
 """All that is public, found by inspection: with one argument wrong, an error of ours that says so; and objects copy and compare."""
 
 import dataclasses
+import importlib.util
 import os
 import random
 import re
@@ -14,6 +15,8 @@ from tools.fuzz.one_wrong import WRONG, OneWrong
 # these take Pinocchio, or a mechanism with a name for a configuration
 UNTRIED = {"Mechanism.configuration", "Mechanism.to_pinocchio", "from_pinocchio", "to_pinocchio"}
 UNTRIED |= {"Builder.add_constraint"}  # for kinds that somebody adds: tests/api/building has its errors
+if importlib.util.find_spec("pandas") is None:
+    UNTRIED |= {"Trajectory.to_dataframe", "JointWrenches.to_dataframe"}
 EACH = len(WRONG) if SOAK else 5  # of the wrong values
 PARTS = 4
 

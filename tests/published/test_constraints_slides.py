@@ -345,3 +345,17 @@ def test_a_tip_that_jams():
     ratio[1, normal] = 1.0 / (needed(1.0) - needed(0.0))
     with pytest.raises(sarrus.StateError, match="joint 'wall' jams"):
         sarrus.works.sliding_contact(robot, q, v, tau, "wall", ratio)
+
+
+def test_a_bad_state_of_many_slides_alone():
+    robot, q = arm_on_a_wall()
+    v, tau, ratio = np.zeros(2), np.array([3.0, -1.0]), np.zeros((2, 4))
+    normal = int(np.abs(robot.constraint_jacobian(q)).max(axis=1).argmax())
+    ratio[1, normal] = -0.3
+    one = sarrus.works.sliding_contact(robot, q, v, tau, "wall", ratio)
+    many = sarrus.works.sliding_contact(robot, np.stack([q, np.nan * q]), v, tau, "wall", ratio)
+    for x, alone in zip(many, one, strict=True):
+        agree(x[0], alone, 1e-12)
+        assert np.isnan(x[1]).all()
+    with pytest.raises(sarrus.StateError, match="overflow"):
+        sarrus.works.sliding_contact(robot, q, v, tau, "wall", np.full((2, 4), 1e308))

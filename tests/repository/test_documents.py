@@ -106,6 +106,8 @@ def test_pages(page, tmp_path, monkeypatch):
     if any(re.search(r"\.plot\(|\.animate\(|matplotlib", block) for block in blocks):
         pyplot = pytest.importorskip("matplotlib.pyplot")
         pyplot.switch_backend("agg")
+    if any("to_dataframe(" in block for block in blocks):
+        pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in blocks:

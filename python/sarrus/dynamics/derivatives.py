@@ -102,13 +102,13 @@ def inverse_dynamics(
     """
     _checked(robot)
     how = dict(options)
-    told = checked_truth("return_status", how.pop("return_status", False))
-    by_state, *status = _ask(_inverse, robot, q, v, a, told, how)
+    with_status = checked_truth("return_status", how.pop("return_status", False))
+    by_state, *status = _ask(_inverse, robot, q, v, a, with_status, how)
     others: dict[str, Any] = {"threads": options.get("threads", 1), "return_status": True}
     _warn_of_friction(robot, q, v, None)
     M, parameters = robot.mass_matrix(q, **others)[0], robot.regressor(q, v, a, **others)[0]
     answer = InverseDynamicsDerivatives(by_state[..., 0, :, :], by_state[..., 1, :, :], M, parameters)
-    return (answer, *status) if told else answer
+    return (answer, *status) if with_status else answer
 
 
 @shows_options
@@ -167,17 +167,17 @@ def forward_dynamics(
             "rows of the constraints are a function of q, whose rate the derivatives of forward_dynamics lack"
         )
     how = dict(options)
-    told = checked_truth("return_status", how.pop("return_status", False))
+    with_status = checked_truth("return_status", how.pop("return_status", False))
     tangent = float(along == "tangent")
     how |= {"tangent": tangent, "wrenches": wrenches, "check": check}
-    answer, *status = _ask(_forward, robot, q, v, tau, told, how)
+    answer, *status = _ask(_forward, robot, q, v, tau, with_status, how)
     _warn_of_friction(robot, q, v, options.get("time"))
     n = robot.nv
     matrices = answer[..., : 6 * n * n].reshape(*answer.shape[:-1], 6, n, n)
     residual = answer[..., 6 * n * n :].reshape(*answer.shape[:-1], 2, n)
-    parts = [matrices[..., k, :, :].copy() for k in range(6)] + [residual[..., k, :].copy() for k in range(2)]
+    parts = [matrices[..., k, :, :] for k in range(6)] + [residual[..., k, :] for k in range(2)]
     derivatives = ForwardDynamicsDerivatives(*parts)
-    return (derivatives, *status) if told else derivatives
+    return (derivatives, *status) if with_status else derivatives
 
 
 def _checked(robot: LoopFunctions) -> None:
@@ -186,10 +186,16 @@ def _checked(robot: LoopFunctions) -> None:
 
 
 def _ask(
-    function: Any, robot: LoopFunctions, q: ArrayLike, v: ArrayLike, last: ArrayLike, told: bool, how: dict[str, Any]
+    function: Any,
+    robot: LoopFunctions,
+    q: ArrayLike,
+    v: ArrayLike,
+    last: ArrayLike,
+    with_status: bool,
+    how: dict[str, Any],
 ) -> tuple[Any, ...]:
-    answer = function(robot, q, v, last, return_status=told, **how)
-    return answer if told else (answer,)
+    answer = function(robot, q, v, last, return_status=with_status, **how)
+    return answer if with_status else (answer,)
 
 
 def _warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None) -> None:

@@ -112,6 +112,8 @@ def simulate_many(
         What is given does not fit the mechanism, before anything runs. What a job of the executor raises comes through, and the jobs that
         have not begun are cancelled. ModelError where `store` holds runs from other arguments, or was changed,
         ValueError of a `policy` with one, OSError where it cannot be made.
+    ImportError
+        A bar is asked for, and tqdm is not installed.
 
     Examples
     --------

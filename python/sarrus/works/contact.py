@@ -102,9 +102,14 @@ def sliding_contact(
     a, reactions = robot.forward_dynamics(q, v, pushes, wrenches=wrenches, time=time, return_reactions=True)
     carried = reactions.multipliers
     per_unit = np.moveaxis(carried[1:] - carried[0], 0, -1) / unit
-    system = np.eye(n) - K @ per_unit[..., rows, :]
+    with np.errstate(over="ignore", invalid="ignore"):
+        system, alone = np.eye(n) - K @ per_unit[..., rows, :], applied(K, carried[0][..., rows])
+    sound = np.isfinite(system).all(axis=(-2, -1)) & np.isfinite(alone).all(axis=-1)
+    if not lead and not sound:
+        raise StateError(f"joint '{joint}' has no answer: with a ratio of {np.abs(K).max():.3g} the numbers overflow")
+    system = np.where(sound[..., None, None], system, np.eye(n))  # of bad states, whose forces are NaN
     if np.linalg.svd(system, compute_uv=False).min(initial=1.0) <= JAMMED:
         raise StateError(f"joint '{joint}' jams: the force that it needs grows with the one that it makes")
-    h = np.linalg.solve(system, applied(K, carried[0][..., rows])[..., None])[..., 0]
+    h = np.linalg.solve(system, np.where(sound[..., None], alone, np.nan)[..., None])[..., 0]
     a = a[0] + applied(np.moveaxis(a[1:] - a[0], 0, -1) / unit, h)
     return a, carried[0] + applied(per_unit, h), h
