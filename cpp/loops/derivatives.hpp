@@ -52,7 +52,9 @@ template <class R> class SensitivityEquation {
     for (int k = 0; k < tree.nv; ++k) acceleration[k] = solution.x[k];
     lambda = multipliers;
     error = std::max(solution.error, left);
-    if (relative_error(*equation_, arena, solution) > tolerances::differentiable)
+    // what rounding of the rows would move: towards a singular position that grows as 1 / distance
+    const double size = equation_->terms + in_metric(equation_->solved(), solution.y);
+    if (moved_by_errors(*equation_, arena, solution.factor, size, 2e-17, true) > size * square(tolerances::differentiable))
       error = std::max(error, tolerances::contradiction);
     hold_positions(arena);
   }

@@ -90,8 +90,9 @@ constexpr double contradiction = 1e-6;
 /// And one that is none of a regular equation: so near a singular position, or so nearly, but not quite, the same are some rows, that rounding
 /// decides what is independent.
 constexpr double unresolved = 1e-12;
-/// Where accelerations are off by more than that, relative, because rounding at this distance from a singular position makes it so, their
-/// derivatives are off by a millionth: they grow by the distance once more.
-constexpr double differentiable = 1e-11;
+/// Where rounding of the loops' rows moves accelerations by more than that, relative, nobody could use their derivatives: towards a singular
+/// position, at the distance d, this is 1e-16 / d; q of closed loops is known no better, and derivatives change with it as 1 / d^4. Half of
+/// 1e-4 rad.
+constexpr double differentiable = 2e-12;
 
 }  // namespace sarrus::tolerances

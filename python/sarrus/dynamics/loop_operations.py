@@ -511,6 +511,10 @@ def explain(
         raise_off_loops(mechanism, operation, arguments)
     if status == Status.CONTRADICTORY:
         raise_contradiction(mechanism, operation, arguments)
+    if operation == DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
+        raise StateError(
+            f"{operation} has no answer: the position is so near to a singular one that rounding decides about derivatives"
+        )
     if operation not in ("project_configuration", "loop_jacobian"):
         raise_undecided(mechanism, operation, arguments)
     name, gap = _worst(mechanism, mechanism.constraint_residual(result, **_besides(arguments)))
