@@ -19,6 +19,7 @@ def main() -> int:
     parser.add_argument(
         "--position", action="store_true", help="loops closed and frames led, one by one and many at once"
     )
+    parser.add_argument("--derivatives", action="store_true", help="derivatives by a state, beside Pinocchio's")
     parser.add_argument(
         "--graphs", action="store_true", help="rings, strips and nets, beside SciPy's sparse factorisation"
     )
@@ -78,6 +79,15 @@ def main() -> int:
     except ImportError as error:
         print(f"{error}: pip install '.[bench]'", file=sys.stderr)
         return 2
+
+    if options.derivatives:
+        from . import derivatives
+
+        table = derivatives.markdown(derivatives.rows(_tell, 0.3 if options.quick else 2.0))
+        print(table)
+        if options.markdown:
+            options.markdown.write_text(table)
+        return 0
 
     from . import accuracy, floating_rows, loop_peers, loop_rows, peers, report, rows
     from .models import all_models

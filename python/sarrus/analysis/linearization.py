@@ -309,7 +309,7 @@ class _Near:
 
 
 def _moves_where_friction_is(robot: LoopFunctions, q: Array, v: Array, time: ArrayLike | None) -> None:
-    rough = {name: j for name, j in robot._joints.items() if np.any(np.asarray(j.type.friction) > 0.0)}
+    rough = robot._rough
     if not rough:
         return
     slow = MOVING * np.maximum(1.0, abs(v).max(axis=-1, initial=0.0))[..., None]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -31,13 +33,17 @@ class InverseDynamicsDerivatives(Brief):
     ----------
     q : (..., nv, nv) by a displacement dq (nv) in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
     v, a : (..., nv, nv) by the velocity and by the acceleration; the second is the mass matrix
-    parameters : (..., nv, 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
     """
 
     q: Array
     v: Array
     a: Array
-    parameters: Array
+    _regressor: Callable[[], Array]
+
+    @cached_property
+    def parameters(self) -> Array:
+        """(..., nv, 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`, made when it is asked for."""
+        return self._regressor()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,7 +112,9 @@ def inverse_dynamics(
     by_state, *status = _ask(_inverse, robot, q, v, a, with_status, how)
     others: dict[str, Any] = {"threads": options.get("threads", 1), "return_status": True}
     _warn_of_friction(robot, q, v, None)
-    M, parameters = robot.mass_matrix(q, **others)[0], robot.regressor(q, v, a, **others)[0]
+    M = robot.mass_matrix(q, **others)[0]
+    q, v, a = np.array(q), np.array(v), np.array(a)
+    parameters = partial(_parameters, robot, q, v, a, others)
     answer = InverseDynamicsDerivatives(by_state[..., 0, :, :], by_state[..., 1, :, :], M, parameters)
     return (answer, *status) if with_status else answer
 
@@ -180,6 +188,10 @@ def forward_dynamics(
     return (derivatives, *status) if with_status else derivatives
 
 
+def _parameters(robot: LoopFunctions, q: Array, v: Array, a: Array, how: dict[str, Any]) -> Array:
+    return cast(Array, robot.regressor(q, v, a, **how)[0])
+
+
 def _checked(robot: LoopFunctions) -> None:
     if not isinstance(robot, LoopFunctions):
         raise TypeError(f"robot must be a Mechanism; got {robot!r}")
@@ -199,7 +211,7 @@ def _ask(
 
 
 def _warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None) -> None:
-    rough = {name: j for name, j in robot._joints.items() if np.any(np.asarray(j.type.friction) > 0.0)}
+    rough = robot._rough
     if not rough:
         return
     v = np.asarray(v, dtype=float)

@@ -76,6 +76,11 @@ class LoopFunctions(StateFunctions):
         """Whether a constraint's rows are a function of q that the core has to be told."""
         return any(isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows) for c in self._constraints.values())
 
+    @cached_property
+    def _rough(self) -> dict[str, Joint]:
+        """Joints with Coulomb friction."""
+        return {name: j for name, j in self._joints.items() if np.any(np.asarray(j.type.friction) > 0.0)}
+
     @overload
     def forward_dynamics(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None, return_reactions: Literal[False] = False,

@@ -1,0 +1,72 @@
+"""Derivatives by a state, from Python: of trees beside Pinocchio's, of closed mechanisms beside the mechanism's own forward dynamics, in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pinocchio as pin
+
+import sarrus
+
+from . import measure
+from .models import all_models
+from .peers import pinocchio_model
+
+Row = tuple[str, float, float, float]  # what, µs, over Pinocchio's or NaN, over the function that is derived
+
+
+def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
+    """Inverse and forward dynamics of trees, forward dynamics with loops."""
+    found: list[Row] = []
+    for model in all_models():
+        tell(model.name)
+        robot = sarrus.loads(model.urdf, floating_base=model.floating)
+        found += _of_tree(model.name, robot, pinocchio_model(model), seconds)
+    gallery = sarrus.mechanisms
+    for robot in (gallery.four_bar(), gallery.stewart(), gallery.four_bar_ladder(8), gallery.four_bar_ladder(64)):
+        tell(robot.name)
+        q = robot.assemble()
+        v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
+        state = {"robot": robot, "D": sarrus.derivatives, "q": q, "v": v, "tau": v}
+        times = measure.interleave(
+            {
+                "own": measure.statement("robot.forward_dynamics(q, v, tau)", "_", [None], **state),
+                "D": measure.statement("D.forward_dynamics(robot, q, v, tau)", "_", [None], **state),
+            },
+            seconds,
+        )
+        found.append(_row(f"{robot.name}: forward dynamics", times["D"], None, times["own"]))
+    return found
+
+
+def _of_tree(name: str, robot: sarrus.Mechanism, model: pin.Model, seconds: float) -> list[Row]:
+    rng = np.random.default_rng(0)
+    q = pin.neutral(model)
+    v, a = rng.normal(size=(2, model.nv))
+    state = {"robot": robot, "D": sarrus.derivatives, "pin": pin, "model": model, "data": model.createData()}
+    state |= {"q": q, "at": robot.neutral(), "v": v, "a": a}
+    found = []
+    for what, own, peer in (("inverse", "inverse", "RNEA"), ("forward", "forward", "ABA")):
+        codes = {
+            "own": f"robot.{own}_dynamics(at, v, a)",
+            "D": f"D.{own}_dynamics(robot, at, v, a)",
+            "peer": f"pin.compute{peer}Derivatives(model, data, q, v, a)",
+        }
+        sides = {side: measure.statement(code, "_", [None], **state) for side, code in codes.items()}
+        times = measure.interleave(sides, seconds)
+        found.append(_row(f"{name}: {what} dynamics", times["D"], times["peer"], times["own"]))
+    return found
+
+
+def _row(name: str, times: np.ndarray, peer: np.ndarray | None, own: np.ndarray) -> Row:
+    beside = np.nan if peer is None else measure.ratio(times, peer)[0]
+    return name, float(np.median(times)) * 1e6, beside, measure.ratio(times, own)[0]
+
+
+def markdown(found: list[Row]) -> str:
+    """A table of them."""
+    lines = ["| derivatives by a state | µs a call | over Pinocchio's | over the function |", "|---|---|---|---|"]
+    for name, per_call, beside, own in found:
+        lines.append(f"| {name} | {per_call:.1f} | {'' if np.isnan(beside) else f'{beside:.2f}'} | {own:.1f} |")
+    return "\n".join(lines) + "\n"
