@@ -8,6 +8,7 @@ from hypothesis import given
 from numpy.testing import assert_allclose
 
 import sarrus
+from sarrus.analysis import linearization
 from tests.effort import examples
 from tests.random_closed import closed_mechanisms
 from tests.random_mechanisms import mechanisms, random_state, seeds
@@ -78,6 +79,20 @@ def test_of_closed_mechanisms(closed, seed):
     assert_allclose(J @ linear.velocity_basis, 0, atol=1e-9)
     assert_allclose(J[held] @ linear.configuration_basis, 0, atol=1e-9)
     assert_tells_of_states_nearby(linear, robot, q, v, tau, rng, time=time)
+
+
+@pytest.mark.parametrize("name", ["stanford_arm", "four_bar", "delta", "whipple_bicycle", "bricard"])
+def test_differences_say_what_derivatives_do(name, monkeypatch):
+    """Those of states on the loops, which stand in where there are no derivatives."""
+    robot, rng = getattr(sarrus.mechanisms, name)(), np.random.default_rng(3)
+    q = robot.assemble() if robot.nc else robot.random(1)
+    v, tau = rng.normal(size=(2, robot.nv))
+    v = robot.project_velocity(q, v) if robot.nc else v
+    exact = robot.linearize(q, v, tau)
+    monkeypatch.setattr(linearization._Near, "derivatives", lambda near: None)
+    other = robot.linearize(q, v, tau)
+    assert not exact.error.any() and other.error.any()
+    assert_allclose(other.A, exact.A, rtol=0, atol=DIGITS * max(1.0, np.abs(exact.A).max()))
 
 
 def test_a_batch_is_its_states():
