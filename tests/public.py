@@ -215,6 +215,15 @@ ROWS = {
         {"q": "acc /step", "v": "acc /v", "tau": "acc /tau", "displacement": "v /v", "velocity": "v /step"},
         tree=True,
     ),
+    **{
+        f"derivatives.{of}_dynamics_{kind}": Row(
+            lambda c, k=count, of=of: (c.q, c.v, c.a if of == "inverse" else c.tau, *(c.tau,) * k),
+            why="products of the matrices above: test_derivatives.py",
+            of=("pendulum", "four-bar"),
+        )
+        for of in ("inverse", "forward")
+        for kind, count in (("jvp", 3), ("vjp", 1))
+    },
     # loops
     "constraint_jacobian": Row(q, "rows /step", tree=True, of=LOOPS),
     "constraint_jacobian_derivative": Row(qv, "rows /step /s", tree=True, of=LOOPS),

@@ -23,6 +23,7 @@ enum class Size : char {
   coordinates,
   piece,
   guide,
+  displacements,
   near,
   loop_efforts,
   weights,
@@ -68,6 +69,7 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     if (in.name == "steps") in.size = Size::steps;
     if (in.name == "coordinates") in.size = Size::coordinates;
     if (in.name == "piece") in.size = Size::piece;
+    if (in.name == "displacements") in.size = Size::displacements;
     if (in.name == "guide") in.size = Size::guide;
     if (in.name == "restitution" || in.name == "time" || in.name == "tangent") in.size = Size::one, in.by_keyword = true;
     if (in.name == "pfaffian_values")
@@ -108,6 +110,7 @@ inline int size_of(Size s, const Tree& t) {
     case Size::gains: return size_of_input("gains", t);
     case Size::coordinates: return size_of_input("coordinates", t);
     case Size::piece: return size_of_input("piece", t);
+    case Size::displacements: return size_of_input("displacements", t);
     case Size::guide: return size_of_input("guide", t);
     case Size::steps: return size_of_input("steps", t);
     default: return cached_kinematics_size(t);

@@ -98,23 +98,26 @@ template <class T> Force<T> loop_joint_force(const LoopMotion& joint, const Loop
   return f;
 }
 
-/// Calls put(link, body, wrench in world axes about the world point p, p) for both ends of everything that acts between two bodies.
+/// Each calls put(link, body, wrench in world axes about the world point p, p) for both ends.
+template <class T, class Put> SARRUS_INLINE void put_forces(const PointSpring& s, const Kinematics<T>& k, Put put) {
+  const SpringForce<T> f = spring_force(s, k);
+  put(s.link[0], s.body[0], Force<T>{zero3<T>(), f.pull}, f.end[0]);
+  put(s.link[1], s.body[1], Force<T>{zero3<T>(), Vec3<T>(-f.pull)}, f.end[1]);
+}
+template <class T, class Put>
+SARRUS_INLINE void put_forces(const LoopMotion& joint, const Kinematics<T>& k, Put put, bool dry) {
+  if (!joint.has_forces && !joint.has_armature) return;
+  const LoopJointMotion<T> m = loop_joint_motion(joint, k);
+  const Force<T> f = loop_joint_force(joint, m, dry);
+  const Force<T> world = {m.child.R * f.angular, m.child.R * f.linear};
+  put(joint.link[1], joint.body[1], world, m.child.p);
+  put(joint.link[0], joint.body[0], world * T(-1.0), m.child.p);
+}
+
+/// The same of everything that acts between two bodies.
 template <class T, class Put> void each_force_between(const Tree& tree, const Kinematics<T>& k, Put put, bool dry = true) {
-  for (int i = 0; i < tree.springs; ++i) {
-    const PointSpring& s = tree.spring[i];
-    const SpringForce<T> f = spring_force(s, k);
-    put(s.link[0], s.body[0], Force<T>{zero3<T>(), f.pull}, f.end[0]);
-    put(s.link[1], s.body[1], Force<T>{zero3<T>(), Vec3<T>(-f.pull)}, f.end[1]);
-  }
-  for (int i = 0; i < tree.loop_motions; ++i) {
-    const LoopMotion& joint = tree.loop_motion[i];
-    if (!joint.has_forces && !joint.has_armature) continue;
-    const LoopJointMotion<T> m = loop_joint_motion(joint, k);
-    const Force<T> f = loop_joint_force(joint, m, dry);
-    const Force<T> world = {m.child.R * f.angular, m.child.R * f.linear};
-    put(joint.link[1], joint.body[1], world, m.child.p);
-    put(joint.link[0], joint.body[0], world * T(-1.0), m.child.p);
-  }
+  for (int i = 0; i < tree.springs; ++i) put_forces(tree.spring[i], k, put);
+  for (int i = 0; i < tree.loop_motions; ++i) put_forces(tree.loop_motion[i], k, put, dry);
 }
 
 /// The same as wrenches on the bodies: put(link, wrench in its axes at its origin). For recursions that have no world poses. a may be null: 0.

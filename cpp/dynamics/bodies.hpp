@@ -73,28 +73,33 @@ void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenc
   }
 }
 
-/// Y (nv x 10 bodies) with tau = Y pi, pi = (m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) of each body about its own frame's origin,
-/// in the order of the description.
+/// What a body's motion needs, in its axes, of each of its inertial parameters pi = (m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about its own
+/// frame's origin, on which it depends linearly.
+template <class T> void parameter_forces(const BodyMotion<T>& m, Force<T>* unit) {
+  const Vec3<T>&w = m.w, &dw = m.dw;
+  unit[0] = {zero3<T>(), m.a};
+  for (int x = 0; x < 3; ++x) {
+    const Vec3<T> e = unit_motion<T>(x).angular;
+    unit[1 + x] = {cross(e, m.a), cross(dw, e) + cross(w, cross(w, e))};
+  }
+  const int row[6] = {0, 0, 1, 0, 1, 2}, col[6] = {0, 1, 1, 2, 2, 2};
+  for (int p = 0; p < 6; ++p) {
+    Vec3<T> Iw = zero3<T>(), Idw = zero3<T>();  // of the symmetric matrix with ones at (row, col)
+    Iw(row[p]) = w(col[p]), Iw(col[p]) = w(row[p]);
+    Idw(row[p]) = dw(col[p]), Idw(col[p]) = dw(row[p]);
+    unit[4 + p] = {Idw + cross(w, Iw), zero3<T>()};
+  }
+}
+
+/// Y (nv x 10 bodies) with tau = Y pi, in the order of the description.
 template <class T> void regressor(const Tree& tree, const Kinematics<T>& k, T* out) {
   const int columns = 10 * (tree.bodies - 1);
   for (int i = 0; i < tree.nv * columns; ++i) out[i] = T(0.0);
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& body = tree.body[i];
     const BodyMotion<T> m = body_motion(tree, k, body);
-    const Vec3<T>&w = m.w, &dw = m.dw;
     Force<T> unit[10];
-    unit[0] = {zero3<T>(), m.a};
-    for (int x = 0; x < 3; ++x) {
-      const Vec3<T> e = unit_motion<T>(x).angular;
-      unit[1 + x] = {cross(e, m.a), cross(dw, e) + cross(w, cross(w, e))};
-    }
-    const int row[6] = {0, 0, 1, 0, 1, 2}, col[6] = {0, 1, 1, 2, 2, 2};
-    for (int p = 0; p < 6; ++p) {
-      Vec3<T> Iw = zero3<T>(), Idw = zero3<T>();  // of the symmetric matrix with ones at (row, col)
-      Iw(row[p]) = w(col[p]), Iw(col[p]) = w(row[p]);
-      Idw(row[p]) = dw(col[p]), Idw(col[p]) = dw(row[p]);
-      unit[4 + p] = {Idw + cross(w, Iw), zero3<T>()};
-    }
+    parameter_forces(m, unit);
     for (int link = body.link; link != 0; link = tree.link[link].parent) {
       const Vec3<T> r = m.X.p - k.link[link].X.p;
       for (int c = tree.link[link].iv; c < tree.link[link].iv + tree.link[link].nv; ++c) {

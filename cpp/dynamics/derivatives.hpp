@@ -19,7 +19,7 @@ template <class R> using Varied = Dual<double, R>;
 
 /// Displacements (nv), one a lane; null: none.
 template <class R> struct Directions {
-  const R *q = nullptr, *v = nullptr;
+  const R *q = nullptr, *v = nullptr, *a = nullptr;
 };
 
 /// x with these rates (null: none); null if x is.
@@ -47,10 +47,18 @@ RneaInput<Varied<R>> varied(const Tree& tree, Arena& arena, const RneaInput<doub
     wrench[k] = {in.wrench[k].link, in.wrench[k].body, in.wrench[k].X, constant(6, in.wrench[k].value)};
   return {varied_configuration(tree, arena, in.q, along.q),
           varied(arena, tree.nv, in.v, along.v),
-          constant(tree.nv, in.a),
+          varied(arena, tree.nv, in.a, along.a),
           {constant(6, in.ground.velocity), constant(6, in.ground.acceleration)},
           in.wrenches,
           wrench};
+}
+
+/// The rate of tau along these.
+inline void inverse_dynamics_jvp(const Tree& tree, Arena& arena, const RneaInput<double>& in, const Directions<double>& along,
+                                 double* rate) {
+  auto* tau = arena.take<Varied<double>>(tree.nv);
+  rnea(tree, arena, varied(tree, arena, in, along), tau);
+  for (int k = 0; k < tree.nv; ++k) rate[k] = tau[k].rate;
 }
 
 /// Calls each(first, count, d) with the unit displacements of all velocities, as many at a time as go side by side.

@@ -1,5 +1,5 @@
 // Derivatives by a state, for one state at a time: its directions stand side by side.
-#include "../loops/derivatives.hpp"
+#include "../loops/pullback.hpp"
 #include "call.hpp"
 #include "run.hpp"
 #include "shared.hpp"
@@ -18,6 +18,29 @@ SARRUS_KERNEL(forward_dynamics_derivatives, {
   if (call.parameters.check) state.off = &off;
   const auto answer = ForwardDerivatives::over(tree.nv, out);
   return verdict_of_solution(forward_dynamics_derivatives<SideBySide>(tree, arena, state, in[3][0] > 0.0, answer), off);
+})
+
+// d tau along a motion of q, v and a
+SARRUS_KERNEL(inverse_dynamics_jvp, {
+  const RneaInput<T> motion = {in[0], in[1], in[2], {in[4], in[5]}, call.wrenches(), call.wrench};
+  inverse_dynamics_jvp(tree, arena, motion, Directions<T>{in[3], in[3] + tree.nv, in[3] + 2 * tree.nv}, out);
+})
+SARRUS_KERNEL(forward_dynamics_jvp, {
+  OffLoops<T> off;
+  LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
+  if (call.parameters.check) state.off = &off;
+  const T* d = in[3];
+  return verdict_of_solution(forward_dynamics_jvp(tree, arena, state, d, d + tree.nv, d + 2 * tree.nv, in[4][0] > 0.0, out), off);
+})
+SARRUS_KERNEL(inverse_dynamics_vjp, {
+  const RneaInput<T> motion = {in[0], in[1], in[2], {in[4], in[5]}, call.wrenches(), call.wrench};
+  inverse_dynamics_vjp<SideBySide>(tree, arena, motion, in[3], out);
+})
+SARRUS_KERNEL(forward_dynamics_vjp, {
+  OffLoops<T> off;
+  LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
+  if (call.parameters.check) state.off = &off;
+  return verdict_of_solution(forward_dynamics_vjp<SideBySide>(tree, arena, state, in[3], in[4][0] > 0.0, out), off);
 })
 
 void add_derivative_kernels(KernelTable& table) {

@@ -19,6 +19,7 @@ inline int size_of_input(const std::string& input, const Tree& t) {
   if (input == "gains") return t.loops.actuators + 6;
   if (input == "coordinates") return t.nv + 6;
   if (input == "piece") return 2 * (t.nq + t.nv + 1);
+  if (input == "displacements") return 3 * t.nv;
   if (input == "guide") return 1 + 2 * t.nv * t.nv;
   if (input == "steps") return 3;
   if (input == "momentum") return 6;
@@ -41,6 +42,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'Q': return t.nq + 1;
     case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
     case 'D': return t.nv * (6 * t.nv + 2);
+    case 'G': return 3 * t.nv + 10 * (t.bodies - 1);
     case 'F': return t.nv * t.nv + 1;
     case 'S': return t.nq + 2 * t.nv + 1;
     case 'R': return 3 + t.nv * (5 + 3 * t.nv);

@@ -65,6 +65,9 @@ template <class R> class SensitivityEquation {
   const double* J() const { return equation_->matrix.J; }
   double inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
 
+  /// What makes the rows comparable.
+  double row_size(int r) const { return 1.0 / std::sqrt(equation_->matrix.row_weight[r]); }
+
   /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of. `positions`: by the rows alone
   /// that hold them.
   R solve(Arena& arena, const R* b, const R* terms, R* x, bool positions = false) const {
@@ -156,6 +159,7 @@ template <class R> class ForwardSensitivity {
       : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in) {}
 
   double error() const { return equation_.error; }
+  const SensitivityEquation<R>& equation() const { return equation_; }
   bool holds_velocities_only() const { return equation_.holds_velocities_only(); }
 
   /// x (unknowns): what the loops allow of d, a displacement or a change of v, in its first nv.
@@ -189,8 +193,8 @@ template <class R> class ForwardSensitivity {
     equation_.solve(arena_, side.b, side.terms, x);
   }
 
-  /// x (unknowns): Da and -Dlambda along these directions; returns the relative residual.
-  R accelerate(const Directions<R>& along, R* x) const {
+  /// x (unknowns): Da and -Dlambda along these directions and changes of tau (null: none); returns the relative residual.
+  R accelerate(const Directions<R>& along, const R* tau_rate, R* x) const {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
     Sides<R> side(arena_, equation_.unknowns());
@@ -199,6 +203,7 @@ template <class R> class ForwardSensitivity {
         varied<R>(tree_, arena_, RneaInput<double>{in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench}, along);
     const auto work = rnea(tree_, arena_, motion, tau);
     for (int k = 0; k < tree_.nv; ++k) side.add(k, -tau[k].rate);
+    for (int k = 0; k < tree_.nv && tau_rate; ++k) side.add(k, tau_rate[k]);
     if (loops.rows > 0) add_rows(motion, work, along.q != nullptr, side);
     return equation_.solve(arena_, side.b, side.terms, x);
   }
@@ -308,9 +313,9 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
       state.follow(displacement, with);
     }
     keep(displacement, out.displacement), keep(change, out.change), keep(with, out.velocity);
-    const R by_q = state.accelerate({displacement, projects ? with : nullptr}, x);
+    const R by_q = state.accelerate({displacement, projects ? with : nullptr}, nullptr, x);
     keep(x, out.q);
-    const R by_v = state.accelerate({nullptr, change}, x);
+    const R by_v = state.accelerate({nullptr, change}, nullptr, x);
     keep(x, out.v);
     for (int l = 0; l < count; ++l) {
       out.residual[first + l] = lane(by_q, l), out.residual[n + first + l] = lane(by_v, l);
@@ -318,6 +323,56 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
     }
   });
   return worst > tolerances::contradiction ? std::max(worst, state.error()) : state.error();
+}
+
+/// x = M^-1 w of a tree.
+inline void solve_for_acceleration(const Tree& tree, Arena& arena, const double* q, const double* w, double* x) {
+  Tree bare = tree;  // no weight and no forces of its own
+  bare.gravity.setZero(), bare.has_joint_forces = bare.ties_links = false;
+  aba(bare, arena, AbaInput<double>{q, zeros<double>(arena, tree.nv), w}, x);
+}
+
+/// The rate of a along a displacement of q and changes of v and tau (null: none), `tangent`: of what the loops allow of them. Returns the relative residual.
+inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSensitivity<double>& state, const double* q,
+                               const double* v, const double* tau, bool tangent, double* rate) {
+  const int n = tree.nv, unknowns = n + tree.loops.rows;
+  double *x = arena.take<double>(unknowns), *displacement = arena.take<double>(unknowns), *change = arena.take<double>(unknowns),
+         *with = arena.take<double>(unknowns);
+  std::copy(q, q + n, displacement), std::copy(v, v + n, change);
+  if (tangent && tree.loops.rows > 0) {
+    state.project(q, true, displacement);
+    state.project(v, false, change);
+    state.follow(displacement, with);
+    for (int k = 0; k < n; ++k) change[k] += with[k];
+  }
+  const double left = state.accelerate({displacement, change}, tau, x);
+  std::copy(x, x + n, rate);
+  return left;
+}
+
+/// Whether rows depend on one another: then they leave of any right-hand side what they contradict one another by.
+inline bool depend(const Tree& tree, Arena& arena, const SensitivityEquation<double>& equation) {
+  const int n = equation.unknowns();
+  double *b = arena.take<double>(n), *terms = arena.take<double>(n);
+  for (int k = 0; k < n; ++k) b[k] = k < tree.nv ? 0.0 : scattered(k) * equation.row_size(k - tree.nv), terms[k] = b[k] * b[k];
+  return equation.solve(arena, b, terms, arena.take<double>(n)) > tolerances::contradiction;
+}
+
+/// Along one displacement of q and changes of v and tau (nv each): of `tangent`, of what the loops allow of them. Returns as above.
+inline double forward_dynamics_jvp(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* q, const double* v,
+                                   const double* tau, bool tangent, double* rate) {
+  const int n = tree.nv;
+  if (tree.loops.rows + tree.loops.rotor_rows == 0) {
+    double *a = arena.take<double>(n), *needs = arena.take<double>(n);
+    aba(tree, arena, AbaInput<double>{in.q, in.v, in.tau, in.wrenches, in.wrench}, a);
+    inverse_dynamics_jvp(tree, arena, RneaInput<double>{in.q, in.v, a, {}, in.wrenches, in.wrench}, {q, v}, needs);
+    for (int k = 0; k < n; ++k) needs[k] = tau[k] - needs[k];
+    solve_for_acceleration(tree, arena, in.q, needs, rate);
+    return 0.0;
+  }
+  const ForwardSensitivity<double> state(tree, arena, in);
+  const double left = accelerate_along(tree, arena, state, q, v, tau, tangent, rate);
+  return left > tolerances::contradiction ? std::max(left, state.error()) : state.error();
 }
 
 }  // namespace sarrus

@@ -127,19 +127,37 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
   m.acceleration_size.linear = dot(a_child, a_child) + dot(a_parent, a_parent);
 }
 
+/// The child's frame in the world, and if asked for m.X; where laws drive the parent's frame, at what velocity, and at what apparent acceleration.
+template <class T>
+SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, bool posed, RelativeMotion<T>& m, Columns<T>& l,
+                                 Motion<T>& A_drive) {
+  l.child = s.X[c.child] * cast<T>(c.X_child);
+  l.drive = Motion<T>::zero();
+  if (!posed && !c.driven) return;
+  Transform<T> X_parent = frame_on_parent(s, c);
+  if (c.driven) carry(c, s.time, X_parent, l.drive, A_drive);
+  m.X = {Mat3<T>(X_parent.R.transpose()) * l.child.R, transpose_times(X_parent.R, Vec3<T>(l.child.p - X_parent.p))};
+}
+/// Once m.V is that of the frames on the bodies.
+template <class T>
+SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constraint& c, const Motion<T>& A_drive,
+                                            RelativeMotion<T>& m, Columns<T>& l) {
+  if (c.driven) {  // what the drive moves is taken away
+    l.drive = m.X.to_child(l.drive);
+    m.V = m.V + l.drive * T(-1.0);
+  }
+  m.target = c.target == Target::coordinates && s.pfaffian_values ? s.pfaffian_values + c.values : nullptr;
+  m.accelerates = s.link;
+  if (m.accelerates) relative_acceleration(s, c, l.child, l.drive, A_drive, m);
+}
+
 /// `posed`: m.X is wanted too; `mobility`: m.velocity_size, l.mobility.
 template <class T>
 SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopState<T>& s, const Constraint& c,
                                    RelativeMotion<T>& m, Columns<T>& l, bool posed, const T* mobility) {
-  const Transform<T> X_child = s.X[c.child] * cast<T>(c.X_child);
-  l.child = X_child;
   Motion<T> A_drive;
-  l.drive = Motion<T>::zero();
-  if (posed || c.driven) {
-    Transform<T> X_parent = frame_on_parent(s, c);
-    if (c.driven) carry(c, s.time, X_parent, l.drive, A_drive);
-    m.X = {Mat3<T>(X_parent.R.transpose()) * X_child.R, transpose_times(X_parent.R, Vec3<T>(X_child.p - X_parent.p))};
-  }
+  relative_pose(s, c, posed, m, l, A_drive);
+  const Transform<T> X_child = l.child;
 
   l.column = arena.take<Motion<T>>(c.columns);
   m.V = Motion<T>::zero();
@@ -167,13 +185,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     m.velocity_size.angular = select(m.velocity_size.angular > T(0.0), m.velocity_size.angular, angular);
     m.velocity_size.linear = select(m.velocity_size.linear > T(0.0), m.velocity_size.linear, linear);
   }
-  if (c.driven) {  // what the drive moves is taken away
-    l.drive = m.X.to_child(l.drive);
-    m.V = m.V + l.drive * T(-1.0);
-  }
-  m.target = c.target == Target::coordinates && s.pfaffian_values ? s.pfaffian_values + c.values : nullptr;
-  m.accelerates = s.link;
-  if (m.accelerates) relative_acceleration(s, c, X_child, l.drive, A_drive, m);
+  complete_relative_motion(s, c, A_drive, m, l);
 }
 
 }  // namespace sarrus

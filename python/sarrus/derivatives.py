@@ -1,11 +1,16 @@
-"""Derivatives of the equations of motion by a state, exact, loops included: each function is asked of a mechanism.
+"""Derivatives of the equations of motion by a state, exact, loops included: each function is asked of a mechanism. ``*_jvp`` are their products with a
+change of the state, ``*_vjp`` those of a cotangent with them.
 
 Those by q belong to displacements in the tangent space, of nv entries, after which the configuration is ``robot.integrate(q, dq)``.
 """
 
 from .dynamics.derivatives import forward_dynamics, inverse_dynamics
+from .dynamics.products import forward_dynamics_jvp, forward_dynamics_vjp, inverse_dynamics_jvp, inverse_dynamics_vjp
 
-__all__ = ["forward_dynamics", "inverse_dynamics"]
+__all__ = [
+    "forward_dynamics", "forward_dynamics_jvp", "forward_dynamics_vjp",
+    "inverse_dynamics", "inverse_dynamics_jvp", "inverse_dynamics_vjp",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -253,6 +253,8 @@ class States {
                              "rates",
                              "scale",
                              "tangent",
+                             "displacements",
+                             "cotangent",
                              "gains",
                              "steps",
                              "pfaffian_rates",

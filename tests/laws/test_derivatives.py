@@ -161,6 +161,137 @@ def test_rows_that_contradict_off_the_loops_are_told():
     assert_array_equal(found.displacement, np.eye(robot.nv))
 
 
+# ---- products with one vector ----------------------------------------------------------------------------------------
+
+
+@examples(25)
+@given(mechanisms(springs=True, friction=True, armature=True, backward=st.sampled_from([0.0, 0.5])), seeds())
+def test_products_of_inverse_dynamics(robot, seed):
+    """Every joint, passed either way, under wrenches and on ground that moves: what the matrices say."""
+    rng = np.random.default_rng(seed)
+    state = random_state(robot, rng)
+    loads = {
+        "wrenches": {rng.choice(robot.bodies): rng.normal(size=6)},
+        "base_velocity": rng.normal(size=6),
+        "base_acceleration": rng.normal(size=6),
+    }
+    w, *changes = rng.normal(size=(4, robot.nv))
+    matrices = D.inverse_dynamics(robot, *state, **loads)
+    found = D.inverse_dynamics_vjp(robot, *state, w, **loads)
+    for name in ("q", "v", "a"):
+        assert_close(getattr(found, name), w @ getattr(matrices, name), 1e-12)
+    assert_close(D.inverse_dynamics_vjp(robot, *state, w).parameters, w @ matrices.parameters, 1e-12)
+    along = sum(m @ d for m, d in zip((matrices.q, matrices.v, matrices.a), changes, strict=True))
+    assert_close(D.inverse_dynamics_jvp(robot, *state, *changes, **loads), along, 1e-12)
+
+
+@examples(25)
+@given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds(), st.sampled_from(["tangent", "any"]))
+def test_products_of_forward_dynamics(closed, seed, along):
+    """Every kind of constraint and closing joint: what the matrices say, and by inertial parameters what differences do."""
+    rng = np.random.default_rng(seed)
+    robot, state = closed.robot, (closed.q, closed.v, closed.tau)
+    how = {"time": closed.time, "along": along, "return_status": True}
+    w, *changes = rng.normal(size=(4, robot.nv))
+    matrices, status = D.forward_dynamics(robot, *state, **how)
+    assume(status == 0 and matrices.residual_q.max(initial=0.0) < 1e-9)
+    found, status = D.forward_dynamics_vjp(robot, *state, w, **how)
+    assert status == 0
+    size = max(np.abs(m).max(initial=1.0) for m in (matrices.q, matrices.v, matrices.tau))
+    for name in ("q", "v", "tau"):
+        assert_allclose(getattr(found, name), w @ getattr(matrices, name), rtol=0, atol=1e-9 * size)
+    a = robot.forward_dynamics(*state, time=closed.time)
+    assert_allclose(found.parameters, -found.tau @ robot.regressor(closed.q, closed.v, a), rtol=0, atol=1e-9 * size)
+    wanted = sum(m @ d for m, d in zip((matrices.q, matrices.v, matrices.tau), changes, strict=True))
+    product, status = D.forward_dynamics_jvp(robot, *state, *changes, **how)
+    assert status == 0
+    assert_allclose(product, wanted, rtol=0, atol=1e-9 * size)
+
+
+def test_the_gradient_by_inertial_parameters_is_that_of_the_accelerations():
+    description = sarrus.mechanisms.slider_crank().description
+    bodies = [dataclasses.replace(b, inertia=b.inertia + sarrus.Inertia.sphere(1.0, 0.5)) for b in description.bodies]
+    change = 0.1 * np.random.default_rng(0).normal(size=(len(bodies), 10))
+
+    def robot(share):
+        inertias = [
+            sarrus.Inertia.from_parameters(b.inertia.parameters + share * d)
+            for b, d in zip(bodies, change, strict=True)
+        ]
+        heavier = [dataclasses.replace(b, inertia=inertia) for b, inertia in zip(bodies, inertias, strict=True)]
+        return sarrus.Mechanism(dataclasses.replace(description, bodies=heavier))
+
+    q = robot(0).project_configuration([0.4, -0.3, 0.0])
+    v, w = robot(0).project_velocity(q, np.ones(3)), np.array([1.0, -2.0, 0.5])
+    found = D.forward_dynamics_vjp(robot(0), q, v, v, w).parameters
+    assert_close(found @ change.ravel(), slope(lambda s: w @ robot(s).forward_dynamics(q, v, v), 1e-3), 1e-9)
+
+
+@pytest.mark.parametrize("name", OVERCONSTRAINED)
+def test_products_where_rows_depend_on_each_other(name):
+    robot = getattr(sarrus.mechanisms, name)()
+    rng = np.random.default_rng(0)
+    q = robot.assemble()
+    v = robot.project_velocity(q, rng.normal(size=robot.nv))
+    tau, w, d, e = rng.normal(size=(4, robot.nv))
+    matrices = D.forward_dynamics(robot, q, v, tau)
+    found = D.forward_dynamics_vjp(robot, q, v, tau, w)
+    assert_close(found.q, w @ matrices.q, 1e-8)
+    assert_close(found.v, w @ matrices.v, 1e-8)
+    assert_close(
+        D.forward_dynamics_jvp(robot, q, v, tau, d, e, tau), matrices.q @ d + matrices.v @ e + matrices.tau @ tau, 1e-8
+    )
+
+
+@pytest.mark.parametrize("maker", ["ring", "four_bar_ladder", "net"])
+def test_products_of_substructures(maker):
+    robot = getattr(sarrus.mechanisms, maker)(*(3,) * (maker == "net") or (12,))
+    cut = sarrus.Mechanism(robot.description, substructures=3)
+    rng = np.random.default_rng(1)
+    q = robot.assemble()
+    v, tau, w = robot.project_velocity(q, rng.normal(size=robot.nv)), *rng.normal(size=(2, robot.nv))
+    found, wanted = D.forward_dynamics_vjp(cut, q, v, tau, w), D.forward_dynamics_vjp(robot, q, v, tau, w)
+    matrices = D.forward_dynamics(robot, q, v, tau)
+    for name in ("q", "v", "tau", "parameters"):
+        assert_close(getattr(found, name), getattr(wanted, name), 1e-8)
+    for name in ("q", "v", "tau"):
+        assert_close(getattr(wanted, name), w @ getattr(matrices, name), 1e-8)
+
+
+@pytest.mark.parametrize("product", ["vjp", "jvp"])
+@pytest.mark.parametrize("where", ["off the loops", "at a singular position"])
+def test_products_say_where_there_is_no_derivative(where, product):
+    singular = where != "off the loops"
+    robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0) if singular else sarrus.mechanisms.bennett()
+    q = np.zeros(3) if singular else robot.assemble()
+    v = robot.project_velocity(q, [1.0, -1.0, 1.0])
+    ask, ones = getattr(D, f"forward_dynamics_{product}"), (np.ones(3),) * (1 if product == "vjp" else 3)
+    how = {"along": "tangent" if singular else "any"}
+    _, status = ask(robot, q, v, np.zeros(3), *ones, return_status=True, **how)
+    assert status == sarrus.results.Status.CONTRADICTORY
+    with pytest.raises(sarrus.StateError, match="no derivative"):
+        ask(robot, q, v, np.zeros(3), *ones, **how)
+
+
+def test_products_of_a_batch():
+    robot = sarrus.mechanisms.stewart()
+    rng = np.random.default_rng(0)
+    q = robot.random(1, 6, closed=True)
+    v = robot.project_velocity(q, rng.normal(size=(6, robot.nv)))
+    tau, w = rng.normal(size=(2, 6, robot.nv))
+    q[2] = np.nan
+    found, status = D.forward_dynamics_vjp(robot, q, v, tau, w[0], threads=2, return_status=True)
+    assert_array_equal(status, [0, 0, 1, 0, 0, 0])
+    assert np.isnan(found.q[2]).all()
+    one = D.forward_dynamics_vjp(robot, q[4], v[4], tau[4], w[0])
+    for field in dataclasses.fields(one):
+        assert_array_equal(getattr(found, field.name)[4], getattr(one, field.name))
+    place = np.empty((6, robot.nv))
+    along = D.forward_dynamics_jvp(robot, q[3], v[3], tau[3], w, w, w[0], out=place)
+    assert along is place
+    assert_array_equal(along[1], D.forward_dynamics_jvp(robot, q[3], v[3], tau[3], w[1], w[1], w[0]))
+
+
 # ---- what the library chooses ----------------------------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ from .options import BatchTime, ReactionOptions, Wrenches, shows_options
 if TYPE_CHECKING:
     from typing import Unpack
 
+Along = Literal["tangent", "any"]
 _inverse = _undeclared("inverse_dynamics_derivatives")
 _forward = _undeclared("forward_dynamics_derivatives")
 
@@ -106,23 +107,21 @@ def inverse_dynamics(
     >>> D.q.round(3), D.a  # m g l and m l^2
     (array([[9.81]]), array([[0.5]]))
     """
-    _checked(robot)
-    how = dict(options)
-    with_status = checked_truth("return_status", how.pop("return_status", False))
-    by_state, *status = _ask(_inverse, robot, q, v, a, with_status, how)
+    check_robot(robot)
+    by_state, *status = ask(_inverse, robot, q, v, a, options)
     others: dict[str, Any] = {"threads": options.get("threads", 1), "return_status": True}
-    _warn_of_friction(robot, q, v, None)
+    warn_of_friction(robot, q, v, None)
     M = robot.mass_matrix(q, **others)[0]
     q, v, a = np.array(q), np.array(v), np.array(a)
     parameters = partial(_parameters, robot, q, v, a, others)
     answer = InverseDynamicsDerivatives(by_state[..., 0, :, :], by_state[..., 1, :, :], M, parameters)
-    return (answer, *status) if with_status else answer
+    return (answer, *status) if status else answer
 
 
 @shows_options
 def forward_dynamics(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None,
-    along: Literal["tangent", "any"] = "tangent", check: bool = True, **options: Unpack[BatchTime],
+    along: Along = "tangent", check: bool = True, **options: Unpack[BatchTime],
 ) -> Any:  # fmt: skip
     """Derivatives of :meth:`~sarrus.Mechanism.forward_dynamics`, loops included, by q, v and tau in coordinates of the tree.
 
@@ -167,50 +166,49 @@ def forward_dynamics(
     >>> bool(abs(moved - D.q @ h).max() < 1e-8)
     True
     """
-    _checked(robot)
-    if not isinstance(along, str) or along not in ("tangent", "any"):  # type: ignore[redundant-expr]
-        raise ValueError(f"along must be 'tangent' or 'any'; got {along!r}")
-    if robot._asks_for_rows:
-        raise StateError(
-            "rows of the constraints are a function of q, whose rate the derivatives of forward_dynamics lack"
-        )
-    how = dict(options)
-    with_status = checked_truth("return_status", how.pop("return_status", False))
-    tangent = float(along == "tangent")
-    how |= {"tangent": tangent, "wrenches": wrenches, "check": check}
-    answer, *status = _ask(_forward, robot, q, v, tau, with_status, how)
-    _warn_of_friction(robot, q, v, options.get("time"))
+    tangent = check_forward(robot, along)
+    how = {"tangent": tangent, "wrenches": wrenches, "check": check} | cast(Any, options)
+    answer, *status = ask(_forward, robot, q, v, tau, how)
+    warn_of_friction(robot, q, v, options.get("time"))
     n = robot.nv
     matrices = answer[..., : 6 * n * n].reshape(*answer.shape[:-1], 6, n, n)
     residual = answer[..., 6 * n * n :].reshape(*answer.shape[:-1], 2, n)
     parts = [matrices[..., k, :, :] for k in range(6)] + [residual[..., k, :] for k in range(2)]
     derivatives = ForwardDynamicsDerivatives(*parts)
-    return (derivatives, *status) if with_status else derivatives
+    return (derivatives, *status) if status else derivatives
 
 
 def _parameters(robot: LoopFunctions, q: Array, v: Array, a: Array, how: dict[str, Any]) -> Array:
     return cast(Array, robot.regressor(q, v, a, **how)[0])
 
 
-def _checked(robot: LoopFunctions) -> None:
+def check_robot(robot: LoopFunctions) -> None:
+    """Raise TypeError if it is none."""
     if not isinstance(robot, LoopFunctions):
         raise TypeError(f"robot must be a Mechanism; got {robot!r}")
 
 
-def _ask(
-    function: Any,
-    robot: LoopFunctions,
-    q: ArrayLike,
-    v: ArrayLike,
-    last: ArrayLike,
-    with_status: bool,
-    how: dict[str, Any],
-) -> tuple[Any, ...]:
-    answer = function(robot, q, v, last, return_status=with_status, **how)
-    return answer if with_status else (answer,)
+def check_forward(robot: LoopFunctions, along: Along) -> float:
+    """Raise what forbids derivatives of forward dynamics; whether they are along the loops, as a number."""
+    check_robot(robot)
+    if not isinstance(along, str) or along not in ("tangent", "any"):  # type: ignore[redundant-expr]
+        raise ValueError(f"along must be 'tangent' or 'any'; got {along!r}")
+    if robot._asks_for_rows:
+        raise StateError(
+            "rows of the constraints are a function of q, whose rate the derivatives of forward_dynamics lack"
+        )
+    return float(along == "tangent")
 
 
-def _warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None) -> None:
+def ask(function: Any, robot: LoopFunctions, *arguments: Any) -> tuple[Any, ...]:
+    """The core's answer, and the status if it is asked for; the last argument are the options."""
+    *state, options = arguments
+    answer = function(robot, *state, **options)
+    return answer if checked_truth("return_status", options.get("return_status", False)) else (answer,)
+
+
+def warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None) -> None:
+    """Where a joint that has Coulomb friction stands still."""
     rough = robot._rough
     if not rough:
         return

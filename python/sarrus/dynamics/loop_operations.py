@@ -499,10 +499,11 @@ def _by_metric(metric: Metric, by_mass: Any, plain: Any) -> Callable[..., Array]
 # ---- what a status means ---------------------------------------------------------------------------------------------
 
 
-DERIVATIVES = "derivatives.forward_dynamics"
+DERIVATIVES = tuple(f"derivatives.forward_dynamics{kind}" for kind in ("", "_jvp", "_vjp"))
 PUBLIC = {
     "velocity_by_mass": "project_velocity", "velocity_plain": "project_velocity", "velocity_jump": "impact",
-    "joint_loads": "joint_wrenches", "forward_dynamics_derivatives": DERIVATIVES, "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
+    "joint_loads": "joint_wrenches", "forward_dynamics_derivatives": DERIVATIVES[0], "forward_dynamics_jvp": DERIVATIVES[1],
+    "forward_dynamics_vjp": DERIVATIVES[2], "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
 }  # fmt: skip
 VELOCITIES = ("project_velocity", "impact")  # take velocities that the loops need not allow
 
@@ -516,7 +517,7 @@ def explain(
         raise_off_loops(mechanism, operation, arguments)
     if status == Status.CONTRADICTORY:
         raise_contradiction(mechanism, operation, arguments)
-    if operation == DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
+    if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
         raise StateError(
             f"{operation} has no answer: the position is so near to a singular one that rounding decides about derivatives"
         )
@@ -570,7 +571,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         specs = [c.spec for c in mechanism._constraints.values() if isinstance(c.spec, TargetSpec)]
         held += [f"'{spec.joint or spec.frame}'" for spec in specs]
         operation, what = f"this motion of {', '.join(held) or 'nothing'}", "motion of the others"
-    elif operation in ("forward_dynamics", "constrained_motion", "reference_member", DERIVATIVES):
+    elif operation in ("forward_dynamics", "constrained_motion", "reference_member", *DERIVATIVES):
         required, what = mechanism.constraint_bias(q, arguments["v"], **besides), "acceleration"
     else:
         required, what = mechanism.constraint_velocity(q, **besides), "velocity"
@@ -579,7 +580,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
                 f"{operation} has no answer: this configuration is so near to a singular one that rounding decides which velocities "
                 "the constraints allow; a little away from there they tell"
             )
-    if operation == DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
+    if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
         raise StateError(
             f"{operation} has no answer: the constraints allow displacements here along which they contradict one another; the position is "
             "singular, and the acceleration has no derivative"

@@ -1,0 +1,359 @@
+// A scalar of the bodies' motions, pulled back to the joints: its derivatives by q, v, a and virtual velocities x, by one pass inward.
+//
+// World axes at the root body's origin; V, A (spatial, A_0 = -g) and W (of x) are the bodies' motions, S the column of velocity j, p its
+// parent body. Moving a joint carries all behind it along, rigidly, and turns what it adds to the parent's motion:
+//
+//   d_j V = S' + S x V        d_j A = S'' + S' x V + S x A        d_j W = W_p x S + S x W        S' = V_p x S, S'' = A_p x S + V_p x S'
+//
+// So of each body four covectors are enough, summed over subtrees:
+//
+//   S   by a displacement that carries the body and its motions along       S'  F_V + V x* F_A        S''  F_A        W  F_W
+//
+//   by q   S . E_S + S' . E_S' + S'' . E_S'' + (W_p x S) . E_W        by v   S . E_S' + (S' + V x S) . E_S''        by a   S . E_S''
+//
+// Joints whose columns change in the body's axes add what follows from these changes (g = dS v, b = dS a + d bias, h = dS x):
+//
+//   by q   g . E_S' + (b + (V_p + V) x g) . E_S'' + h . E_W               by v   dv bias . E_S''
+//
+// Of x . inverse dynamics a body has, being carried along, no E_S; E_S' = I (W x V) - W x* I V + V x* I W, E_S'' = I W, E_W = I A + V x* I V.
+//
+//   cost    O(bodies)
+#pragma once
+
+#include "bodies.hpp"
+#include "derivatives.hpp"
+
+namespace sarrus {
+
+struct Covectors {
+  Force<double> S, S1, S2, W;
+
+  static Covectors zero() {
+    const Force<double> none = Force<double>::zero();
+    return {none, none, none, none};
+  }
+  Covectors& operator+=(const Covectors& b) {
+    S += b.S, S1 += b.S1, S2 += b.S2, W += b.W;
+    return *this;
+  }
+  Covectors operator-() const { return {S * -1.0, S1 * -1.0, S2 * -1.0, W * -1.0}; }
+};
+
+/// Derivatives by a displacement in the tangent space, v and a (nv each), which they are added to.
+struct Gradient {
+  double *q, *v, *a;
+};
+
+/// A body on the way along one direction a lane, in its axes at its origin: where it is carried along, these numbers stay.
+template <class R> struct MovedBody {
+  Transform<Varied<R>> X;  // in the world
+  Vec3<Varied<R>> w, u, dw, a;  // a: classical, against gravity
+
+  LinkMotion<Varied<R>> in_world() const { return {X, {X.R * w, X.R * u}, {X.R * dw, X.R * a}}; }
+};
+enum class Way { carried, V, A };  // six directions each, [angular; linear]
+
+/// Moved along directions first, ...
+template <class R> MovedBody<R> moved_body(const LinkMotion<double>& b, const Vec3<double>& gravity, int first, int last) {
+  const auto own = [&](const Vec3<double>& x) { return transpose_times(b.X.R, x); };
+  const Vec3<double> w = own(b.V.angular), u = own(b.V.linear);
+  MovedBody<R> m = {cast<Varied<R>>(b.X), cast<Varied<R>>(w), cast<Varied<R>>(u), cast<Varied<R>>(own(b.A.angular)),
+                    cast<Varied<R>>(own(b.A.linear - gravity))};
+  const auto move = [](Vec3<Varied<R>>& x, const Vec3<double>& along, int l) {
+    for (int n = 0; n < 3; ++n) lane(x(n).rate, l) += along(n);
+  };
+  for (int d = first; d < last; ++d) {
+    const Vec3<double> e = Vec3<double>::Unit(d % 3);
+    const bool angular = d % 6 < 3;
+    const int l = d - first;
+    switch (static_cast<Way>(d / 6)) {
+      case Way::carried:
+        if (!angular) move(m.X.p, b.X.R * e, l);
+        for (int n = 0; n < 3 && angular; ++n) {
+          const Vec3<double> turned = b.X.R * cross(e, Vec3<double>(Vec3<double>::Unit(n)));
+          for (int k = 0; k < 3; ++k) lane(m.X.R(k, n).rate, l) = turned(k);
+        }
+        break;
+      case Way::V:  // the spatial acceleration stays: the classical one is that and w x u
+        move(angular ? m.w : m.u, e, l);
+        move(m.a, angular ? cross(e, u) : cross(w, e), l);
+        break;
+      case Way::A: move(angular ? m.dw : m.a, e, l);
+    }
+  }
+  return m;
+}
+
+/// What becomes of a scalar along these ways, as covectors of the body that is moved, about its origin: each(first, last) gives the rates.
+template <class R, class Each> Covectors covectors_of(const LinkMotion<double>& b, int ways, Each each) {
+  double rate[18] = {0};
+  for (int first = 0; first < 6 * ways; first += width_of<R>) {
+    const int last = std::min(6 * ways, first + width_of<R>);
+    const R rates = each(first, last);
+    for (int d = first; d < last; ++d) rate[d] = lane(rates, d - first);
+  }
+  const auto along = [&](Way way) {
+    const Force<double> f = load_force(rate + 6 * static_cast<int>(way));
+    return Force<double>{b.X.R * f.angular, b.X.R * f.linear};
+  };
+  const Force<double> F_A = along(Way::A);
+  return {along(Way::carried), along(Way::V) + cross_force(b.V, F_A), F_A, Force<double>::zero()};
+}
+
+class Pullback {
+ public:
+  using Vec = Vec3<double>;
+
+  /// x may be null: none.
+  Pullback(const Tree& tree, Arena& arena, const Kinematics<double>& k, const double* v, const double* a, const double* x)
+      : tree_(tree), arena_(arena), k_(k), v_(v), a_(a), x_(x), V_(arena.take<Motion<double>>(tree.links)),
+        A_(arena.take<Motion<double>>(tree.links)), W_(arena.take<Motion<double>>(tree.links)),
+        sum_(arena.take<Covectors>(tree.links)) {
+    for (int i = 0; i < tree.links; ++i) {
+      V_[i] = V_about(i, root(i)), A_[i] = A_about(i, root(i));
+      W_[i] = i == 0 ? Motion<double>::zero() : about_root_of(i, W_[tree.link[i].parent], tree.link[i].parent);
+      for (int c = tree.link[i].iv; i > 0 && x && c < tree.link[i].iv + tree.link[i].nv; ++c) W_[i] = W_[i] + column(c) * x[c];
+    }
+    clear();
+  }
+
+  void clear() {
+    for (int i = 0; i < tree_.links; ++i) sum_[i] = Covectors::zero();
+  }
+
+  /// Of a link, spatial, about a point of the world.
+  Motion<double> V_about(int i, const Vec& p) const {
+    const LinkMotion<double>& b = k_.link[i];
+    return {b.V.angular, b.V.linear + cross(b.V.angular, Vec(p - b.X.p))};
+  }
+  Motion<double> A_about(int i, const Vec& p) const {
+    const LinkMotion<double>& b = k_.link[i];
+    return {b.A.angular,
+            b.A.linear - cross(b.V.angular, b.V.linear) + cross(b.A.angular, Vec(p - b.X.p)) - tree_.gravity};
+  }
+  Motion<double> W_about(int i, const Vec& p) const {
+    return {W_[i].angular, W_[i].linear + cross(W_[i].angular, Vec(p - root(i)))};
+  }
+
+  /// Of link i, about a point of the world.
+  void add(int i, const Covectors& e, const Vec& p) {
+    const Vec r = p - root(i);
+    const auto moved = [&](const Force<double>& f) { return Force<double>{f.angular + cross(r, f.linear), f.linear}; };
+    sum_[i] += {moved(e.S), moved(e.S1), moved(e.S2), moved(e.W)};
+  }
+
+  /// x . (what the bodies need for their motion - wrenches).
+  void add_bodies(int wrenches, const ExternalWrench<double>* wrench) {
+    for (int i = 1; i < tree_.links; ++i) {
+      const Transform<double>& X = k_.link[i].X;
+      const Inertia<double> I = transformed(Transform<double>{X.R, X.p - root(i)}, tree_.link[i].inertia);
+      const Motion<double>&V = V_[i], &A = A_[i], &W = W_[i];
+      const Force<double> IV = I * V, IW = I * W;
+      sum_[i].S1 += I * cross_motion(W, V) + cross_force(V, IW);
+      sum_[i].S1 -= cross_force(W, IV);
+      sum_[i].S2 += IW;
+      sum_[i].W += I * A + cross_force(V, IV);
+    }
+    for (int n = 0; n < wrenches; ++n) {
+      const Transform<double>& X = k_.link[wrench[n].link].X;
+      sum_[wrench[n].link].W -= Transform<double>{X.R, X.p - root(wrench[n].link)}.to_parent(wrench[n].in_link());
+    }
+  }
+
+  /// Of the two links that something between them moves: what follows depends on their relative motion alone.
+  void add_between(int moved, int other, const Covectors& e, const Vec& p) {
+    add(moved, e, p);
+    add(other, -e, p);
+  }
+
+  /// x . (what joints' friction, springs and armatures need, and what acts between bodies).
+  template <class R> void add_passive(const double* q, const Gradient& by) {
+    if (tree_.has_armature)
+      for (int c = 0; c < tree_.nv; ++c) by.a[c] += tree_.passive[c].armature * x_[c];
+    if (tree_.has_joint_forces) add_joint_springs<R>(q, by);
+    if (!tree_.ties_links) return;
+    for (int i = 0; i < tree_.springs; ++i)
+      add_tie<R>(tree_.spring[i].link, [&](const auto& k, auto put) { put_forces(tree_.spring[i], k, put); });
+    for (int i = 0; i < tree_.loop_motions; ++i)
+      if (tree_.loop_motion[i].has_forces || tree_.loop_motion[i].has_armature)
+        add_tie<R>(tree_.loop_motion[i].link, [&](const auto& k, auto put) { put_forces(tree_.loop_motion[i], k, put, true); });
+  }
+
+  /// x . inverse dynamics by the inertial parameters of all bodies, in the order of regressor().
+  void by_parameters(double* out) const {
+    for (int i = 1; i < tree_.bodies; ++i) {
+      const Body& body = tree_.body[i];
+      const BodyMotion<double> m = body_motion(tree_, k_, body);
+      Force<double> unit[10];
+      parameter_forces(m, unit);
+      const Motion<double> W = in_axes(m.X.R, W_about(body.link, m.X.p));
+      for (int p = 0; p < 10; ++p) out[10 * body.described + p] = dot(W, unit[p]);
+    }
+  }
+
+  /// The pass.
+  void inward(const double* q, const Gradient& by) {
+    for (int i = tree_.links - 1; i > 0; --i) {
+      const Link& b = tree_.link[i];
+      const Covectors& e = sum_[i];
+      const Motion<double> V_p = about_root_of(i, V_[b.parent], b.parent), A_p = about_root_of(i, A_[b.parent], b.parent),
+                           W_p = about_root_of(i, W_[b.parent], b.parent);
+      for (int c = b.iv; c < b.iv + b.nv; ++c) {
+        const Motion<double> S = column(c), S1 = cross_motion(V_p, S), S2 = cross_motion(A_p, S) + cross_motion(V_p, S1);
+        by.q[c] += dot(S, e.S) + dot(S1, e.S1) + dot(S2, e.S2) + dot(cross_motion(W_p, S), e.W);
+        by.v[c] += dot(S, e.S1) + dot(S1 + cross_motion(V_[i], S), e.S2);
+        by.a[c] += dot(S, e.S2);
+      }
+      if (!has_constant_columns(b)) add_changes_of_columns(i, q, V_p, by);
+      if (b.parent > 0) sum_[b.parent] += e;
+    }
+  }
+
+ private:
+  const Vec& root(int i) const { return k_.link[i == 0 ? 0 : tree_.link[i].root].X.p; }
+  /// Motion of a parent, about the root that the child i has.
+  Motion<double> about_root_of(int i, const Motion<double>& m, int parent) const {
+    return {m.angular, m.linear + cross(m.angular, Vec(root(i) - root(parent)))};
+  }
+  Motion<double> column(int c) const {
+    const int i = tree_.column_link[c];
+    const Motion<double>& s = k_.column[c];
+    return {s.angular, s.linear + cross(s.angular, Vec(root(i) - k_.link[i].X.p))};
+  }
+
+  static bool has_constant_columns(const Link& b) {
+    if (b.nv <= 1) return true;
+    return b.joint != JointKind::reversed &&
+           visit_every(b.described, b.nv, [](auto joint) -> bool { return joint.constant_subspace; });
+  }
+
+  /// Each joint's forces depend on its own coordinates: so all joints move at a time, by as many of their velocities as go side by side.
+  template <class R> void add_joint_springs(const double* q, const Gradient& by) {
+    int most = 0;
+    for (int i = 1; i < tree_.links; ++i) most = std::max(most, tree_.link[i].nv);
+    for (int first = 0; first < most; first += width_of<R>) {
+      const Arena::Scope scope(arena_);
+      R* d = arena_.take<R>(tree_.nv);
+      Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
+      const auto each = [&](auto act) {
+        for (int i = 1; i < tree_.links; ++i)
+          for (int l = 0; l < std::min(width_of<R>, tree_.link[i].nv - first); ++l) act(tree_.link[i], l);
+      };
+      for (const bool of_q : {true, false}) {
+        for (int c = 0; c < tree_.nv; ++c) d[c] = R(0.0), tau[c] = 0.0;
+        each([&](const Link& b, int l) { lane(d[b.iv + first + l], l) = 1.0; });
+        const R* none = nullptr;
+        add_joint_forces(tree_, varied_configuration(tree_, arena_, q, of_q ? d : none),
+                         varied(arena_, tree_.nv, v_, of_q ? none : d), Varied<R>(1.0), tau);
+        each([&](const Link& b, int l) {
+          for (int c = b.iv; c < b.iv + b.nv; ++c) (of_q ? by.q : by.v)[b.iv + first + l] += x_[c] * lane(tau[c].rate, l);
+        });
+      }
+    }
+  }
+
+  /// - x . (the forces that `put` puts on these two links).
+  template <class R, class Put> void add_tie(const int* link, Put put_between) {
+    const Arena::Scope scope(arena_);
+    auto* all = arena_.take<LinkMotion<Varied<R>>>(tree_.links);
+    const int moved = link[1], other = link[0];
+    const LinkMotion<double>& me = k_.link[moved];
+    const Motion<double> W = in_axes(me.X.R, W_about(moved, me.X.p)), W_other = W_about(other, k_.link[other].X.p);
+    all[other] = moved_body<R>(k_.link[other], tree_.gravity, 0, 0).in_world();
+    Force<double> pushed = Force<double>::zero();  // on the one that is moved, at its origin
+    Covectors e = covectors_of<R>(me, 3, [&](int first, int last) {
+      const MovedBody<R> body = moved_body<R>(me, tree_.gravity, first, last);
+      all[moved] = body.in_world();
+      Varied<R> power = 0.0;
+      pushed = Force<double>::zero();
+      const auto put = [&](int on, int, const Force<Varied<R>>& f, const Vec3<Varied<R>>& p) {
+        const bool mine = on == moved;
+        const Motion<Varied<R>> m = mine ? turned(body.X.R, Motion<Varied<R>>{cast<Varied<R>>(W.angular), cast<Varied<R>>(W.linear)})
+                                         : Motion<Varied<R>>{cast<Varied<R>>(W_other.angular), cast<Varied<R>>(W_other.linear)};
+        const Vec3<Varied<R>> r = p - all[on].X.p;
+        power += dot(m, Force<Varied<R>>{f.angular + cross(r, f.linear), f.linear});
+        if (!mine) return;
+        const Vec3<Varied<R>> moment = f.angular + cross(r, f.linear);
+        for (int n = 0; n < 3; ++n) pushed.angular(n) += moment(n).value, pushed.linear(n) += f.linear(n).value;
+      };
+      Kinematics<Varied<R>> k;
+      k.link = all, k.column = k.column_dot = nullptr;
+      put_between(k, put);
+      return power.rate;
+    });
+    e.W = pushed;
+    if (moved == other) return;
+    add_between(moved, other, -e, me.X.p);
+  }
+
+  /// By the joint's own numbers along one of its velocities after the other.
+  void add_changes_of_columns(int i, const double* q, const Motion<double>& V_p, const Gradient& by) {
+    using Moved = Dual<double>;
+    const Arena::Scope scope(arena_);
+    const Link& b = tree_.link[i];
+    const LinkMotion<double>& me = k_.link[i];
+    const Vec to_root = root(i) - me.X.p;
+    const auto in_world = [&](const Motion<double>& m) {
+      const Motion<double> w = turned(me.X.R, m);
+      return Motion<double>{w.angular, w.linear + cross(w.angular, to_root)};
+    };
+    const auto rate_of = [](const Motion<Moved>& m) {
+      Motion<double> rate;
+      for (int r = 0; r < 3; ++r) rate.angular(r) = m.angular(r).rate, rate.linear(r) = m.linear(r).rate;
+      return rate;
+    };
+    const Covectors& e = sum_[i];
+    for (int c = 0; c < b.nv; ++c)
+      for (const bool moves : {true, false}) {
+        Moved here[7], v[6], sin[7], cos[7];
+        double unit[6] = {0, 0, 0, 0, 0, 0}, rate[7] = {0, 0, 0, 0, 0, 0, 0};
+        unit[c] = 1.0;
+        visit_every(b.described, b.nv, [&](auto joint) { joint.rate(q + b.iq, unit, rate); });
+        const int coordinates = visit_every(b.described, b.nv, [](auto joint) -> int { return joint.nq; });
+        for (int n = 0; n < coordinates; ++n) here[n] = {q[b.iq + n], moves ? rate[n] : 0.0};
+        for (int n = 0; n < b.nv; ++n) v[n] = {v_[b.iv + n], moves ? 0.0 : unit[n]};
+        for (int n = b.iangle; n < tree_.angles; ++n) {
+          const int own = tree_.angle[n] - b.iq;
+          if (own < 0 || own >= coordinates) break;
+          sincos(here[own], sin[n - b.iangle], cos[n - b.iangle]);
+        }
+        JointMotion<Moved> J;
+        joint_motion(b.joint, b.nv, Coordinates<Moved>{here, sin, cos, &b.constants}, static_cast<const Moved*>(v), J);
+        if (!moves) {
+          by.v[b.iv + c] += dot(in_world(rate_of(J.bias)), e.S2);
+          continue;
+        }
+        Motion<double> g = Motion<double>::zero(), of_a = rate_of(J.bias), h = g;
+        for (int n = 0; n < b.nv; ++n) {
+          const Motion<double> dS = rate_of(J.column[n]);
+          g = g + dS * v_[b.iv + n], of_a = of_a + dS * a_[b.iv + n];
+          if (x_) h = h + dS * x_[b.iv + n];
+        }
+        g = in_world(g);
+        by.q[b.iv + c] += dot(g, e.S1) + dot(in_world(of_a) + cross_motion(V_p + V_[i], g), e.S2) + dot(in_world(h), e.W);
+      }
+  }
+
+  const Tree& tree_;
+  Arena& arena_;
+  const Kinematics<double>& k_;
+  const double *v_, *a_, *x_;
+  Motion<double>*V_, *A_, *W_;
+  Covectors* sum_;
+};
+
+/// w . inverse dynamics by q, v, a and the inertial parameters of all bodies, in one run of 3 nv + 10 (bodies - 1).
+template <class R>
+void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<double>& in, const double* w, double* out) {
+  const Kinematics<double> k = Kinematics<double>::over(tree, arena.take<double>(Kinematics<double>::size(tree)));
+  kinematics(tree, arena, in.q, in.v, in.a, k, in.ground);
+  std::fill(out, out + 3 * tree.nv, 0.0);
+  const Gradient by = {out, out + tree.nv, out + 2 * tree.nv};
+  Pullback pullback(tree, arena, k, in.v, in.a, w);
+  pullback.add_bodies(in.wrenches, in.wrench);
+  pullback.add_passive<R>(in.q, by);
+  pullback.inward(in.q, by);
+  pullback.by_parameters(out + 3 * tree.nv);
+}
+
+}  // namespace sarrus

@@ -1,0 +1,307 @@
+// What the rows of the loops give a scalar, pulled back to q and v; and with that the vector-Jacobian product of forward dynamics.
+//
+// Rows of a constraint between bodies depend on their relative motion alone: so what carrying the child along changes, carrying the parent takes
+// away, and the same of V and A. Of plain joints, with the force F = psi f fixed in the child:
+//
+//   f . J x          E_S = W_p x* F                              E_W   = F                       (p: the parent; the child has these, the
+//   z . (J v - c)    E_S = V_p x* F                              E_S'  = F                       parent the negative ones)
+//   g . (J a - gamma)  E_S = A_p x* F + V_p x* (V x* F)          E_S'  = (V_p + V) x* F          E_S'' = F
+//
+// Other kinds by their own numbers, the child moved along twelve directions.
+//
+// Forward dynamics: for a cotangent w of the accelerations
+//
+//   [M J^T; J 0] [x; y] = [w; 0]     by tau  x     by q, v  of  -x . inverse dynamics(q, v, a) + lambda . J x - y . (J a - gamma)
+//
+// Along the loops (`tangent`) these go through the projections of derivatives.hpp, transposed: P^T b = b - J^T y of [x; y] for [b; 0], and as v
+// goes with q by Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc), what b is by v is -y . (J v - c) by q.
+//
+//   cost    O(bodies) and a solve; two more along the loops
+#pragma once
+
+#include "../dynamics/pullback.hpp"
+#include "derivatives.hpp"
+
+namespace sarrus {
+
+/// What multiplies J x, J a - gamma, and J v - c, each of all rows; null: nothing.
+struct RowForces {
+  const double *of_x = nullptr, *of_a = nullptr, *of_v = nullptr;
+};
+
+template <class R> class LoopPullback {
+ public:
+  using Number = Varied<R>;
+
+  LoopPullback(const Tree& tree, Arena& arena, const LoopInput<double>& in, const Kinematics<double>& k, const double* a, const double* x)
+      : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x) {}
+
+  void add(const RowForces& by, Pullback& to, const Gradient& gradient) const {
+    for (int i = 0; i < tree_.loops.constraints; ++i) {
+      const Arena::Scope scope(arena_);
+      const Constraint& c = tree_.loops.constraint[i];
+      const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
+      if (c.child < 0)
+        add_between_coordinates(c, by, gradient);
+      else if (joint && joint->plain() && !c.driven && c.target != Target::coordinates)
+        add_plain_joint(c, *joint, by, to);
+      else
+        add_between_bodies(c, by, to);
+    }
+  }
+
+ private:
+  void add_plain_joint(const Constraint& c, const LoopJoint& joint, const RowForces& by, Pullback& to) const {
+    const Transform<double> child = k_.link[c.child].X * c.X_child;
+    const auto force = [&](const double* rows) {
+      Force<double> f = Force<double>::zero();
+      for (int r = 0; r < c.rows; ++r) {
+        const int n = joint.component[r];
+        (n < 3 ? f.angular(n) : f.linear(n - 3)) = rows[c.row + r];
+      }
+      return Force<double>{child.R * f.angular, child.R * f.linear};
+    };
+    Covectors e = Covectors::zero();
+    const Motion<double> V_p = to.V_about(c.parent, child.p);
+    if (by.of_x) e.W = force(by.of_x), e.S += cross_force(to.W_about(c.parent, child.p), e.W);
+    if (by.of_v) e.S1 = force(by.of_v), e.S += cross_force(V_p, e.S1);
+    if (by.of_a) {
+      const Motion<double> V = to.V_about(c.child, child.p);
+      e.S2 = force(by.of_a);
+      e.S1 += cross_force(V_p + V, e.S2);
+      e.S += cross_force(to.A_about(c.parent, child.p), e.S2) + cross_force(V_p, cross_force(V, e.S2));
+    }
+    to.add_between(c.child, c.parent, e, child.p);
+  }
+
+  void add_between_bodies(const Constraint& c, const RowForces& by, Pullback& to) const {
+    const LinkMotion<double>&child = k_.link[c.child], &parent = k_.link[c.parent];
+    LoopState<Number> s = {};
+    const Number time = in_.time ? *in_.time : 0.0;
+    const R* none = nullptr;
+    s.time = in_.time ? &time : nullptr;
+    s.pfaffian_values = varied(arena_, tree_.loops.pfaffian_values, in_.pfaffian_values, none);
+    s.X = arena_.take<Transform<Number>>(tree_.links);
+    auto* link = arena_.take<RneaLink<Number>>(tree_.links);
+    s.link = link;
+    const auto place = [&](int i, const MovedBody<R>& b) {
+      s.X[i] = b.X;
+      link[i].w = b.w, link[i].dw = b.dw, link[i].a = b.a;
+      link[i].set_omega();
+    };
+    place(c.parent, moved_body<R>(parent, tree_.gravity, 0, 0));
+    const Motion<double> W = in_axes(child.X.R, to.W_about(c.child, child.X.p)), W_p = to.W_about(c.parent, parent.X.p);
+
+    Covectors e = Covectors::zero();
+    Force<double> of_x = Force<double>::zero(), of_a = of_x;
+    e = covectors_of<R>(child, 2, [&](int first, int last) {
+      const MovedBody<R> b = moved_body<R>(child, tree_.gravity, first, last);
+      place(c.child, b);
+      Columns<Number> l;
+      RelativeMotion<Number> m;
+      Motion<Number> A_drive;
+      relative_pose(s, c, true, m, l, A_drive);
+      // of the parent's point at the child's frame, and of that frame
+      const auto of_child = [&](const Vec3<Number>& w, const Vec3<Number>& u) {
+        return cast<Number>(c.X_child).to_child(Motion<Number>{w, u});
+      };
+      const auto of_parent = [&](const Motion<double>& V) {
+        const Vec3<Number> w = cast<Number>(V.angular), r = l.child.p - cast<Number>(parent.X.p);
+        return in_axes(l.child.R, Motion<Number>{w, cast<Number>(V.linear) + cross(w, r)});
+      };
+      m.V = of_child(b.w, b.u) + of_parent(parent.V) * Number(-1.0);
+      m.velocity_size.angular = m.velocity_size.linear = Number(1.0);
+      complete_relative_motion(s, c, A_drive, m, l);
+      const Motion<Number> W_relative = of_child(cast<Number>(W.angular), cast<Number>(W.linear)) + of_parent(W_p) * Number(-1.0);
+      Row<Number> rows[6];
+      rows_of(c, m, rows);
+      Number scalar = 0.0;
+      of_x = of_a = Force<double>::zero();
+      for (int r = 0; r < c.rows; ++r) {
+        const Row<Number>& row = rows[r];
+        const auto put = [&](Force<double>& sum, double share) {
+          for (int n = 0; n < 3; ++n)
+            sum.angular(n) += row.force.angular(n).value * share, sum.linear(n) += row.force.linear(n).value * share;
+        };
+        if (by.of_x) scalar += dot(W_relative, row.force) * Number(by.of_x[c.row + r]), put(of_x, by.of_x[c.row + r]);
+        if (by.of_v) scalar += dot(m.V, row.force) * Number(by.of_v[c.row + r]);
+        if (by.of_a) scalar -= row.gamma * Number(by.of_a[c.row + r]), put(of_a, by.of_a[c.row + r]);
+      }
+      return scalar.rate;
+    });
+    const Transform<double> frame = child.X * c.X_child;
+    const auto about_child = [&](const Force<double>& f) {
+      const Vec3<double> F = frame.R * f.linear;
+      return Force<double>{frame.R * f.angular + cross(Vec3<double>(frame.p - child.X.p), F), F};
+    };
+    e.W = about_child(of_x), e.S2 = about_child(of_a);
+    e.S1 += cross_force(child.V, e.S2);
+    to.add_between(c.child, c.parent, e, child.X.p);
+  }
+
+  /// Without residuals.
+  static void rows_of(const Constraint& c, const RelativeMotion<Number>& m, Row<Number>* rows) {
+    const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
+    if (!joint || !joint->plain()) {
+      evaluate(c, m, rows);
+      return;
+    }
+    const Motion<Number> A = LoopJoint::apparent_acceleration(m);
+    for (int r = 0; r < c.rows; ++r) {
+      const Motion<Number> unit = unit_motion<Number>(joint->component[r]);
+      rows[r].force = {unit.angular, unit.linear};
+      rows[r].gamma = -dot(A, rows[r].force);
+    }
+  }
+
+  /// Along the velocities that it touches.
+  void add_between_coordinates(const Constraint& c, const RowForces& by, const Gradient& gradient) const {
+    const Number time = in_.time ? *in_.time : 0.0;
+    Number *q = arena_.take<Number>(tree_.nq), *v = arena_.take<Number>(tree_.nv);
+    for (int k = 0; k < c.columns; ++k) q[c.coordinate[k]] = in_.q[c.coordinate[k]], v[c.column[k]] = in_.v[c.column[k]];
+    Number* J = arena_.take<Number>(c.rows * c.columns);
+    const double* values = in_.pfaffian_values;
+    const R* none = nullptr;
+    const CoordinateState<Number> state = {q, v, in_.time ? &time : nullptr,
+                                           values ? varied(arena_, tree_.loops.pfaffian_values, values, none) + c.values : nullptr,
+                                           c.coordinate, c.column, c.columns};
+    for (int first = 0; first < c.columns; first += width_of<R>) {
+      const int count = std::min(width_of<R>, c.columns - first);
+      for (const bool of_q : {true, false}) {
+        const auto along = [&](int l) -> R& {
+          const int k = first + l;
+          return of_q ? q[c.coordinate[k]].rate : v[c.column[k]].rate;
+        };
+        for (int l = 0; l < count; ++l) lane(along(l), l) = 1.0;
+        Number scalar = 0.0;
+        visit_constraint(c.kind, [&](const auto& kind) {
+          if constexpr (!between_bodies<decltype(kind)>)
+            for (int r = 0; r < c.rows; ++r) {
+              const auto row = kind.evaluate(state, r, [&](int k, const Number& slope, const Number&) { J[k * c.rows + r] = slope; });
+              const auto motion = [&](const double* of) {
+                Number sum = 0.0;
+                for (int k = 0; k < c.columns; ++k) sum += J[k * c.rows + r] * Number(of[c.column[k]]);
+                return sum;
+              };
+              if (by.of_x) scalar += motion(x_) * Number(by.of_x[c.row + r]);
+              if (by.of_v && of_q) scalar += (motion(in_.v) - row.velocity) * Number(by.of_v[c.row + r]);
+              if (by.of_a) scalar += (motion(a_) - row.gamma) * Number(by.of_a[c.row + r]);
+            }
+        });
+        for (int l = 0; l < count; ++l) {
+          (of_q ? gradient.q : gradient.v)[c.column[first + l]] += lane(scalar.rate, l);
+          along(l) = R(0.0);
+        }
+      }
+    }
+  }
+
+  const Tree& tree_;
+  Arena& arena_;
+  const LoopInput<double>& in_;
+  const Kinematics<double>& k_;
+  const double *a_, *x_;
+};
+
+/// w . forward dynamics by q, v, tau and the inertial parameters of all bodies, in one run of 3 nv + 10 (bodies - 1).
+template <class R> class ForwardPullback {
+ public:
+  ForwardPullback(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* w, double* out)
+      : tree_(tree), arena_(arena), in_(in), w_(w), n_(tree.nv), rows_(tree.loops.rows), out_(out),
+        x_(arena.take<double>(tree.nv + tree.loops.rows)), by_{out, out + tree.nv, arena.take<double>(tree.nv)} {}
+
+  void of_tree() {
+    double* a = arena_.take<double>(n_);
+    aba(tree_, arena_, AbaInput<double>{in_.q, in_.v, in_.tau, in_.wrenches, in_.wrench}, a);
+    solve_for_acceleration(tree_, arena_, in_.q, w_, x_);
+    const Kinematics<double> k = motion(a);
+    Pullback pullback(tree_, arena_, k, in_.v, a, x_);
+    by_motion(pullback, [](const Gradient&) {});
+  }
+
+  /// Returns how far the accelerations themselves may be off, relative, or how much rows contradict one another if that is more.
+  double of_loops(bool tangent) {
+    const ForwardSensitivity<double> state(tree_, arena_, in_);
+    const SensitivityEquation<double>& equation = state.equation();
+    solve(equation, w_, false);
+    const Kinematics<double> k = motion(equation.a);
+    Pullback pullback(tree_, arena_, k, in_.v, equation.a, x_);
+    const LoopPullback<R> loops(tree_, arena_, in_, k, equation.a, x_);
+    double *of_x = arena_.take<double>(rows_), *of_a = arena_.take<double>(rows_), *of_v = arena_.take<double>(rows_);
+    for (int r = 0; r < rows_; ++r) of_x[r] = -equation.lambda[r], of_a[r] = x_[n_ + r];
+    by_motion(pullback, [&](const Gradient& by) { loops.add({of_x, of_a, nullptr}, pullback, by); });
+    if (rows_ == 0) return equation.error;
+
+    if (tangent) {  // each time x_ has, in the place of the multipliers, what J^T takes away
+      project(equation, by_.v, false);
+      for (int r = 0; r < rows_; ++r) of_v[r] = -x_[n_ + r];
+      double* none = arena_.take<double>(n_);
+      pullback.clear();
+      loops.add({nullptr, nullptr, of_v}, pullback, {by_.q, none, none});
+      pullback.inward(in_.q, {by_.q, none, none});
+      project(equation, by_.q, true);
+    }
+    return std::max(equation.error, contradiction(state, tangent));
+  }
+
+ private:
+  Kinematics<double> motion(const double* a) {
+    const Kinematics<double> k = Kinematics<double>::over(tree_, arena_.take<double>(Kinematics<double>::size(tree_)));
+    kinematics(tree_, arena_, in_.q, in_.v, a, k);
+    return k;
+  }
+  void solve(const SensitivityEquation<double>& equation, const double* force, bool positions) {
+    double *b = arena_.take<double>(n_ + rows_), *terms = arena_.take<double>(n_ + rows_);
+    for (int k = 0; k < n_ + rows_; ++k) b[k] = k < n_ ? force[k] : 0.0, terms[k] = 1.0;
+    equation.solve(arena_, b, terms, x_, positions);
+  }
+
+  /// x . inverse dynamics - lambda . J x + y . (J a - gamma) is the negative of what is asked for.
+  template <class Loops> void by_motion(Pullback& pullback, Loops loops) {
+    const int parameters = 10 * (tree_.bodies - 1);
+    std::fill(out_, out_ + 2 * n_, 0.0), std::fill(by_.a, by_.a + n_, 0.0);
+    pullback.add_bodies(in_.wrenches, in_.wrench);
+    pullback.template add_passive<R>(in_.q, by_);
+    loops(by_);
+    pullback.inward(in_.q, by_);
+    pullback.by_parameters(out_ + 3 * n_);
+    for (int k = 0; k < 2 * n_; ++k) out_[k] = -out_[k];
+    std::copy(x_, x_ + n_, out_ + 2 * n_);
+    for (int k = 0; k < parameters; ++k) out_[3 * n_ + k] = -out_[3 * n_ + k];
+  }
+
+  /// P^T.
+  void project(const SensitivityEquation<double>& equation, double* force, bool positions) {
+    solve(equation, force, positions);
+    double* away = arena_.take<double>(rows_);
+    for (int r = 0; r < rows_; ++r) away[r] = -x_[n_ + r];
+    add_constraint_forces(tree_, equation.J(), away, force);
+  }
+
+  /// Along some direction, where rows depend on one another: where they contradict one another there is no derivative.
+  double contradiction(const ForwardSensitivity<double>& state, bool tangent) {
+    if (!depend(tree_, arena_, state.equation())) return 0.0;
+    double *q = arena_.take<double>(n_), *v = arena_.take<double>(n_);
+    for (int k = 0; k < n_; ++k) q[k] = v[k] = scattered(k) * tree_.unit[k];
+    const double left = accelerate_along(tree_, arena_, state, q, v, nullptr, tangent, arena_.take<double>(n_));
+    return left > tolerances::contradiction ? left : 0.0;
+  }
+
+  const Tree& tree_;
+  Arena& arena_;
+  const LoopInput<double>& in_;
+  const double* w_;
+  int n_, rows_;
+  double *out_, *x_;
+  Gradient by_;
+};
+
+template <class R>
+double forward_dynamics_vjp(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* w, bool tangent, double* out) {
+  ForwardPullback<R> pullback(tree, arena, in, w, out);
+  if (tree.loops.rows + tree.loops.rotor_rows > 0) return pullback.of_loops(tangent);
+  pullback.of_tree();
+  return 0.0;
+}
+
+}  // namespace sarrus

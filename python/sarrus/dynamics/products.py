@@ -1,0 +1,216 @@
+"""Products of the derivatives of the equations of motion with one vector: along a motion (jvp), and of a cotangent (vjp)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import Array, common_axes, real_rows
+from .._showing import Brief
+from .derivatives import Along, ask, check_forward, check_robot, warn_of_friction
+from .loop_operations import LoopFunctions
+from .operations import _undeclared
+from .options import BatchTime, MotionOptions, ReactionOptions, TimeOptions, Wrenches, shows_options
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+_inverse_jvp = _undeclared("inverse_dynamics_jvp")
+_forward_jvp = _undeclared("forward_dynamics_jvp")
+_inverse_vjp = _undeclared("inverse_dynamics_vjp")
+_forward_vjp = _undeclared("forward_dynamics_vjp")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InverseDynamicsVJP(Brief):
+    """A cotangent of the generalised force times its derivatives.
+
+    Attributes
+    ----------
+    q : (..., nv) by a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
+    v, a : (..., nv) by the velocity and by the acceleration
+    parameters : (..., 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    parameters: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ForwardDynamicsVJP(Brief):
+    """A cotangent of the acceleration times its derivatives.
+
+    Attributes
+    ----------
+    q : (..., nv) by a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
+    v, tau : (..., nv) by the velocity and by the generalised force
+    parameters : (..., 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
+    """
+
+    q: Array
+    v: Array
+    tau: Array
+    parameters: Array
+
+
+@shows_options
+def inverse_dynamics_jvp(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, dq: ArrayLike, dv: ArrayLike, da: ArrayLike,
+    **options: Unpack[MotionOptions],
+) -> Array:  # fmt: skip
+    """How the generalised force that the tree needs changes along a change of its motion, at the cost of two to three such forces.
+
+    Parameters
+    ----------
+    q, v, a : (..., nq), (..., nv), (..., nv)
+    dq, dv, da : (..., nv) each: a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``, and
+        changes of v and a
+    wrenches, base_velocity, base_acceleration, out, threads, return_status : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
+
+    Returns
+    -------
+    (..., nv) what :func:`inverse_dynamics` has: q dq + v dv + a da
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)  # hangs along -z
+    >>> sarrus.derivatives.inverse_dynamics_jvp(pendulum, [0.0], [0.0], [0.0], [1.0], [0.0], [2.0]).round(2)  # m g l + 2 m l^2
+    array([10.81])
+    """
+    check_robot(robot)
+    warn_of_friction(robot, q, v, None)
+    return _inverse_jvp(robot, q, v, a, _side_by_side(robot, dq=dq, dv=dv, da=da), **cast(Any, options))
+
+
+@shows_options
+def forward_dynamics_jvp(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dq: ArrayLike, dv: ArrayLike, dtau: ArrayLike, *,
+    wrenches: Wrenches | None = None, along: Along = "tangent", check: bool = True, **options: Unpack[TimeOptions],
+) -> Array:  # fmt: skip
+    """How the acceleration changes along a change of the state and of tau, loops included.
+
+    Parameters
+    ----------
+    q, v, tau : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
+    dq, dv, dtau : (..., nv) each: a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``, and
+        changes of v and tau
+    along : "tangent" for what the loops allow of dq and dv, v going with q; "any" for dq and dv as they are, as if rows were never dependent
+    wrenches, check, time, out, threads, return_status : as in :meth:`~sarrus.Mechanism.forward_dynamics`
+
+    Returns
+    -------
+    (..., nv) what :func:`forward_dynamics` has: q dq + v dv + tau dtau
+
+    Raises
+    ------
+    StateError
+        As :func:`forward_dynamics`; and where rows contradict one another along dq and dv.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.four_bar()
+    >>> q, zero = robot.assemble(), np.zeros(3)
+    >>> D = sarrus.derivatives.forward_dynamics(robot, q, zero, zero)
+    >>> along = sarrus.derivatives.forward_dynamics_jvp(robot, q, zero, zero, [0.1, 0.0, 0.0], zero, zero)
+    >>> bool(abs(along - 0.1 * D.q[:, 0]).max() < 1e-12)
+    True
+    """
+    tangent = check_forward(robot, along)
+    warn_of_friction(robot, q, v, options.get("time"))
+    how = {"tangent": tangent, "wrenches": wrenches, "check": check} | cast(Any, options)
+    return _forward_jvp(robot, q, v, tau, _side_by_side(robot, dq=dq, dv=dv, dtau=dtau), **how)
+
+
+@shows_options
+def inverse_dynamics_vjp(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, cotangent: ArrayLike, **options: Unpack[ReactionOptions]
+) -> Any:  # fmt: skip
+    """A cotangent w of the generalised force times its derivatives, in one pass, O(bodies): no matrix is formed.
+
+    Parameters
+    ----------
+    q, v, a : (..., nq), (..., nv), (..., nv)
+    cotangent : (..., nv) w
+    wrenches, base_velocity, base_acceleration : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Returns
+    -------
+    InverseDynamicsVJP
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)  # hangs along -z
+    >>> w = sarrus.derivatives.inverse_dynamics_vjp(pendulum, [0.0], [0.0], [1.0], [1.0])
+    >>> w.q.round(2), w.a.round(2)  # m g l and m l^2
+    (array([9.81]), array([0.5]))
+    """
+    check_robot(robot)
+    answer, *status = ask(_inverse_vjp, robot, q, v, a, cotangent, options)
+    warn_of_friction(robot, q, v, None)
+    products = InverseDynamicsVJP(*_parts(answer, robot.nv))
+    return (products, *status) if status else products
+
+
+@shows_options
+def forward_dynamics_vjp(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, cotangent: ArrayLike, *,
+    wrenches: Wrenches | None = None, along: Along = "tangent", check: bool = True, **options: Unpack[BatchTime],
+) -> Any:  # fmt: skip
+    """A cotangent w of the acceleration times its derivatives, loops included, in one pass and a solve, two more along the loops.
+
+    Parameters
+    ----------
+    q, v, tau : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
+    cotangent : (..., nv) w
+    along : "tangent" for derivatives along what the loops allow of each displacement and change of v; "any" as if rows were never dependent
+    wrenches, check, time : as in :meth:`~sarrus.Mechanism.forward_dynamics`
+    threads, return_status : as in :class:`~sarrus.Mechanism`
+
+    Returns
+    -------
+    ForwardDynamicsVJP
+
+    Raises
+    ------
+    StateError
+        As :func:`forward_dynamics`; and where dependent rows contradict one another in the directions that `along` means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.four_bar()
+    >>> q, zero, w = robot.assemble(), np.zeros(3), np.array([1.0, 0.0, 0.0])
+    >>> D = sarrus.derivatives.forward_dynamics(robot, q, zero, zero)
+    >>> product = sarrus.derivatives.forward_dynamics_vjp(robot, q, zero, zero, w)
+    >>> bool(abs(product.q - w @ D.q).max() < 1e-12)
+    True
+    """
+    tangent = check_forward(robot, along)
+    how = {"tangent": tangent, "wrenches": wrenches, "check": check} | cast(Any, options)
+    answer, *status = ask(_forward_vjp, robot, q, v, tau, cotangent, how)
+    warn_of_friction(robot, q, v, options.get("time"))
+    products = ForwardDynamicsVJP(*_parts(answer, robot.nv))
+    return (products, *status) if status else products
+
+
+def _side_by_side(robot: LoopFunctions, **changes: ArrayLike) -> Array:
+    rows = [real_rows(name, value, robot.nv, finite=False) for name, value in changes.items()]
+    if any(x.shape != rows[0].shape for x in rows):
+        lead = common_axes({name: x.shape[:-1] for name, x in zip(changes, rows, strict=True)})
+        rows = [np.broadcast_to(x, (*lead, robot.nv)) for x in rows]
+    return np.concatenate(rows, axis=-1)
+
+
+def _parts(answer: Array, nv: int) -> tuple[Array, Array, Array, Array]:
+    return answer[..., :nv], answer[..., nv : 2 * nv], answer[..., 2 * nv : 3 * nv], answer[..., 3 * nv :]
