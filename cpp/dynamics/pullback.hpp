@@ -106,8 +106,15 @@ class Pullback {
 
   /// x may be null: none.
   Pullback(const Tree& tree, Arena& arena, const Kinematics<double>& k, const double* v, const double* a, const double* x)
-      : tree_(tree), arena_(arena), k_(k), v_(v), a_(a), x_(x), V_(arena.take<Motion<double>>(tree.links)),
-        A_(arena.take<Motion<double>>(tree.links)), W_(arena.take<Motion<double>>(tree.links)),
+      : tree_(tree),
+        arena_(arena),
+        k_(k),
+        v_(v),
+        a_(a),
+        x_(x),
+        V_(arena.take<Motion<double>>(tree.links)),
+        A_(arena.take<Motion<double>>(tree.links)),
+        W_(arena.take<Motion<double>>(tree.links)),
         sum_(arena.take<Covectors>(tree.links)) {
     for (int i = 0; i < tree.links; ++i) {
       V_[i] = V_about(i, root(i)), A_[i] = A_about(i, root(i));
@@ -128,8 +135,7 @@ class Pullback {
   }
   Motion<double> A_about(int i, const Vec& p) const {
     const LinkMotion<double>& b = k_.link[i];
-    return {b.A.angular,
-            b.A.linear - cross(b.V.angular, b.V.linear) + cross(b.A.angular, Vec(p - b.X.p)) - tree_.gravity};
+    return {b.A.angular, b.A.linear - cross(b.V.angular, b.V.linear) + cross(b.A.angular, Vec(p - b.X.p)) - tree_.gravity};
   }
   Motion<double> W_about(int i, const Vec& p) const {
     return {W_[i].angular, W_[i].linear + cross(W_[i].angular, Vec(p - root(i)))};
@@ -268,8 +274,9 @@ class Pullback {
       pushed = Force<double>::zero();
       const auto put = [&](int on, int, const Force<Varied<R>>& f, const Vec3<Varied<R>>& p) {
         const bool mine = on == moved;
-        const Motion<Varied<R>> m = mine ? turned(body.X.R, Motion<Varied<R>>{cast<Varied<R>>(W.angular), cast<Varied<R>>(W.linear)})
-                                         : Motion<Varied<R>>{cast<Varied<R>>(W_other.angular), cast<Varied<R>>(W_other.linear)};
+        const Motion<Varied<R>> m =
+            mine ? turned(body.X.R, Motion<Varied<R>>{cast<Varied<R>>(W.angular), cast<Varied<R>>(W.linear)})
+                 : Motion<Varied<R>>{cast<Varied<R>>(W_other.angular), cast<Varied<R>>(W_other.linear)};
         const Vec3<Varied<R>> r = p - all[on].X.p;
         power += dot(m, Force<Varied<R>>{f.angular + cross(r, f.linear), f.linear});
         if (!mine) return;

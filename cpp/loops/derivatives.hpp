@@ -11,12 +11,17 @@
 //
 //   Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc)
 //
-//   cost    O(bodies) and a solve a direction; three of them by q, two by v, one by tau
+// P has as many dimensions as the mechanism has freedoms: so it is enough to go along an M-orthonormal basis L of what it leaves,
+// P = L L^T M, and M^-1 within the loops is L L^T.
+//
+//   cost    along the loops O(bodies) and four solves a freedom; else two and O(bodies) a velocity
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "../dynamics/aba.hpp"
+#include "../dynamics/crba.hpp"
 #include "../dynamics/derivatives.hpp"
 #include "../dynamics/ltdl.hpp"
 #include "constrained_dynamics.hpp"
@@ -39,6 +44,7 @@ template <class R> class SensitivityEquation {
  public:
   const double *a, *lambda = nullptr;
   double error = 0.0;  // of the state itself, relative
+  bool dependent = false;  // whether rows depend on one another
 
   SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<double>& in) : tree_(tree) {
     double* acceleration = arena.take<double>(tree.nv);
@@ -47,10 +53,14 @@ template <class R> class SensitivityEquation {
     const LoopSolution<double> solution = solve_tightly(*equation_, arena, equation_->b);
     all_.emplace(Factored{equation_->solved(), solution.factor});
     if (in.off) see_gap(*equation_, arena, solution, *in.off);
-    double *multipliers = arena.take<double>(tree.loops.rows), left;
-    least_multipliers(tree, arena, *equation_, solution, multipliers, left);
     for (int k = 0; k < tree.nv; ++k) acceleration[k] = solution.x[k];
+    double *multipliers = arena.take<double>(tree.loops.rows), left = 0.0;
     lambda = multipliers;
+    dependent = depend(arena);
+    if (dependent)
+      least_multipliers(tree, arena, *equation_, solution, multipliers, left);
+    else
+      for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = -solution.x[tree.nv + r];
     error = std::max(solution.error, left);
     // what rounding of the rows would move: towards a singular position that grows as 1 / distance
     const double size = equation_->terms + in_metric(equation_->solved(), solution.y);
@@ -64,9 +74,6 @@ template <class R> class SensitivityEquation {
   /// Blocks of J.
   const double* J() const { return equation_->matrix.J; }
   double inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
-
-  /// What makes the rows comparable.
-  double row_size(int r) const { return 1.0 / std::sqrt(equation_->matrix.row_weight[r]); }
 
   /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of. `positions`: by the rows alone
   /// that hold them.
@@ -97,6 +104,19 @@ template <class R> class SensitivityEquation {
     Saddle<double> matrix;
     Factor<double> factor;
   };
+
+  /// Rows that do leave of any right-hand side what they contradict one another by.
+  bool depend(Arena& arena) const {
+    const Arena::Scope scope(arena);
+    const int n = unknowns();
+    R *b = arena.take<R>(n), *terms = arena.take<R>(n);
+    for (int k = 0; k < n; ++k) {
+      b[k] = k < tree_.nv ? R(0.0) : R(scattered(k) / std::sqrt(equation_->matrix.row_weight[k - tree_.nv]));
+      terms[k] = b[k] * b[k];
+    }
+    const R left = solve(arena, b, terms, arena.take<R>(n));
+    return lane(left, 0) > tolerances::contradiction;
+  }
 
   /// A second factor where rows hold velocities only: these give way in it to anything.
   void hold_positions(Arena& arena) {
@@ -285,6 +305,130 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<d
   });
 }
 
+/// All motions that the loops allow, P = L L^T M, M-orthonormal columns; a displacement or a change of v is L of its shares, L^T M.
+class AllowedMotions {
+ public:
+  int count = 0;
+  const double *L, *shares;  // each column by column; row by row: count x nv of them
+
+  /// From such motions as projection leaves of scattered ones, as many at a time as go side by side, until two bring nothing new.
+  template <class R>
+  AllowedMotions(const Tree& tree, Arena& arena, const ForwardSensitivity<R>& state, const double* M, bool displacements)
+      : nv_(tree.nv) {
+    double *found = arena.take<double>(nv_ * nv_), *with_mass = arena.take<double>(nv_ * nv_);
+    L = found, shares = with_mass;
+    int old = 0;
+    for (int sample = 0; old < 2 && count < nv_; sample += width_of<R>) {
+      const Arena::Scope scope(arena);
+      R *d = arena.take<R>(nv_), *x = arena.take<R>(state.equation().unknowns());
+      for (int k = 0; k < nv_; ++k)
+        for (int l = 0; l < width_of<R>; ++l)
+          lane(d[k], l) = scattered_anew(k + (sample + l) * nv_) / std::sqrt(M[k * nv_ + k] > 0.0 ? M[k * nv_ + k] : 1.0);
+      state.project(d, displacements, x);
+      for (int l = 0; l < width_of<R> && old < 2 && count < nv_; ++l) old += !add(M, x, l, found, with_mass);
+    }
+  }
+
+  /// X L^T M of columns X (rows x count), row by row.
+  void spread(const double* X, int rows, double* out) const { products(X, rows, shares, out); }
+  /// L L^T.
+  void inverse_inertia(double* out) const { products(L, nv_, L, out); }
+
+ private:
+  void products(const double* X, int rows, const double* Y, double* out) const {
+    std::fill(out, out + rows * nv_, 0.0);
+    for (int r = 0; r < rows; ++r)
+      for (int i = 0; i < count; ++i)
+        for (int k = 0; k < nv_; ++k) out[r * nv_ + k] += X[i * rows + r] * Y[i * nv_ + k];
+  }
+
+  /// Of no pattern that a mechanism might have.
+  static double scattered_anew(int k) {
+    std::uint64_t z = 0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(k + 1);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u, z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return static_cast<double>(z >> 11) * 0x1p-52 - 1.0;
+  }
+
+  /// What is new in lane l of x; returns whether anything is.
+  template <class R> bool add(const double* M, const R* x, int l, double* found, double* with_mass) {
+    double *me = found + count * nv_, *my_mass = with_mass + count * nv_;
+    for (int k = 0; k < nv_; ++k) me[k] = lane(x[k], l);
+    const auto size = [&] {
+      std::fill(my_mass, my_mass + nv_, 0.0);
+      for (int i = 0; i < nv_; ++i)
+        for (int k = 0; k < nv_; ++k) my_mass[k] += M[i * nv_ + k] * me[i];
+      double sum = 0.0;
+      for (int k = 0; k < nv_; ++k) sum += me[k] * my_mass[k];
+      return std::sqrt(std::max(sum, 0.0));
+    };
+    const double whole = size();
+    for (int twice = 0; twice < 2; ++twice)
+      for (int i = 0; i < count; ++i) {
+        double along = 0.0;
+        for (int k = 0; k < nv_; ++k) along += shares[i * nv_ + k] * me[k];
+        for (int k = 0; k < nv_; ++k) me[k] -= along * L[i * nv_ + k];
+      }
+    const double left = size();
+    if (!(left > tolerances::present * whole) || !(whole > tolerances::present)) return false;
+    for (int k = 0; k < nv_; ++k) me[k] /= left, my_mass[k] /= left;
+    ++count;
+    return true;
+  }
+
+  int nv_;
+};
+
+/// Along all that the loops allow. Returns the largest relative residual.
+template <class R>
+double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<double>& in, const ForwardSensitivity<R>& state,
+                               const ForwardDerivatives& out) {
+  const int n = tree.nv, unknowns = n + tree.loops.rows;
+  double* M = arena.take<double>(n * n);
+  crba(tree, arena, in.q, M);
+  const AllowedMotions changes(tree, arena, state, M, false);
+  std::optional<AllowedMotions> of_positions;
+  if (state.holds_velocities_only()) of_positions.emplace(tree, arena, state, M, true);
+  const AllowedMotions& displacements = of_positions ? *of_positions : changes;
+  double* by = arena.take<double>(3 * n * n);
+  double *by_q = by, *with = by + n * n, *by_v = by + 2 * n * n, worst[2] = {0.0, 0.0};
+  const auto each = [&](const AllowedMotions& motions, auto act) {
+    for (int first = 0; first < motions.count; first += width_of<R>) {
+      const Arena::Scope scope(arena);
+      R *d = arena.take<R>(n), *x = arena.take<R>(unknowns);
+      const int count = std::min(width_of<R>, motions.count - first);
+      for (int k = 0; k < n; ++k)
+        for (int l = 0; l < width_of<R>; ++l) lane(d[k], l) = l < count ? motions.L[(first + l) * n + k] : 0.0;
+      const auto keep = [&](const R* columns, double* to) {
+        for (int l = 0; l < count; ++l)
+          for (int k = 0; k < n; ++k) to[(first + l) * n + k] = lane(columns[k], l);
+      };
+      const auto see = [&](const R& left, double& most) {
+        for (int l = 0; l < count; ++l) most = std::max(most, lane(left, l));
+      };
+      act(d, x, keep, see);
+    }
+  };
+  each(displacements, [&](const R* d, R* x, auto keep, auto see) {
+    R* follows = arena.take<R>(unknowns);
+    state.follow(d, follows);
+    keep(follows, with);
+    see(state.accelerate({d, follows}, nullptr, x), worst[0]);
+    keep(x, by_q);
+  });
+  each(changes, [&](const R* d, R* x, auto keep, auto see) {
+    see(state.accelerate({nullptr, d}, nullptr, x), worst[1]);
+    keep(x, by_v);
+  });
+  displacements.spread(displacements.L, n, out.displacement);
+  displacements.spread(by_q, n, out.q);
+  displacements.spread(with, n, out.velocity);
+  changes.spread(changes.L, n, out.change);
+  changes.spread(by_v, n, out.v);
+  changes.inverse_inertia(out.tau);
+  std::fill(out.residual, out.residual + n, worst[0]), std::fill(out.residual + n, out.residual + 2 * n, worst[1]);
+  return std::max(worst[0], worst[1]);
+}
+
 /// Returns how far the accelerations themselves may be off, relative, or by what columns along the loops contradict if that is more.
 template <class R>
 double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent,
@@ -294,35 +438,25 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
     return 0.0;
   }
   const ForwardSensitivity<R> state(tree, arena, in);
+  if (tangent && tree.loops.rows > 0) {
+    const double worst = derivatives_along_loops(tree, arena, in, state, out);
+    return worst > tolerances::contradiction ? std::max(worst, state.error()) : state.error();
+  }
   const int n = tree.nv, unknowns = n + tree.loops.rows;
-  const bool projects = tangent && tree.loops.rows > 0;
-  double worst = 0.0;
+  std::fill(out.velocity, out.velocity + n * n, 0.0);
   each_direction<R>(tree, arena, [&](int first, int count, const R* unit) {
-    const auto take = [&] { return arena.take<R>(unknowns); };
-    R *x = take(), *displacement = take(), *change = take(), *with = take();
+    R* x = arena.take<R>(unknowns);
     const auto keep = [&](const R* columns, double* to) { store_columns(tree, n, columns, first, count, to); };
     state.push(unit, x);
     keep(x, out.tau);
-    for (int k = 0; k < n; ++k) displacement[k] = change[k] = unit[k], with[k] = R(0.0);
-    if (projects) {
-      state.project(unit, false, change);
-      if (state.holds_velocities_only())
-        state.project(unit, true, displacement);
-      else
-        std::copy(change, change + n, displacement);
-      state.follow(displacement, with);
-    }
-    keep(displacement, out.displacement), keep(change, out.change), keep(with, out.velocity);
-    const R by_q = state.accelerate({displacement, projects ? with : nullptr}, nullptr, x);
+    for (double* columns : {out.displacement, out.change}) keep(unit, columns);
+    const R by_q = state.accelerate({unit, nullptr}, nullptr, x);
     keep(x, out.q);
-    const R by_v = state.accelerate({nullptr, change}, nullptr, x);
+    const R by_v = state.accelerate({nullptr, unit}, nullptr, x);
     keep(x, out.v);
-    for (int l = 0; l < count; ++l) {
-      out.residual[first + l] = lane(by_q, l), out.residual[n + first + l] = lane(by_v, l);
-      if (projects) worst = std::max({worst, lane(by_q, l), lane(by_v, l)});
-    }
+    for (int l = 0; l < count; ++l) out.residual[first + l] = lane(by_q, l), out.residual[n + first + l] = lane(by_v, l);
   });
-  return worst > tolerances::contradiction ? std::max(worst, state.error()) : state.error();
+  return state.error();
 }
 
 /// x = M^-1 w of a tree.
@@ -348,14 +482,6 @@ inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSens
   const double left = state.accelerate({displacement, change}, tau, x);
   std::copy(x, x + n, rate);
   return left;
-}
-
-/// Whether rows depend on one another: then they leave of any right-hand side what they contradict one another by.
-inline bool depend(const Tree& tree, Arena& arena, const SensitivityEquation<double>& equation) {
-  const int n = equation.unknowns();
-  double *b = arena.take<double>(n), *terms = arena.take<double>(n);
-  for (int k = 0; k < n; ++k) b[k] = k < tree.nv ? 0.0 : scattered(k) * equation.row_size(k - tree.nv), terms[k] = b[k] * b[k];
-  return equation.solve(arena, b, terms, arena.take<double>(n)) > tolerances::contradiction;
 }
 
 /// Along one displacement of q and changes of v and tau (nv each): of `tangent`, of what the loops allow of them. Returns as above.

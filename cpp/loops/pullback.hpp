@@ -33,7 +33,8 @@ template <class R> class LoopPullback {
  public:
   using Number = Varied<R>;
 
-  LoopPullback(const Tree& tree, Arena& arena, const LoopInput<double>& in, const Kinematics<double>& k, const double* a, const double* x)
+  LoopPullback(const Tree& tree, Arena& arena, const LoopInput<double>& in, const Kinematics<double>& k, const double* a,
+               const double* x)
       : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x) {}
 
   void add(const RowForces& by, Pullback& to, const Gradient& gradient) const {
@@ -162,9 +163,14 @@ template <class R> class LoopPullback {
     Number* J = arena_.take<Number>(c.rows * c.columns);
     const double* values = in_.pfaffian_values;
     const R* none = nullptr;
-    const CoordinateState<Number> state = {q, v, in_.time ? &time : nullptr,
-                                           values ? varied(arena_, tree_.loops.pfaffian_values, values, none) + c.values : nullptr,
-                                           c.coordinate, c.column, c.columns};
+    const CoordinateState<Number> state = {
+        q,
+        v,
+        in_.time ? &time : nullptr,
+        values ? varied(arena_, tree_.loops.pfaffian_values, values, none) + c.values : nullptr,
+        c.coordinate,
+        c.column,
+        c.columns};
     for (int first = 0; first < c.columns; first += width_of<R>) {
       const int count = std::min(width_of<R>, c.columns - first);
       for (const bool of_q : {true, false}) {
@@ -177,7 +183,8 @@ template <class R> class LoopPullback {
         visit_constraint(c.kind, [&](const auto& kind) {
           if constexpr (!between_bodies<decltype(kind)>)
             for (int r = 0; r < c.rows; ++r) {
-              const auto row = kind.evaluate(state, r, [&](int k, const Number& slope, const Number&) { J[k * c.rows + r] = slope; });
+              const auto row =
+                  kind.evaluate(state, r, [&](int k, const Number& slope, const Number&) { J[k * c.rows + r] = slope; });
               const auto motion = [&](const double* of) {
                 Number sum = 0.0;
                 for (int k = 0; k < c.columns; ++k) sum += J[k * c.rows + r] * Number(of[c.column[k]]);
@@ -207,8 +214,15 @@ template <class R> class LoopPullback {
 template <class R> class ForwardPullback {
  public:
   ForwardPullback(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* w, double* out)
-      : tree_(tree), arena_(arena), in_(in), w_(w), n_(tree.nv), rows_(tree.loops.rows), out_(out),
-        x_(arena.take<double>(tree.nv + tree.loops.rows)), by_{out, out + tree.nv, arena.take<double>(tree.nv)} {}
+      : tree_(tree),
+        arena_(arena),
+        in_(in),
+        w_(w),
+        n_(tree.nv),
+        rows_(tree.loops.rows),
+        out_(out),
+        x_(arena.take<double>(tree.nv + tree.loops.rows)),
+        by_{out, out + tree.nv, arena.take<double>(tree.nv)} {}
 
   void of_tree() {
     double* a = arena_.take<double>(n_);
@@ -280,7 +294,7 @@ template <class R> class ForwardPullback {
 
   /// Along some direction, where rows depend on one another: where they contradict one another there is no derivative.
   double contradiction(const ForwardSensitivity<double>& state, bool tangent) {
-    if (!depend(tree_, arena_, state.equation())) return 0.0;
+    if (!state.equation().dependent) return 0.0;
     double *q = arena_.take<double>(n_), *v = arena_.take<double>(n_);
     for (int k = 0; k < n_; ++k) q[k] = v[k] = scattered(k) * tree_.unit[k];
     const double left = accelerate_along(tree_, arena_, state, q, v, nullptr, tangent, arena_.take<double>(n_));
@@ -297,7 +311,8 @@ template <class R> class ForwardPullback {
 };
 
 template <class R>
-double forward_dynamics_vjp(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* w, bool tangent, double* out) {
+double forward_dynamics_vjp(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* w, bool tangent,
+                            double* out) {
   ForwardPullback<R> pullback(tree, arena, in, w, out);
   if (tree.loops.rows + tree.loops.rotor_rows > 0) return pullback.of_loops(tangent);
   pullback.of_tree();

@@ -62,7 +62,8 @@ class ForwardDynamicsDerivatives(Brief):
         positions leave, by least kinetic energy
     change : (..., nv, nv) the changes of the velocity that the columns of v belong to, likewise of all rows
     velocity : (..., nv, nv) by how much v goes with the columns of q; zero without loops
-    residual_q, residual_v : (..., nv) what contradicts, relative, of each column: rounding where there is a derivative
+    residual_q, residual_v : (..., nv) what contradicts, relative, of each column, or the most of all columns along the loops: rounding where
+        there is a derivative
     """
 
     q: Array
