@@ -215,6 +215,9 @@ ROWS = {
         {"q": "acc /step", "v": "acc /v", "tau": "acc /tau", "displacement": "v /v", "velocity": "v /step"},
         tree=True,
     ),
+    "derivatives.assembled_positions": Row(
+        lambda c: (c.q, list(c.robot.actuated)), why="test_assembled_positions.py", of=("four-bar", "slider-crank")
+    ),
     **{
         f"derivatives.{of}_dynamics_{kind}": Row(
             lambda c, k=count, of=of: (c.q, c.v, c.a if of == "inverse" else c.tau, *(c.tau,) * k),

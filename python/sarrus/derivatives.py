@@ -4,11 +4,12 @@ change of the state, ``*_vjp`` those of a cotangent with them.
 Those by q belong to displacements in the tangent space, of nv entries, after which the configuration is ``robot.integrate(q, dq)``.
 """
 
+from .analysis.assembly.sensitivity import assembled_positions
 from .dynamics.derivatives import forward_dynamics, inverse_dynamics
 from .dynamics.products import forward_dynamics_jvp, forward_dynamics_vjp, inverse_dynamics_jvp, inverse_dynamics_vjp
 
 __all__ = [
-    "forward_dynamics", "forward_dynamics_jvp", "forward_dynamics_vjp",
+    "assembled_positions", "forward_dynamics", "forward_dynamics_jvp", "forward_dynamics_vjp",
     "inverse_dynamics", "inverse_dynamics_jvp", "inverse_dynamics_vjp",
 ]  # fmt: skip
 

@@ -374,10 +374,11 @@ class StateFunctions(_core.Mechanism):
         return self._at(named[name])
 
     def _at(self, coordinates: Iterable[tuple[str, ArrayLike]]) -> Array:
-        """(nq,) with these coordinates of joints, the others neutral."""
+        """(nq,) with these coordinates of joints, the others neutral; those that close loops follow."""
         q = self.neutral()
         for name, of_joint in coordinates:
-            q[self.joint(name).q_slice] = of_joint
+            if not self.joint(name).closes_loop:
+                q[self.joint(name).q_slice] = of_joint
         return q
 
     def _drawn(self, rng: np.random.Generator, size: int | tuple[int, ...], metre: float = 1.0) -> Array:

@@ -63,7 +63,7 @@ def _with_status(function: Callable[..., Any], given: dict[str, Any]) -> tuple[A
     rows: dict[Any, Array] = {}
     for name, value in given.items():
         if value is not None and name in SIZES:
-            pairs: Any = value.items() if isinstance(value, Mapping) else [(None, value)]
+            pairs: Any = list(value.items()) if isinstance(value, Mapping) else [(None, value)]
             for key, x in pairs:
                 size = SIZES[name](robot) or (np.shape(x) or (1,))[-1]
                 rows[name, key] = real_rows(name if key is None else f"{name}['{key}']", x, size, finite=False)

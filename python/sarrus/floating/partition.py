@@ -410,7 +410,7 @@ def base_reaction(
     needed = applied(robot.regressor(q, v, a)[..., floating.v_slice, :], pi * others)
     if wrenches is not None and not isinstance(wrenches, Mapping):
         raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
-    for name, wrench in (wrenches or {}).items():
+    for name, wrench in list((wrenches or {}).items()):
         check_name("frame", name, robot.frames, "wrenches")
         if hosts.get(name, name) not in base:
             wrench_rows = real_rows(f"wrenches['{name}']", wrench, 6, needed.shape[:-1])

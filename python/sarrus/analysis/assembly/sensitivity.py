@@ -1,0 +1,209 @@
+"""How closed positions change with the joints that lead them and with the mechanism's dimensions: tolerances, calibration, synthesis.
+
+Displace a joint on one of its bodies, and the loops open by what that body's side is carried along: the rate at which row r does is the power of
+the wrench that a multiplier of one in that row puts on the joint. So the columns by dimensions are statics (virtual work), and what the loops
+make of them is the motion that closes them again with the leading joints held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._arrays import Array, checked_names, checked_times, real_rows
+from ..._showing import Brief
+from ...description.constraints import DistanceSpec
+from ...dynamics.derivatives import check_robot
+from ...dynamics.loop_operations import LoopFunctions
+from ...errors import ModelError, StateError
+from .closing import closing
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AssembledPositions(Brief):
+    """How configurations on the loops change: dq = leading d(their coordinates) + placements d(frames of joints) + lengths d(rods).
+
+    Attributes
+    ----------
+    leading : (..., nv, k) by the coordinates of the joints that lead, as displacements along their velocities
+    placements : (..., nv, joints, 2, 6) by displacements [rotation; translation] of a joint's frame on its parent (0) and on its child (1), in
+        the frame's own axes there [rad, m]; NaN where `closes` is False
+    lengths : (..., nv, rods) by the lengths of distance constraints [m]; NaN where they cannot change
+    closes : (..., joints, 2, 6) whether the loops close again. Out of its plane a planar linkage is overconstrained
+    joints, rods : names, in the order of these axes
+    """
+
+    leading: Array
+    placements: Array
+    lengths: Array
+    closes: Array
+    joints: tuple[str, ...]
+    rods: tuple[str, ...]
+    _at: tuple[LoopFunctions, Array, dict[str, Any]] = field(repr=False)
+
+    def frame(self, name: str) -> tuple[Array, Array, Array]:
+        """How a frame moves with each: its displacement [rotation; translation] in its own axes, (..., 6, as above)."""
+        robot, q, how = self._at
+        J = robot.jacobian(q, name, return_status=True)[0]
+        moves = [
+            np.einsum("...fv,...vp->...fp", J, x.reshape(*x.shape[: J.ndim - 1], -1))
+            for x in (self.leading, self.placements, self.lengths)
+        ]
+        besides = {key: x[..., None] for key, x in how.items()}
+        loads = _loads(robot, q[..., None, :], np.zeros(robot.nc), {name: np.eye(6)}, besides)
+        places = dict(robot._load_places)
+        carried = _power(robot, q, loads[..., [places[joint] for joint in self.joints], :])
+        shape = self.placements.shape[q.ndim :]
+        return moves[0], (moves[1] + carried).reshape(*moves[1].shape[:-1], *shape), moves[2]
+
+
+def assembled_positions(
+    robot: LoopFunctions, q: ArrayLike, leading: Sequence[str], *, time: ArrayLike | None = None
+) -> AssembledPositions:
+    """Derivatives of positions on the loops, by coordinates of the joints that lead and by the placements of all joints and lengths of rods.
+
+    Parameters
+    ----------
+    q : (..., nq) closing the loops
+    leading : names of joints, of the tree or closing loops, whose coordinates are given
+    time : (...) [s], where motion is prescribed; it stays as it is
+
+    Returns
+    -------
+    AssembledPositions
+
+    Raises
+    ------
+    StateError
+        The leading joints do not determine the motion: there are too few, or the position is singular; in a batch that row is NaN.
+    NameNotFoundError, ModelError
+        A joint is not known; joints that are given close a loop among themselves; a constraint holds velocities only.
+
+    Examples
+    --------
+    How far the slider of a slider-crank is off, per displacement of its wrist pin along the rod:
+
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.slider_crank()
+    >>> q = robot.assemble(fixed={"motor": 0.6})
+    >>> D = sarrus.derivatives.assembled_positions(robot, q, ["motor"])
+    >>> D.leading.shape, D.placements.shape, len(D.joints)
+    ((3, 1), (3, 4, 2, 6), 4)
+    """
+    check_robot(robot)
+    q = real_rows("q", q, robot.nq)
+    names = tuple(checked_names("leading", leading))
+    velocities = [name for name, c in robot._constraints.items() if not np.all(c.holonomic)]
+    if velocities:
+        raise ModelError(f"constraint '{velocities[0]}' holds velocities only: positions follow from no dimensions")
+    when = checked_times(time)
+    how = {} if when is None else {"time": np.broadcast_to(when, q.shape[:-1])}
+    moves = _Moves(robot, q, names, how)
+    freedom = moves.freedom()
+    if q.ndim == 1 and freedom != 0.0:
+        raise StateError(
+            f"assembled_positions has no answer: {', '.join(map(repr, names)) or 'no joint'} leading, {freedom:.0f} freedoms are left; "
+            "name more joints, unless the position is singular"
+        )
+    led, _ = moves.along_leading([np.eye(robot.joint(name).type.nv) for name in names])
+    eye = np.eye(moves.robot.nc)
+    opening = _power(robot, q, moves.loads(eye))  # (..., nc, parameters)
+    placements, status = moves.closing(-np.swapaxes(opening, -1, -2))
+    rods = tuple(name for name, c in robot._constraints.items() if isinstance(c.spec, DistanceSpec))
+    lengths, _ = moves.closing(eye[[moves.robot.constraint(name).rows.start for name in rods]])
+    joints, closes = (*robot.joints, *robot.loop_joints), status == 0
+    for x in (led, placements, lengths):
+        x[freedom != 0.0] = np.nan
+    shape = (len(joints), 2, 6)
+    return AssembledPositions(
+        led, placements.reshape(*placements.shape[:-1], *shape), lengths, closes.reshape(*q.shape[:-1], *shape), joints, rods, (robot, q, how)
+    )  # fmt: skip
+
+
+class _Moves:
+    """Displacements on the loops with the leading joints held, or led: those that close loops by rows that `robot` has besides."""
+
+    def __init__(self, robot: LoopFunctions, q: Array, leading: tuple[str, ...], how: dict[str, Any]) -> None:
+        self.base, self.leading, self.how = robot, leading, closing(robot, (), leading)
+        self.robot, self.q = self.how.robot, q[..., None, :]
+        self.besides = {name: x[..., None] for name, x in how.items()}
+        self.time = dict(self.besides)
+        if self.how.led or robot._asks_for_rows:
+            now = cast(Any, robot.joint_states(q, return_status=True, **how))[0].q
+            targets = np.concatenate([q[..., :0], *(now[name] for name in self.how.led)], axis=-1)
+            self.besides["pfaffian_values"] = self.how.values(q, None, targets)[..., None, :]
+        # laws stand still
+        self.still = -self.robot.constraint_velocity(self.q, return_status=True, **self.besides)[0]
+
+    def freedom(self) -> Array:
+        """(...) how many motions the leading joints leave free; NaN where that is not known."""
+        answer = self.robot._loop_motions(self.q, self.how.scale, return_status=True, **self.besides)[0]
+        return np.asarray(answer[..., 0, -1] - np.sum(self.how.weight == 0.0))
+
+    def along_leading(self, units: Sequence[Array]) -> tuple[Array, Array]:
+        """(..., nv, k) and a status of each."""
+        count = sum(map(len, units))
+        held, rows = np.zeros((count, self.base.nv)), np.zeros((count, self.robot.nc))
+        places, first = dict(zip(self.how.led, self.how.rows, strict=True)), 0
+        for name, unit in zip(self.leading, units, strict=True):
+            mine = slice(first, first + len(unit))
+            (rows if name in places else held)[mine, places.get(name, self.base.joint(name).v_slice)] = unit
+            first += len(unit)
+        return self._least(held, rows)
+
+    def closing(self, rows: Array) -> tuple[Array, Array]:
+        """(..., nv, k) of rows (..., k, nc) that are to change, and a status of each."""
+        return self._least(np.zeros(self.base.nv), rows)
+
+    def loads(self, multipliers: Array) -> Array:
+        """(..., k, joints, 6) on the joints, those in rows that lead joints included."""
+        places = dict(self.robot._load_places)
+        names = (*self.base.joints, *self.base.loop_joints)
+        loads = _loads(self.robot, self.q, multipliers, None, self.time)
+        of_joints = loads[..., [places[name] for name in names], :]
+        first_target = len(self.robot.constraints) - len(self.how.led)
+        for k, name in enumerate(self.how.led):
+            of_joints[..., names.index(name), :] += loads[..., len(self.robot.bodies) + first_target + k, :]
+        return of_joints
+
+    def _least(self, held: Array, rows: Array) -> tuple[Array, Array]:
+        dq, status = self.robot._least_motion(
+            self.q, held, None, self.how.weight, rows + self.still, return_status=True, **self.besides
+        )
+        return np.swapaxes(dq, -1, -2), np.asarray(status)
+
+
+def _loads(robot: LoopFunctions, q: Array, multipliers: Array, wrenches: Any, how: dict[str, Any]) -> Array:
+    """(..., bodies and constraints, 6) what multipliers or wrenches put on joints, on their children in the joints' frames there."""
+    rest, none = np.zeros(robot.nv), np.zeros(robot._all_nv - robot.nv)
+    own = robot._joint_loads(q, rest, rest, np.zeros(robot.nc), none, return_status=True, **how)[0]
+    # as large as what the bodies' own weight does: then its rounding is none of the difference
+    size = np.abs(own).max(axis=(-2, -1), initial=0.0)[..., None]
+    size = np.where(size > 0.0, size, 1.0)
+    wrenches = None if wrenches is None else {name: size * w for name, w in wrenches.items()}
+    every = robot._joint_loads(q, rest, rest, size * multipliers, none, wrenches=wrenches, return_status=True, **how)[0]
+    return np.asarray((every - own) / size[..., None])
+
+
+def _power(robot: LoopFunctions, q: Array, loads: Array) -> Array:
+    """(..., k, 12 joints) of loads (..., k, joints, 6), along displacements of the joints' frames on parents, then on children."""
+    specs = {spec.name: spec for spec in robot.description.joints}
+    on_parents = []
+    for i, name in enumerate((*robot.joints, *robot.loop_joints)):
+        spec = specs[name]
+        parent, child = (
+            robot.pose(q, body, return_status=True)[0] @ at.matrix
+            for body, at in ((spec.parent, spec.at_parent), (spec.child, spec.at_child))
+        )
+        R = np.swapaxes(parent[..., :3, :3], -1, -2)[..., None, :, :]
+        arm = (child - parent)[..., None, :3, 3]
+        turn = np.einsum("...ij,...j->...i", child[..., None, :3, :3], loads[..., i, :3])
+        push = np.einsum("...ij,...j->...i", child[..., None, :3, :3], loads[..., i, 3:])
+        moment = turn + np.cross(arm, push)
+        on_parents.append(-np.concatenate([(R @ moment[..., None])[..., 0], (R @ push[..., None])[..., 0]], axis=-1))
+    both = np.stack([np.stack(on_parents, axis=-2), loads], axis=-2)
+    return both.reshape(*both.shape[:-3], -1)
