@@ -33,10 +33,12 @@ def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
             {
                 "own": measure.statement("robot.forward_dynamics(q, v, tau)", "_", [None], **state),
                 "D": measure.statement("D.forward_dynamics(robot, q, v, tau)", "_", [None], **state),
+                "vjp": measure.statement("D.forward_dynamics_vjp(robot, q, v, tau, tau)", "_", [None], **state),
             },
             seconds,
         )
         found.append(_row(f"{robot.name}: forward dynamics", times["D"], None, times["own"]))
+        found.append(_row(f"{robot.name}: a cotangent times that", times["vjp"], None, times["own"]))
     return found
 
 
@@ -52,10 +54,12 @@ def _of_tree(name: str, robot: sarrus.Mechanism, model: pin.Model, seconds: floa
             "own": f"robot.{own}_dynamics(at, v, a)",
             "D": f"D.{own}_dynamics(robot, at, v, a)",
             "peer": f"pin.compute{peer}Derivatives(model, data, q, v, a)",
+            "vjp": f"D.{own}_dynamics_vjp(robot, at, v, a, v)",
         }
         sides = {side: measure.statement(code, "_", [None], **state) for side, code in codes.items()}
         times = measure.interleave(sides, seconds)
         found.append(_row(f"{name}: {what} dynamics", times["D"], times["peer"], times["own"]))
+        found.append(_row(f"{name}: a cotangent times that", times["vjp"], None, times["own"]))
     return found
 
 

@@ -215,6 +215,10 @@ ROWS = {
         {"q": "acc /step", "v": "acc /v", "tau": "acc /tau", "displacement": "v /v", "velocity": "v /step"},
         tree=True,
     ),
+    "derivatives.actuator_efforts": Row(qva, why="test_derivatives.py", of=("four-bar", "slider-crank")),
+    "derivatives.actuator_efforts_vjp": Row(
+        lambda c: (c.q, c.v, c.a, np.ones(c.robot.nu)), why="test_derivatives.py", of=("four-bar", "slider-crank")
+    ),
     "derivatives.assembled_positions": Row(
         lambda c: (c.q, list(c.robot.actuated)), why="test_assembled_positions.py", of=("four-bar", "slider-crank")
     ),

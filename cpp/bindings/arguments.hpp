@@ -24,6 +24,7 @@ enum class Size : char {
   piece,
   guide,
   displacements,
+  effort_cotangent,
   near,
   loop_efforts,
   weights,
@@ -69,6 +70,7 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     if (in.name == "steps") in.size = Size::steps;
     if (in.name == "coordinates") in.size = Size::coordinates;
     if (in.name == "piece") in.size = Size::piece;
+    if (in.name == "effort_cotangent") in.size = Size::effort_cotangent;
     if (in.name == "displacements") in.size = Size::displacements;
     if (in.name == "guide") in.size = Size::guide;
     if (in.name == "restitution" || in.name == "time" || in.name == "tangent") in.size = Size::one, in.by_keyword = true;
@@ -110,6 +112,7 @@ inline int size_of(Size s, const Tree& t) {
     case Size::gains: return size_of_input("gains", t);
     case Size::coordinates: return size_of_input("coordinates", t);
     case Size::piece: return size_of_input("piece", t);
+    case Size::effort_cotangent: return size_of_input("effort_cotangent", t);
     case Size::displacements: return size_of_input("displacements", t);
     case Size::guide: return size_of_input("guide", t);
     case Size::steps: return size_of_input("steps", t);

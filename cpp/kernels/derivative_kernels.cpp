@@ -1,5 +1,5 @@
 // Derivatives by a state, for one state at a time: its directions stand side by side.
-#include "../loops/pullback.hpp"
+#include "../loops/efforts_pullback.hpp"
 #include "call.hpp"
 #include "run.hpp"
 #include "shared.hpp"
@@ -41,6 +41,14 @@ SARRUS_KERNEL(forward_dynamics_vjp, {
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
   if (call.parameters.check) state.off = &off;
   return verdict_of_solution(forward_dynamics_vjp<SideBySide>(tree, arena, state, in[3], in[4][0] > 0.0, out), off);
+})
+
+SARRUS_KERNEL(actuator_efforts_vjp, {
+  const RneaInput<T> motion = {in[0], in[1], in[2], {}, call.wrenches(), call.wrench};
+  OffLoops<T> off;
+  return verdict(actuator_efforts_vjp<SideBySide>(tree, arena, motion, in[4], in[5], in[6], in[3], out,
+                                                  call.parameters.check ? &off : nullptr),
+                 off);
 })
 
 void add_derivative_kernels(KernelTable& table) {

@@ -15,7 +15,7 @@ inline int size_of_input(const std::string& input, const Tree& t) {
   if (input == "multipliers" || input == "rates") return t.loops.rows;
   if (input == "pfaffian_values" || input == "pfaffian_rates") return t.loops.pfaffian_values;
   if (input == "scale") return t.nv + t.loops.rows;
-  if (input == "weights" || input == "preload") return t.loops.actuators;
+  if (input == "weights" || input == "preload" || input == "effort_cotangent") return t.loops.actuators;
   if (input == "gains") return t.loops.actuators + 6;
   if (input == "coordinates") return t.nv + 6;
   if (input == "piece") return 2 * (t.nq + t.nv + 1);

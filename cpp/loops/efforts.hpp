@@ -128,26 +128,40 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   return {e, e.pieces ? e.pieces->factorise(arena) : factorise(e.solved(), arena, epsilon, mu), motors};
 }
 
+/// What the motors' equation comes to: [y; lambda], and the square of the part of the forces that nobody gives [N m].
+template <class T> struct SharedOut {
+  const T* x;
+  T error;
+};
+
+/// For [forces (nv); rows].
+template <class T>
+SharedOut<T> solve(const Tree& tree, Arena& arena, MotorEquation<T>& m, const T* b, OffLoops<T>* off) {
+  LoopEquation<T>& e = m.e;
+  const Saddle<T>& matrix = e.solved();
+  T* y = arena.take<T>(matrix.tree.nv + matrix.rows);
+  const T error = refine(matrix, arena, m.factor, e.lifted(arena, b), y, 60);
+  const T* x = e.lowered(arena, y);
+  if (off && any(off->open > T(0.0))) {
+    for (int k = 0; k < tree.nv; ++k) e.terms += b[k] * b[k] * e.matrix.mobility[k];
+    off->fault = select(gap_decides(e, arena, LoopSolution<T>{x, y, error, m.factor}, off->open, true), T(2.0), off->fault);
+  }
+  return {x, error};
+}
+
 /// u (actuators) for tau (nv); returns the square of the part of tau that nobody gives [N m].
 template <class T>
 T share_out(const Tree& tree, Arena& arena, MotorEquation<T>& m, const T* tau, const T* preload, T* u, OffLoops<T>* off) {
-  LoopEquation<T>& e = m.e;
-  const Saddle<T>& matrix = e.solved();
-  for (int k = 0; k < tree.nv; ++k) e.b[k] = tau[k];
-  if (preload) take_preload(tree, arena, e.matrix.J, preload, e.b);
-  T* y = arena.take<T>(matrix.tree.nv + matrix.rows);
-  const T error = refine(matrix, arena, m.factor, e.lifted(arena, e.b), y, 60);
-  const T* x = e.lowered(arena, y);
-  if (off && any(off->open > T(0.0))) {
-    for (int k = 0; k < tree.nv; ++k) e.terms += tau[k] * tau[k] * e.matrix.mobility[k];
-    off->fault = select(gap_decides(e, arena, LoopSolution<T>{x, y, error, m.factor}, off->open, true), T(2.0), off->fault);
-  }
+  T* b = m.e.b;
+  for (int k = 0; k < tree.nv; ++k) b[k] = tau[k];
+  if (preload) take_preload(tree, arena, m.e.matrix.J, preload, b);
+  const SharedOut<T> shared = solve(tree, arena, m, static_cast<const T*>(b), off);
   for (int k = 0; k < tree.loops.actuators; ++k) {
     const int carrier = tree.loops.actuator[k];
-    u[k] = carrier < tree.nv ? x[carrier] * m.motors[carrier] : x[carrier];
+    u[k] = carrier < tree.nv ? shared.x[carrier] * m.motors[carrier] : shared.x[carrier];
     if (preload) u[k] += preload[k];
   }
-  return error;
+  return shared.error;
 }
 
 template <class T>

@@ -37,8 +37,9 @@ template <class R> class LoopPullback {
                const double* x)
       : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x) {}
 
-  void add(const RowForces& by, Pullback& to, const Gradient& gradient) const {
-    for (int i = 0; i < tree_.loops.constraints; ++i) {
+  /// Of all constraints, or as many.
+  void add(const RowForces& by, Pullback& to, const Gradient& gradient, int constraints = -1) const {
+    for (int i = 0; i < (constraints < 0 ? tree_.loops.constraints : constraints); ++i) {
       const Arena::Scope scope(arena_);
       const Constraint& c = tree_.loops.constraint[i];
       const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);

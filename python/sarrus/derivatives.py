@@ -6,10 +6,11 @@ Those by q belong to displacements in the tangent space, of nv entries, after wh
 
 from .analysis.assembly.sensitivity import assembled_positions
 from .dynamics.derivatives import forward_dynamics, inverse_dynamics
+from .dynamics.efforts_derivatives import actuator_efforts, actuator_efforts_vjp
 from .dynamics.products import forward_dynamics_jvp, forward_dynamics_vjp, inverse_dynamics_jvp, inverse_dynamics_vjp
 
 __all__ = [
-    "assembled_positions", "forward_dynamics", "forward_dynamics_jvp", "forward_dynamics_vjp",
+    "actuator_efforts", "actuator_efforts_vjp", "assembled_positions", "forward_dynamics", "forward_dynamics_jvp", "forward_dynamics_vjp",
     "inverse_dynamics", "inverse_dynamics_jvp", "inverse_dynamics_vjp",
 ]  # fmt: skip
 

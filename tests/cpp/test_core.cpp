@@ -255,6 +255,7 @@ class States {
                              "tangent",
                              "displacements",
                              "cotangent",
+                             "effort_cotangent",
                              "gains",
                              "steps",
                              "pfaffian_rates",

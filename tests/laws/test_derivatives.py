@@ -420,3 +420,83 @@ def test_rows_of_the_user_have_no_rate(closed):
     assume(closed.robot._asks_for_rows)
     with pytest.raises(sarrus.StateError, match="function of q"):
         D.forward_dynamics(closed.robot, closed.q, closed.v, closed.tau, time=closed.time)
+
+
+# ---- what motors must do ---------------------------------------------------------------------------------------------
+
+
+@examples(20)
+@given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds(), st.booleans())
+def test_actuator_efforts(closed, seed, weighted):
+    """Against differences along the loops; motors in the tree and in joints that close loops, redundant and weighted."""
+    rng = np.random.default_rng(seed)
+    robot, q, v, time = closed.robot, closed.q, closed.v, closed.time
+    how = {"time": time, "return_status": True}
+    D_a, status = D.forward_dynamics(robot, q, v, 0 * v, **how)
+    assume(robot.nu > 0 and status == 0)
+    how |= {"weights": rng.uniform(0.5, 2.0, robot.nu)} if weighted else {}
+    a = robot.forward_dynamics(q, v, 0 * v, time=time)
+    assume(robot.actuator_efforts(q, v, a, **how)[1] == 0)
+    found, status = D.actuator_efforts(robot, q, v, a, **how)
+    assert status == 0
+    d, w, b = D_a.displacement @ rng.normal(size=robot.nv), *rng.normal(size=(2, robot.nv))
+
+    def efforts(s_q=0.0, s_v=0.0, s_a=0.0):
+        there = robot.project_configuration(robot.integrate(q, s_q * d), time=time) if s_q else q
+        return robot.actuator_efforts(there, v + s_v * w, a + s_a * b, check=False, **how)[0]
+
+    h = 1e-3 / max(1.0, np.abs(d).max())
+    for column, wanted, digits in (
+        (found.q @ d, slope(lambda s: efforts(s_q=s), h), 1e-6),
+        (found.v @ w, slope(lambda s: efforts(s_v=s), 1e-2), 1e-8),
+        (found.a @ b, efforts(s_a=1.0) - efforts(), 1e-8),
+    ):
+        size = max(1.0, np.abs(wanted).max(), np.abs(found.q).max(), np.abs(efforts()).max())
+        assert_allclose(column, wanted, rtol=0, atol=digits * size)
+    cotangent = rng.normal(size=robot.nu)
+    product, _ = D.actuator_efforts_vjp(robot, q, v, a, cotangent, **how)
+    for name in ("q", "v", "a", "parameters"):
+        assert_close(getattr(product, name), cotangent @ getattr(found, name), 1e-12)
+
+
+def test_efforts_of_redundant_motors_in_joints_that_close_loops():
+    """Every joint of a four-bar has a motor, one of them closes the loop: none is special."""
+    description = sarrus.mechanisms.four_bar().description
+    joints = [dataclasses.replace(j, actuated=True) for j in description.joints]
+    one = sarrus.Mechanism(dataclasses.replace(description, joints=joints))
+    other = sarrus.Mechanism(
+        dataclasses.replace(
+            description, joints=[dataclasses.replace(j, loop=j.name == "pin1", tree=j.name == "pin2") for j in joints]
+        )
+    )
+    assert one.loop_joints != other.loop_joints
+    wanted = None
+    for robot in (one, other):
+        q = robot.assemble(fixed={"motor": 0.7}, tolerance=1e-13)
+        v = robot.complete_velocity(q, {"motor": 2.0})
+        a = robot.complete_acceleration(q, v, {"motor": 1.0})
+        D_u = D.actuator_efforts(robot, q, v, a)
+        found = dict(zip(robot.actuated, D_u.q @ v + D_u.v @ a, strict=True))
+
+        def along(s, robot=robot, q=q, v=v, a=a):
+            there = robot.project_configuration(robot.integrate(q, s * v))
+            return robot.actuator_efforts(there, v + s * a, a, check=False)
+
+        assert_close(np.array(list(found.values())), slope(along, 1e-3), 1e-8)
+        efforts = dict(zip(robot.actuated, robot.actuator_efforts(q, v, a), strict=True))
+        wanted = wanted or efforts
+        assert_close(np.array([efforts[name] for name in wanted]), list(wanted.values()), 1e-9)
+
+
+def test_efforts_that_nobody_can_give():
+    b = sarrus.Builder()
+    body = sarrus.Inertia.sphere(1.0, 0.1)
+    b.add_body("one", body)
+    b.add_body("two", body)
+    b.add_joint("driven", sarrus.Revolute("y"), "ground", "one", at_child=(0, 0, 1), actuated=True)
+    b.add_joint("loose", sarrus.Revolute("y"), "one", "two", at_child=(0, 0, 1))
+    robot = b.build()
+    ask = (robot, [0.3, 0.2], [0.0, 0.0], [1.0, 0.0])
+    assert D.actuator_efforts(*ask, return_status=True)[1] == sarrus.results.Status.CONTRADICTORY
+    with pytest.raises(sarrus.NotRealizableError, match="'loose'"):
+        D.actuator_efforts(*ask)

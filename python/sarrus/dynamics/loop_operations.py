@@ -503,7 +503,7 @@ DERIVATIVES = tuple(f"derivatives.forward_dynamics{kind}" for kind in ("", "_jvp
 PUBLIC = {
     "velocity_by_mass": "project_velocity", "velocity_plain": "project_velocity", "velocity_jump": "impact",
     "joint_loads": "joint_wrenches", "forward_dynamics_derivatives": DERIVATIVES[0], "forward_dynamics_jvp": DERIVATIVES[1],
-    "forward_dynamics_vjp": DERIVATIVES[2], "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
+    "forward_dynamics_vjp": DERIVATIVES[2], "actuator_efforts_vjp": "actuator_efforts", "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
 }  # fmt: skip
 VELOCITIES = ("project_velocity", "impact")  # take velocities that the loops need not allow
 
