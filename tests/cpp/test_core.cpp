@@ -108,8 +108,8 @@ JointDescription joint(const Kind& k, Random& random) {
   return j;
 }
 
-// How many bodies: one of every type of joint and a floating base more (46 velocities), or half of the types again (59): no number of lanes
-// divides either. What costs the cube of the velocities and more would cost three times as much with all types twice.
+// How many bodies: one of every type of joint and a floating base more (46 velocities), or half of the types again (59): neither fills lanes
+// of four or eight. What costs the cube of the velocities and more would cost three times as much with all types twice.
 constexpr int types = static_cast<int>(std::size(kinds)), small = types + 1, large = types + types / 2 + 1;
 
 /// Every joint type, every body on an earlier one; the joints are added in another order than outward. What floats has one at the ground.
