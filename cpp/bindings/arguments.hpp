@@ -9,32 +9,10 @@
 
 namespace sarrus::bindings {
 
-enum class Size : char {
-  q,
-  v,
-  six,
-  cached,
-  one,
-  rows,
-  pfaffian_values,
-  scale,
-  gains,
-  steps,
-  coordinates,
-  piece,
-  guide,
-  displacements,
-  effort_cotangent,
-  near,
-  loop_efforts,
-  weights,
-  preload
-};
-
 struct Input {
   std::string name;
   PyObject* key;  // interned
-  Size size;
+  InputSize size;
   bool optional, by_keyword;
 };
 struct Info {
@@ -56,29 +34,12 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     const std::size_t end = std::min(text.find(' ', at), text.size());
     std::string word = text.substr(at, end - at);
     at = end + 1;
-    Input in{word, nullptr, Size::v, word.back() == '?', false};
+    Input in{word, nullptr, InputSize::v, word.back() == '?', false};
     if (in.optional) in.name.pop_back();
-    if (in.name[0] == 'q') in.size = Size::q;
-    if (in.name == "cached") in.size = Size::cached;
-    if (in.name == "multipliers" || in.name == "rates") in.size = Size::rows;
-    if (in.name == "near") in.size = Size::near;
-    if (in.name == "loop_efforts") in.size = Size::loop_efforts;
-    if (in.name == "weights") in.size = Size::weights, in.by_keyword = true;
-    if (in.name == "preload") in.size = Size::preload, in.by_keyword = true;
-    if (in.name == "scale") in.size = Size::scale;
-    if (in.name == "gains") in.size = Size::gains;
-    if (in.name == "steps") in.size = Size::steps;
-    if (in.name == "coordinates") in.size = Size::coordinates;
-    if (in.name == "piece") in.size = Size::piece;
-    if (in.name == "effort_cotangent") in.size = Size::effort_cotangent;
-    if (in.name == "displacements") in.size = Size::displacements;
-    if (in.name == "guide") in.size = Size::guide;
-    if (in.name == "restitution" || in.name == "time" || in.name == "tangent") in.size = Size::one, in.by_keyword = true;
-    if (in.name == "pfaffian_values")
-      in.size = Size::pfaffian_values, in.by_keyword = true, info.pfaffian_values = static_cast<int>(info.inputs.size());
-    if (in.name == "pfaffian_rates") in.size = Size::pfaffian_values, in.by_keyword = true;
-    if (in.name.rfind("base_", 0) == 0) in.size = Size::six, in.by_keyword = true;
-    if (in.name == "momentum") in.size = Size::six;
+    in.size = size_by_name(in.name);
+    in.by_keyword = in.name.rfind("base_", 0) == 0 || in.size == InputSize::one || in.size == InputSize::weights ||
+                    in.size == InputSize::preload || in.size == InputSize::pfaffian_values;
+    if (in.name == "pfaffian_values") info.pfaffian_values = static_cast<int>(info.inputs.size());
     in.key = PyUnicode_InternFromString(in.name.c_str());
     info.positional += !in.by_keyword, info.required += !in.optional;
     info.inputs.push_back(in);
@@ -94,30 +55,6 @@ inline std::vector<Info>& infos() {
 #undef SARRUS_INFO
   };
   return *all;
-}
-
-inline int size_of(Size s, const Tree& t) {
-  switch (s) {
-    case Size::q: return t.nq;
-    case Size::v: return t.nv;
-    case Size::six: return 6;
-    case Size::one: return 1;
-    case Size::rows: return t.loops.rows;
-    case Size::pfaffian_values: return t.loops.pfaffian_values;
-    case Size::near: return t.loop_nq;
-    case Size::loop_efforts: return t.loop_nv;
-    case Size::weights:
-    case Size::preload: return t.loops.actuators;
-    case Size::scale: return size_of_input("scale", t);
-    case Size::gains: return size_of_input("gains", t);
-    case Size::coordinates: return size_of_input("coordinates", t);
-    case Size::piece: return size_of_input("piece", t);
-    case Size::effort_cotangent: return size_of_input("effort_cotangent", t);
-    case Size::displacements: return size_of_input("displacements", t);
-    case Size::guide: return size_of_input("guide", t);
-    case Size::steps: return size_of_input("steps", t);
-    default: return cached_kinematics_size(t);
-  }
 }
 
 struct Keys {

@@ -12,21 +12,21 @@
 namespace sarrus::bindings {
 namespace {
 
-[[noreturn]] void wrong_size(const std::string& name, Size kind, const Array* a, const Tree& t) {
+[[noreturn]] void wrong_size(const std::string& name, InputSize kind, const Array* a, const Tree& t) {
   const int want = size_of(kind, t);
   if (a->nd == 0) shape_error(name + " is a single number; it needs an axis of " + std::to_string(want) + " entries");
   const std::int64_t has = a->dimensions[a->nd - 1];
   std::string m = name + " has " + std::to_string(has) + " entries in its last axis; ";
-  if (kind == Size::q) {
+  if (kind == InputSize::q) {
     m += "this mechanism has nq = " + std::to_string(t.nq);
     if (has == t.nv) m += " (nv = " + std::to_string(t.nv) + ": did you pass v?)";
-  } else if (kind == Size::v) {
+  } else if (kind == InputSize::v) {
     m += "this mechanism has nv = " + std::to_string(t.nv);
     if (has == t.nq) m += " (nq = " + std::to_string(t.nq) + ": did you pass q?)";
-  } else if (kind == Size::weights || kind == Size::preload) {
+  } else if (kind == InputSize::weights || kind == InputSize::preload) {
     m = name + " has shape " + shape_text(a->dimensions, a->nd) + "; its last axis must have " + std::to_string(want) +
         " entries";
-  } else if (kind == Size::six || kind == Size::rows || kind >= Size::pfaffian_values) {
+  } else if (kind != InputSize::cached) {
     m += "it wants " + std::to_string(want);
   } else {
     m += "it is not a motion that kinematics() made for this mechanism";
@@ -34,13 +34,13 @@ namespace {
   shape_error(m);
 }
 
-void require_sound(const Mechanism& m, const Info& info, const std::string& name, Size kind, const double* x) {
+void require_sound(const Mechanism& m, const Info& info, const std::string& name, InputSize kind, const double* x) {
   const int n = size_of(kind, m.tree());
   if (!finite(x, n))
     for (int i = 0; i < n; ++i)
       if (!std::isfinite(x[i]))
         state_error(name + "[" + std::to_string(i) + "] is " + (std::isnan(x[i]) ? "nan" : "infinite") + "; it must be finite");
-  if (kind == Size::q && !sound_quaternions(m, info.is(fact::any_length), x))
+  if (kind == InputSize::q && !sound_quaternions(m, info.is(fact::any_length), x))
     for (const int k : m.quaternions()) {
       const double* p = x + k;
       const double norm = std::sqrt(p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3]);
@@ -133,8 +133,8 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
 }
 
 /// Of numbers that are no part of a state, and must be sound whatever the batch.
-bool sound_choice(Size kind, const double* x, std::int64_t n) {
-  return finite(x, n) && (kind != Size::weights || std::all_of(x, x + n, [](double w) { return w > 0.0; }));
+bool sound_choice(InputSize kind, const double* x, std::int64_t n) {
+  return finite(x, n) && (kind != InputSize::weights || std::all_of(x, x + n, [](double w) { return w > 0.0; }));
 }
 
 /// Weights or a preload, of which a number stands for all motors; ValueError where they can be none.
@@ -143,7 +143,7 @@ py::object checked_choice(const Input& input, const Tree& t, PyObject* value, co
   std::int64_t n = 1;
   for (int i = 0; i < x->nd; ++i) n *= x->dimensions[i];
   if (!sound_choice(input.size, reinterpret_cast<const double*>(x->data), n))
-    throw py::value_error(input.name + (input.size == Size::weights ? " must be positive; got " : " must be finite; got ") +
+    throw py::value_error(input.name + (input.size == InputSize::weights ? " must be positive; got " : " must be finite; got ") +
                           py::repr(value).cast<std::string>());
   return x->nd ? array : py::module_::import("numpy").attr("full")(size_of(input.size, t), array);
 }
@@ -163,8 +163,8 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
     if (x->nd != 1 || x->dimensions[0] != size_of(info.inputs[i].size, t)) return nullptr;
     in[i] = reinterpret_cast<const double*>(x->data);
     if (!finite(in[i], x->dimensions[0])) return nullptr;
-    if (info.inputs[i].size == Size::weights && !sound_choice(Size::weights, in[i], x->dimensions[0])) return nullptr;
-    if (info.inputs[i].size == Size::q && !sound_quaternions(m, info.is(fact::any_length), in[i])) return nullptr;
+    if (info.inputs[i].size == InputSize::weights && !sound_choice(InputSize::weights, in[i], x->dimensions[0])) return nullptr;
+    if (info.inputs[i].size == InputSize::q && !sound_quaternions(m, info.is(fact::any_length), in[i])) return nullptr;
   }
   Py_ssize_t dims[3];  // no result has more axes
   int nd = 0;
@@ -200,7 +200,7 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
 /// An input as rows: its leading axes are broadcast to those of the call.
 struct Operand {
   std::string name;
-  Size kind;
+  InputSize kind;
   py::object array;
   const double* data = nullptr;
   std::int64_t step = 0;
@@ -214,7 +214,7 @@ struct Operands {
   std::vector<Py_ssize_t> batch;
   std::int64_t count = 1;
 
-  void add(const std::string& name, Size kind, PyObject* value, int input_of) {
+  void add(const std::string& name, InputSize kind, PyObject* value, int input_of) {
     all.push_back({name, kind, as_plain(value, name)});
     input.push_back(input_of);
   }
@@ -232,7 +232,7 @@ void add_wrenches(const Mechanism& m, const py::handle& wrenches, Operands& oper
     Arguments one;
     one.frame = name.ptr();
     operands.wrench_frame.push_back(parameters(m, one).frame);
-    operands.add("wrenches['" + text(name.ptr()) + "']", Size::six, value.ptr(), -1);
+    operands.add("wrenches['" + text(name.ptr()) + "']", InputSize::six, value.ptr(), -1);
   }
 }
 
@@ -284,16 +284,16 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
     if (!a.input[i]) continue;
     operands.add(info.inputs[i].name, info.inputs[i].size, a.input[i], static_cast<int>(i));
     py::object& array = operands.all.back().array;
-    if (info.inputs[i].size == Size::weights || info.inputs[i].size == Size::preload)
+    if (info.inputs[i].size == InputSize::weights || info.inputs[i].size == InputSize::preload)
       array = checked_choice(info.inputs[i], t, a.input[i], array);
-    if (info.inputs[i].size == Size::one)  // a number a state: it gets the axis that the others have
+    if (info.inputs[i].size == InputSize::one)  // a number a state: it gets the axis that the others have
       array = array[py::make_tuple(py::ellipsis(), py::none())];
   }
   if (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0 && !a.input[info.pfaffian_values]) {
     const bool has_v = info.inputs[1].name == "v";
     const py::handle q = a.input[0], v = has_v ? a.input[1] : Py_None;
     const py::object numbers = py::handle(from_python().pfaffian_values)(py::handle(self), q, v, info.is(fact::row_rates));
-    operands.add("Pfaffian rows", Size::pfaffian_values, numbers.ptr(), info.pfaffian_values);
+    operands.add("Pfaffian rows", InputSize::pfaffian_values, numbers.ptr(), info.pfaffian_values);
   }
   if (a.wrenches) add_wrenches(m, a.wrenches, operands);
   broadcast_axes(t, operands);
@@ -361,7 +361,7 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
   py::array_t<signed char> status(operands.batch);
   rows.status = status.mutable_data();
   Batch work{m, kernels().many[op], p, rows, operands.count, {}, info.is(fact::any_length), answerless(m, info)};
-  for (std::size_t k = 0; k < info.inputs.size(); ++k) work.is_configuration[k] = info.inputs[k].size == Size::q;
+  for (std::size_t k = 0; k < info.inputs.size(); ++k) work.is_configuration[k] = info.inputs[k].size == InputSize::q;
   if (!operands.batch.empty()) {
     Signals signals;
     bool stopped;

@@ -2,30 +2,90 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "operation_list.hpp"
 
 namespace sarrus {
 
-inline int size_of_input(const std::string& input, const Tree& t) {
-  if (input[0] == 'q') return t.nq;
-  if (input == "time" || input == "restitution" || input == "tangent") return 1;
-  if (input == "near") return t.loop_nq;
-  if (input == "loop_efforts") return t.loop_nv;
-  if (input == "multipliers" || input == "rates") return t.loops.rows;
-  if (input == "pfaffian_values" || input == "pfaffian_rates") return t.loops.pfaffian_values;
-  if (input == "scale") return t.nv + t.loops.rows;
-  if (input == "weights" || input == "preload" || input == "effort_cotangent") return t.loops.actuators;
-  if (input == "gains") return t.loops.actuators + 6;
-  if (input == "coordinates") return t.nv + 6;
-  if (input == "piece") return 2 * (t.nq + t.nv + 1);
-  if (input == "displacements") return 3 * t.nv;
-  if (input == "guide") return 1 + 2 * t.nv * t.nv;
-  if (input == "steps") return 3;
-  if (input == "momentum") return 6;
-  if (input == "cached") return cached_kinematics_size(t);
-  return input.rfind("base_", 0) == 0 ? 6 : t.nv;
+/// What an input counts.
+enum class InputSize : char {
+  q,
+  v,
+  six,
+  cached,
+  one,
+  rows,
+  pfaffian_values,
+  scale,
+  gains,
+  steps,
+  coordinates,
+  piece,
+  guide,
+  displacements,
+  near,
+  loop_efforts,
+  weights,
+  preload,
+  efforts
+};
+
+/// By the name of the input; what is not named here has a number for each velocity.
+inline InputSize size_by_name(const std::string& input) {
+  static const std::pair<const char*, InputSize> named[] = {{"time", InputSize::one},
+                                                            {"restitution", InputSize::one},
+                                                            {"tangent", InputSize::one},
+                                                            {"momentum", InputSize::six},
+                                                            {"cached", InputSize::cached},
+                                                            {"multipliers", InputSize::rows},
+                                                            {"rates", InputSize::rows},
+                                                            {"pfaffian_values", InputSize::pfaffian_values},
+                                                            {"pfaffian_rates", InputSize::pfaffian_values},
+                                                            {"scale", InputSize::scale},
+                                                            {"gains", InputSize::gains},
+                                                            {"steps", InputSize::steps},
+                                                            {"coordinates", InputSize::coordinates},
+                                                            {"piece", InputSize::piece},
+                                                            {"guide", InputSize::guide},
+                                                            {"near", InputSize::near},
+                                                            {"loop_efforts", InputSize::loop_efforts},
+                                                            {"weights", InputSize::weights},
+                                                            {"preload", InputSize::preload},
+                                                            {"displacements", InputSize::displacements},
+                                                            {"effort_cotangent", InputSize::efforts}};
+  for (const auto& [name, size] : named)
+    if (input == name) return size;
+  if (input.rfind("base_", 0) == 0) return InputSize::six;
+  return input[0] == 'q' ? InputSize::q : InputSize::v;
 }
+
+inline int size_of(InputSize size, const Tree& t) {
+  switch (size) {
+    case InputSize::q: return t.nq;
+    case InputSize::v: return t.nv;
+    case InputSize::six: return 6;
+    case InputSize::cached: return cached_kinematics_size(t);
+    case InputSize::one: return 1;
+    case InputSize::rows: return t.loops.rows;
+    case InputSize::pfaffian_values: return t.loops.pfaffian_values;
+    case InputSize::scale: return t.nv + t.loops.rows;
+    case InputSize::gains: return t.loops.actuators + 6;
+    case InputSize::steps: return 3;
+    case InputSize::coordinates: return t.nv + 6;
+    case InputSize::piece: return 2 * (t.nq + t.nv + 1);
+    case InputSize::guide: return 1 + 2 * t.nv * t.nv;
+    case InputSize::displacements: return 3 * t.nv;
+    case InputSize::near: return t.loop_nq;
+    case InputSize::loop_efforts: return t.loop_nv;
+    case InputSize::weights:
+    case InputSize::efforts:
+    case InputSize::preload: return t.loops.actuators;
+  }
+  return 0;
+}
+
+inline int size_of_input(const std::string& input, const Tree& t) { return size_of(size_by_name(input), t); }
 
 inline int size_of_axis(char axis, const Tree& t) {
   switch (axis) {
