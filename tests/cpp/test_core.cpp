@@ -287,7 +287,7 @@ class States {
       for (long i = 0; i < w.size(); ++i) w[i] = random();
     }
     for (const char* name : {"tool", "elbow"}) {
-      const auto& f = m.frames().at(name);
+      const auto& f = m.placed_frame(name);
       frames_.push_back({f.link, f.body, f.X, ExpressedIn::frame});
     }
   }
