@@ -16,7 +16,7 @@ from .joints import PASSIVE
 from .part import Part
 from .specs import Description
 
-OF_JOINT_TYPES = {*PASSIVE, "pitch"}  # changes that make other types of joints
+OF_JOINT_TYPES = {key: key for key in (*PASSIVE, "pitch")}  # changes that make other types of joints
 OF_SPRINGS = {"stiffness": "stiffness", "damping": "damping", "rest": "rest_length"}
 P = TypeVar("P", bound=Part)
 
@@ -80,8 +80,8 @@ def merged(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, An
 
 def replaced(d: Description, changes: Mapping[str, Any]) -> Description:
     """The description with these numbers, which the core has taken."""
-    placements = changes.get("placements", {})
     frames = {frame.name for frame in d.frames}
+    ends = {name: at for name, at in changes.get("placements", {}).items() if name not in frames}
 
     def of(name: str, fields: Mapping[str, str]) -> dict[str, Any]:
         return {field: changes[key][name] for key, field in fields.items() if name in changes.get(key, ())}
@@ -91,12 +91,9 @@ def replaced(d: Description, changes: Mapping[str, Any]) -> Description:
 
     joints = []
     for spec in d.joints:
-        ends = {f"at_{end}": f"{spec.name}.{end}" for end in ("parent", "child")}
-        terms: dict[str, Any] = {
-            at: placements[name] for at, name in ends.items() if name in placements.keys() - frames
-        }
-        if types := of(spec.name, {key: key for key in OF_JOINT_TYPES}):
-            terms["joint"] = replace(spec.joint, **types)
+        terms: dict[str, Any] = {f"at_{e}": ends[at] for e in ("parent", "child") if (at := f"{spec.name}.{e}") in ends}
+        if numbers := of(spec.name, OF_JOINT_TYPES):
+            terms["joint"] = spec.joint._with(numbers)
         joints.append(changed(spec, terms))
     return replace(
         d,

@@ -181,9 +181,9 @@ class StateFunctions(_core.Mechanism):
             described, earlier = mine["_changed"]
             its["_changed"] = described, merged(earlier, changes)
         its["_substructures"], its["_prepared"] = mine["_substructures"], {}
-        if "_joints" in mine and not changes.keys() & OF_JOINT_TYPES:
+        if "_joints" in mine and not changes.keys() & OF_JOINT_TYPES.keys():
             its["_joints"] = mine["_joints"]
-        if changes.keys() & OF_JOINT_TYPES and copy._doubtful:
+        if changes.keys() & OF_JOINT_TYPES.keys() and copy._doubtful:
             for text in doubtful(copy.description.joints):
                 if text not in self.warnings:
                     warn_of_model(text)
