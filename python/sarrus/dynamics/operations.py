@@ -167,7 +167,7 @@ class StateFunctions(_core.Mechanism):
             raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
         if substructures is not None:
             substructures = checked_count("substructures", substructures, 0, most=1000)  # bodies of one; 0 cuts nothing
-        super().__init__(*core_terms(description), -1 if substructures is None else substructures)
+        super().__init__(*(*core_terms(description), -1 if substructures is None else substructures))
         vars(self).update(_description=description, _substructures=substructures, _prepared={})
 
     def _copy(self, changes: dict[str, Any]) -> Self:
