@@ -135,6 +135,8 @@ class Robot : public Mechanism {
   explicit Robot(Description description) : Mechanism(std::move(description)) {
     for (int i = 0; i < operations; ++i) sizes_[i] = sizes(signature(static_cast<Operation>(i)));
   }
+  /// The same with other numbers, in microseconds: see Mechanism.
+  Robot(const Robot& other, Description changed) : Mechanism(other, std::move(changed)), sizes_(other.sizes_) {}
 
 #define SARRUS_METHOD(name, ...)                                                                    \
   template <class... Arguments> Answer name(Workspace& work, const Arguments&... arguments) const { \
@@ -156,9 +158,9 @@ class Robot : public Mechanism {
 
   /// To be looked up once, before a loop begins; what is asked of it is in its own axes, or in those of the world.
   Frame frame(const std::string& name, ExpressedIn axes = ExpressedIn::frame) const {
-    const auto at = frames().find(name);
-    if (at == frames().end()) throw std::invalid_argument("no frame is named '" + name + "'");
-    return {at->second.link, at->second.body, at->second.X, axes};
+    const PlacedFrame* at = find_frame(name);
+    if (!at) throw std::invalid_argument("no frame is named '" + name + "'");
+    return {at->link, at->body, at->X, axes};
   }
 
   /// The plan stays the caller's, and so do the numbers of its force elements.

@@ -155,6 +155,7 @@ ROWS = {
     "random": Row(lambda c: (1, 3), why="drawn in the coordinates of the tree: test_assembly_laws.py"),
     "save": Row(None, why="files: tests/api/io"),
     "plot": Row(None, why="a picture: tests/api/figures"),
+    "replace": Row(None, why="copies: test_copies.py"),
     "to_builder": Row(None, why="the description"),
     # configurations: test_assembly_laws.py
     "assemble": Row(q, "q", of=LOOPS, more=lambda c: {"fixed": c.held}),

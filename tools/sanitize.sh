@@ -33,7 +33,7 @@ case $sanitizers in
   *thread*) flags+=(-DSARRUS_FALLBACK) ;;  # one state and many share the same between threads: what goes side by side would double the build
   *) kernels+=({tree,loop,simulation}_batches shared_many) ;;
 esac
-parts=("${kernels[@]/#/cpp/kernels/}" cpp/mechanism/{mechanism,closing,elimination,fronts,substructures} tests/cpp/test_core)
+parts=("${kernels[@]/#/cpp/kernels/}" cpp/mechanism/{mechanism,closing,bake,elimination,fronts,substructures} tests/cpp/test_core)
 export -f compile
 export flags_text="${flags[*]}" level out CXX
 printf '%s\n' "${parts[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} bash -c 'compile {}.cpp'

@@ -70,7 +70,7 @@ class ControllerReader {
   }
   void operator()(const py::handle& h, Components& x) { x = Components(h.cast<std::vector<int>>()); }
   void operator()(const py::handle& h, TaskFrame& frame) {
-    const auto& placed = mechanism_.frames().at(h.cast<std::string>());
+    const auto& placed = mechanism_.placed_frame(h.cast<std::string>());
     frame = {placed.link, placed.X};
   }
   void operator()(const py::handle& h, RowNumbers& x) { std::tie(x.first, x.rows) = h.cast<std::pair<int, int>>(); }

@@ -55,7 +55,7 @@ struct Reader {
   void read(const py::handle& h, JointCoordinate& x) const { std::tie(x.iq, x.iv) = h.cast<std::tuple<int, int>>(); }
   void read(const py::handle& h, JointVelocity& x) const { x.iv = h.cast<int>(); }
   void read(const py::handle& h, BodyFrame& x) const {
-    const auto& placed = mechanism.frames().at(h.cast<std::string>());
+    const auto& placed = mechanism.placed_frame(h.cast<std::string>());
     x = {placed.link, placed.X};
   }
   void read(const py::handle& h, Direction& x) const { x.n = to_vec3(h); }

@@ -7,6 +7,7 @@
 #include "../loops/pivoted_qr.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
+#include "changes.hpp"
 #include "control.hpp"
 #include "described.hpp"
 #include "force_elements.hpp"
@@ -20,13 +21,6 @@ extern "C" const sarrus::KernelTable* sarrus_kernel_table();
 
 namespace sarrus::bindings {
 namespace {
-
-/// (mass, mass times centre (3), xx xy xz yy yz zz about the origin).
-Inertia<double> to_inertia(const py::handle& h) {
-  const auto v = h.cast<std::vector<double>>();
-  if (v.size() != 10) throw py::value_error("an inertia of ten numbers is needed");
-  return {v[0], vec3(v[1], v[2], v[3]), {v[4], v[5], v[6], v[7], v[8], v[9]}};
-}
 
 JointKind to_kind(const std::string& name) {
   for (const JointKind kind : joint_kinds)
@@ -118,9 +112,11 @@ JointDescription to_joint(const py::dict& d) {
   j.keep_in_tree = d["tree"].cast<bool>(), j.close_loop = d["loop"].cast<bool>();
   for (const auto& law : d["laws"].cast<py::tuple>()) j.laws.push_back(to_optional_law(law));
   const auto per_velocity = [&](const char* key) {
-    auto v = d[key].cast<std::vector<double>>();
+    const auto v = d[key].cast<std::vector<double>>();
     if (static_cast<int>(v.size()) != j.nv) throw py::value_error(std::string(key) + " needs one number per velocity");
-    return v;
+    PerVelocity numbers;
+    numbers.assign(v.begin(), v.end());
+    return numbers;
   };
   j.armature = per_velocity("armature"), j.damping = per_velocity("damping"), j.friction = per_velocity("friction");
   j.stiffness = per_velocity("stiffness"), j.rest = per_velocity("rest");
@@ -129,9 +125,9 @@ JointDescription to_joint(const py::dict& d) {
 
 std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& gravity, const py::list& bodies,
                                  const py::list& joints, const py::list& frames, const py::list& constraints,
-                                 const py::list& springs, double length, int substructures) {
+                                 const py::list& springs, int substructures) {
   Description d;
-  d.length = length, d.substructures = substructures;
+  d.substructures = substructures;
   d.name = name, d.gravity = to_vec3(gravity);
   for (const auto& b : bodies) {
     const auto t = b.cast<py::tuple>();
@@ -155,7 +151,24 @@ std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& grav
   d.look = [] {
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   };
-  return std::make_unique<Mechanism>(d);
+  return std::make_unique<Mechanism>(std::move(d));
+}
+
+std::unique_ptr<Mechanism> copy(const Mechanism& other, const py::dict& changes) {
+  Description d = other.description();
+  change(d, changes);
+  return std::make_unique<Mechanism>(other, std::move(d));
+}
+
+/// Whether something that a joint is given may act on nothing: see doubtful() in specs.py.
+bool is_doubtful(const Mechanism& m) {
+  const auto any = [](const PerVelocity& numbers) {
+    return std::any_of(numbers.begin(), numbers.end(), [](double x) { return x != 0.0; });
+  };
+  return std::any_of(m.description().joints.begin(), m.description().joints.end(), [&](const JointDescription& j) {
+    const bool forces = any(j.damping) || any(j.friction) || any(j.stiffness) || any(j.armature);
+    return (any(j.rest) && !any(j.stiffness)) || (!j.laws.empty() && forces);
+  });
 }
 
 /// (name, first row, [name of each row], [whether it holds positions too]) of each constraint.
@@ -207,7 +220,8 @@ std::string compiler() {
 void bind_mechanism(py::module_& m) {
   py::class_<Mechanism>(m, "Mechanism")
       .def(py::init(&build), py::arg("name"), py::arg("gravity"), py::arg("bodies"), py::arg("joints"), py::arg("frames"),
-           py::arg("constraints"), py::arg("springs"), py::arg("length"), py::arg("substructures"))
+           py::arg("constraints"), py::arg("springs"), py::arg("substructures"))
+      .def(py::init(&copy), py::arg("other"), py::arg("changes"))
       .def_property_readonly(
           "nq", [](const py::object& self) { return built(self).tree().nq; }, "Number of coordinates.")
       .def_property_readonly(
@@ -235,6 +249,7 @@ void bind_mechanism(py::module_& m) {
       .def_property_readonly("_without_inertia", [](const py::object& self) { return built(self).massless(); })
       .def_property_readonly(
           "_length", [](const py::object& self) { return built(self).tree().length; }, "What compares metres with radians [m].")
+      .def_property_readonly("_doubtful", [](const py::object& self) { return is_doubtful(built(self)); })
       .def_property_readonly("_tie", [](const py::object& self) { return built(self).tie(); })
       .def_property_readonly("_base_velocity", [](const py::object& self) {  // where those of the base start, if it floats
         const sarrus::Tree& t = built(self).tree();

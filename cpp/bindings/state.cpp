@@ -111,13 +111,13 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
   Parameters p{{0, 0, Transform<double>::identity(), ExpressedIn::frame}, 0, nullptr, a.check, a.exact};
   if (a.frame) {
     if (!PyUnicode_Check(a.frame)) throw py::type_error("frame must be the name of a frame, as a str");
-    const auto at = m.frames().find(text(a.frame));
-    if (at == m.frames().end()) {
+    const Mechanism::PlacedFrame* at = m.find_frame(text(a.frame));
+    if (!at) {
       py::list names;
-      for (const auto& known : m.frames()) names.append(known.first);
+      for (const std::string& known : m.frame_names()) names.append(known);
       py::handle(from_python().raise_no_such_name)("frame", py::handle(a.frame), names);
     }
-    p.frame = {at->second.link, at->second.body, at->second.X, ExpressedIn::frame};
+    p.frame = {at->link, at->body, at->X, ExpressedIn::frame};
   }
   if (a.expressed_in) {
     const std::string where = PyUnicode_Check(a.expressed_in) ? text(a.expressed_in) : "";

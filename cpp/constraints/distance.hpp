@@ -14,6 +14,7 @@ struct Distance : BetweenBodies {
   double length;
 
   int rows() const { return 1; }
+  double own_length() const { return length; }
   std::string row_name(int) const { return "length"; }
   template <class F> void fields(F field) { field("length", length); }
 

@@ -18,6 +18,8 @@ struct Rolling : BetweenBodies {
   double radius, on_radius;  // of the sphere that it rolls on: negative inside it
   bool disc, on_sphere, spins;
   static constexpr int parts_of_a_length = 3;
+  static constexpr bool holds_a_point_of_the_parent = false;
+  double own_length() const { return radius; }
 
   int rows() const { return spins ? 3 : 4; }
   std::string row_name(int r) const { return r == 0 ? "contact" : r == 3 ? "spin" : "slip " + std::to_string(r); }

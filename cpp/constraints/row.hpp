@@ -59,6 +59,8 @@ struct BetweenBodies {
   static constexpr bool between_bodies = true;
   /// So many of its rows, from the first, are parts of one length [m], which is off or not; each of the others is for itself.
   static constexpr int parts_of_a_length = 6;
+  static constexpr bool holds_a_point_of_the_parent = true;  // or that slides along it
+  double own_length() const { return 0.0; }  // of a length of its own, which counts among the sizes of the bodies [m]
   bool holonomic(int) const { return true; }
   bool driven() const { return false; }
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -34,17 +35,19 @@ class ConstraintList {
   }
 
   const int* keep(std::vector<int> numbers) {
-    kept_.push_back(std::move(numbers));
-    return kept_.back().data();
+    kept_->push_back(std::move(numbers));
+    return kept_->back().data();
   }
 
   int size() const { return static_cast<int>(constraints_.size()); }
   const Constraint* data() const { return constraints_.data(); }
+  Constraint& operator[](int i) { return constraints_[i]; }
   const Constraint& last() const { return constraints_.back(); }
 
  private:
   std::vector<Constraint> constraints_;
-  std::deque<std::vector<int>> kept_;  // a deque: what it holds stays where it is
+  // a deque: what it holds stays where it is; copies of the list point there too
+  std::shared_ptr<std::deque<std::vector<int>>> kept_ = std::make_shared<std::deque<std::vector<int>>>();
 };
 
 }  // namespace sarrus

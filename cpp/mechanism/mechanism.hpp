@@ -1,12 +1,18 @@
 // A mechanism as a user describes it (a graph of bodies and joints), and what the kernels make of it (a tree with its constants).
-// A Mechanism does not change once it is built and may be used by any number of threads.
+// A Mechanism does not change once it is built and may be used by any number of threads. What no number of the description changes is found
+// first, and shared by the copies with other numbers; the numbers are baked then (bake.cpp).
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "constraint_list.hpp"
@@ -25,6 +31,35 @@ struct BodyDescription {
   Inertia<double> inertia;  // about the body frame's origin, in its axes
 };
 
+/// A number a velocity of a joint, in place: descriptions are copied in microseconds.
+class PerVelocity {
+ public:
+  PerVelocity() = default;
+  PerVelocity(std::initializer_list<double> x) { assign(x.begin(), x.end()); }
+  template <class Iterator> void assign(Iterator first, Iterator last) {
+    resize(static_cast<std::size_t>(std::distance(first, last)));
+    std::copy(first, last, number_);
+  }
+  void assign(std::size_t size, double x) { resize(size), std::fill_n(number_, size, x); }
+  void resize(std::size_t size) {
+    if (size > most) throw ModelError("a joint has six velocities at most");
+    size_ = size;
+  }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  double& operator[](std::size_t k) { return number_[k]; }
+  const double& operator[](std::size_t k) const { return number_[k]; }
+  double* begin() { return number_; }
+  double* end() { return number_ + size_; }
+  const double* begin() const { return number_; }
+  const double* end() const { return number_ + size_; }
+
+ private:
+  static constexpr std::size_t most = 6;
+  std::size_t size_ = 0;
+  double number_[most] = {};
+};
+
 struct JointDescription {
   std::string name, parent, child;
   JointKind kind;
@@ -32,7 +67,7 @@ struct JointDescription {
   JointConstants constants;  // those of its fields are set
   Transform<double> at_parent, at_child;  // the joint's frame in either body
   bool actuated;
-  std::vector<double> armature, damping, friction, stiffness, rest;  // per velocity
+  PerVelocity armature, damping, friction, stiffness, rest;
   int nq, nv;
   bool keep_in_tree, close_loop;  // hints
   std::vector<std::optional<Law>> laws;  // none, or six: its frame on the parent is carried along by a gimbal
@@ -73,41 +108,43 @@ struct Description {
   std::vector<FrameDescription> frames;
   std::vector<ConstraintDescription> constraints;
   std::vector<SpringDescription> springs;
-  double length = 1.0;  // of a displacement that weighs as much as a radian [m]
+  double length = 0.0;  // of a displacement that weighs as much as a radian [m]; 0: the mean size of the bodies
   int substructures = automatic;  // at most so many bodies in each; 0: it is not cut; automatic: what costs least
   static constexpr int automatic = -1;
   std::function<void()> look;  // called while a large one is built; what it throws ends that
 };
 
-/// The axes that the joint takes for its own, its axis times sign, in those of the description. `constants` gets what depends on them.
-Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& constants);
-
-/// What acts along velocity k of a joint whose coordinates start at iq. ModelError for a spring where there is no coordinate to act on.
-PassiveTerms passive_terms(const JointDescription& j, int k, int iq);
-
-/// Whether its velocity k is an angular one.
-bool turns(const JointDescription& j, int k);
-
 class Mechanism {
  public:
   /// Throws ModelError.
   explicit Mechanism(Description description);
-  Mechanism(const Mechanism&) = delete;
+  /// The same with other numbers, which costs no more than these: everything else is the other's. ModelError where they make another
+  /// mechanism of it: where something else than numbers differs, or they decide otherwise what is cut, or which joint across a loop has armature.
+  Mechanism(const Mechanism& other, Description changed);
   Mechanism& operator=(const Mechanism&) = delete;
 
   const Tree& tree() const { return tree_; }
+  const Description& description() const { return description_; }
 
   struct PlacedFrame {
     int link, body;
     Transform<double> X;
   };
-  const std::unordered_map<std::string, PlacedFrame>& frames() const { return frames_; }
+  /// Those of the description, all bodies by their names, and NAME.parent and NAME.child, where joint NAME sits in the bodies that it joins,
+  /// but where a frame or a body is called so. Null: there is none.
+  const PlacedFrame* find_frame(const std::string& name) const {
+    const auto at = frame_of_->find(name);
+    return at == frame_of_->end() ? nullptr : &frames_[at->second];
+  }
+  const PlacedFrame& placed_frame(const std::string& name) const { return frames_[frame_of_->at(name)]; }
+  std::vector<std::string> frame_names() const;
 
   struct PlacedJoint {
     int iq, iv, nq, nv;
     bool closes_a_loop, reversed;
     int body;  // that it carries; -1 where it closes a loop
     int constraint;  // which constraint it is where it closes a loop; -1
+    int ends[2];  // its parent and its child, bodies
   };
   const std::vector<PlacedJoint>& joints() const { return joints_; }  // in the order of the description
   const std::vector<int>& quaternions() const { return quaternions_; }  // where each starts in q
@@ -116,7 +153,7 @@ class Mechanism {
   const std::string& constraint_name(int i) const { return constraint_names_[i]; }
   const std::vector<int>& actuators() const { return actuators_; }  // what carries each effort: a velocity, or nv + a row
   /// Multiplications of one factor in joint coordinates (0: more than twice the other), and by substructures (0: it cannot be cut).
-  double operations_of_joints() const { return dynamics_.complete() ? dynamics_.operations() : 0.0; }
+  double operations_of_joints() const { return dynamics_ && dynamics_->complete() ? dynamics_->operations() : 0.0; }
   double operations_of_substructures() const { return operations_of_substructures_; }
   double mass() const { return mass_; }
   const std::vector<std::string>& massless() const {
@@ -126,26 +163,46 @@ class Mechanism {
   const std::string& tie() const { return tie_; }  // what keeps it from floating; empty: nothing does
 
  private:
+  Mechanism(const Mechanism&) = default;
+
+  // what no number changes
   void span(const Description&);
-  void place(const Description&);
-  void weld(const JointDescription&, const PlacedJoint&, Body&);
-  void join(const Description&, const JointDescription&, const PlacedJoint&, Body&);
-  void name_frames(const Description&, const std::unordered_map<std::string, int>& body_of);
-  void finish(const Description&);
-  void weigh(const Description&);
+  void lay_out(const Description&);
+  void join(const JointDescription&, const PlacedJoint&, Body&);
+  void name_frames(const Description&);
+  void link_columns();
+  void attach_springs(const Description&);
   void close(const Description&);
   void add_constraints(const Description&);
   void add_motors(const Description&);
-  void find_idle(const Description&);
   void order_elimination(const Description&);
   std::string what_ties(const Description&) const;
   void place_between(const std::string& parent, const std::string& child, Constraint& c);
+  void add(Constraint c, int source);
   Constraint closing_joint(const Description&, int joint);
   void add_motion(const Description&, int joint, const Constraint&);
   Constraint other_constraint(const Description&, const ConstraintDescription&);
-  Constraint led_joint(const Description&, const ConstraintDescription&);
+  int led_joint(const Description&, const ConstraintDescription&) const;
+  Constraint leading(int joint);
   void along(const Description&, const ConstraintDescription&, Constraint& c);
+  void point();
 
+  // the numbers, once all of that stands: bake.cpp
+  void bake();
+  void bake_bodies();
+  void bake_frames();
+  void bake_terms();
+  void bake_springs();
+  void bake_closing_joint(int joint);
+  void bake_constraints();
+  void bake_motors();
+  double characteristic_length() const;
+  void weigh();
+  void find_idle();
+  std::vector<char> decisions() const;
+  void require_same_decisions(const Mechanism& other);
+
+  Description description_;
   std::vector<int> order_;  // described bodies, ground first (-1), depth first
   std::vector<int> carrier_;  // joint that carries each described body
   std::vector<Link> links_;
@@ -159,14 +216,19 @@ class Mechanism {
   std::vector<double> unit_, per_unit_square_, motor_unit_;
   std::vector<char> lacks_inertia_;
   std::string tie_;
-  std::unordered_map<std::string, PlacedFrame> frames_;
+  std::shared_ptr<const std::unordered_map<std::string, int>> frame_of_;
+  std::vector<PlacedFrame> frames_;  // the ground, the described bodies, the described frames, then:
+  std::vector<std::pair<int, int>> joint_frames_;  // a joint, and which end of it
   double mass_ = 0.0, operations_of_substructures_ = 0.0;
   ConstraintList constraints_;
+  std::vector<int> source_;  // of each constraint: the joint that it is made of, or -1 - the described constraint
   std::vector<Constraint> motions_;
   std::vector<double> driven_, rotor_;
   std::vector<int> described_constraints_, actuators_, mass_first_, chain_;
-  EliminationPlan dynamics_, statics_;
-  std::unique_ptr<SubstructuredMechanism> pieces_;
+  std::shared_ptr<const EliminationPlan> dynamics_, statics_;
+  std::shared_ptr<const SubstructuredMechanism> pieces_;
+  bool may_be_cut_ = false;  // whether it was looked for substructures
+  std::vector<char> decisions_;
   Tree tree_{};
 };
 

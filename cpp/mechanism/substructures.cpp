@@ -30,28 +30,90 @@ bool has_inertia(const Link& b, int which) {
 }
 constexpr int everywhere = 63;
 
+bool has_armature(const Tree& tree, int link) {
+  const PassiveTerms* p = tree.passive + tree.link[link].iv;
+  return std::any_of(p, p + tree.link[link].nv, [](const PassiveTerms& t) { return t.armature != 0.0; });
+}
+
+/// What gives way: where a joint turns freely about one axis and feels armature about another the free row gives way to anything.
+double gives_way(double armature) { return 1.0 / std::max(armature, 1e-30); }
+
 }  // namespace
 
 SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& look) {
   const std::vector<char> is_cut = cut(tree, links);
   span(tree, is_cut);
-
+  point();
+  const std::vector<Constraint> motion = join_cuts(tree, is_cut, look);
   const Loops& original = tree.loops;
-  const auto again = [&](int i) {  // a constraint of the tree, in terms of these velocities
+  Loops& loops = tree_.loops;
+  view_.first_motion = constraints_.size();
+  view_.compliant_row = loops.rows;
+  add_motions(tree, motion, true);
+  // joints that close loops, too, may have armature along their motion
+  for (int i = 0, row = 0; original.rotor_rows > 0 && i < original.motor_constraints;
+       row += original.constraint[original.constraints + i++].rows) {
+    const int rows = original.constraint[original.constraints + i].rows;
+    const double* rotor = original.rotor + row;
+    if (std::none_of(rotor, rotor + rows, [](double r) { return r != 0.0; })) continue;
+    for (int r = 0; r < rows; ++r) compliant_.push_back(-1 - (row + r));
+    repeat(tree, original.constraints + i);
+  }
+  const int constraints = constraints_.size(), rows = loops.rows, entries = loops.entries;
+  for (int i = original.constraints; i < original.constraints + original.motor_constraints; ++i) repeat(tree, i);
+  add_motions(tree, motion, false);
+  loops.motor_constraints = constraints_.size() - constraints;
+  loops.motor_rows = loops.rows - rows, loops.motor_entries = loops.entries - entries;
+  loops.constraints = constraints, loops.rows = rows, loops.entries = entries;
+  loops.pfaffian_values = original.pfaffian_values;
+  mass_first_.push_back(0);
+  for (int i = 0; i < tree_.nv; ++i) mass_first_.push_back(mass_first_.back() + column_depth_[i] + 1);
+  view_.cuts = static_cast<int>(carried_.size());
+  for (int i = 1; i < tree.links; ++i) view_.substructures += links_[i].parent == 0;
+  compliance_.resize(compliant_.size());
+  point();
+  bake(tree);
+
+  dynamics_ = std::make_shared<FrontalPlan>(tree_, constraints_.data(), constraints, look);
+  statics_ = std::make_shared<FrontalPlan>(tree_, constraints_.data(), constraints_.size(), look);
+  loops.dynamics = dynamics_->view(), loops.statics = statics_->view();
+  operations_ = dynamics_->operations() + 10.0 * (mass_first_.back() + loops.entries + loops.motor_entries);
+  view_.tree = tree_;
+}
+
+SubstructuredMechanism::SubstructuredMechanism(const SubstructuredMechanism& other, const Tree& tree)
+    : SubstructuredMechanism(other) {
+  point();
+  bake(tree);
+  view_.tree = tree_;
+}
+
+void SubstructuredMechanism::add(Constraint c, int source) {
+  constraints_.add(tree_.loops, std::move(c));
+  source_.push_back(source);
+}
+
+/// A constraint of the tree, in terms of these velocities.
+void SubstructuredMechanism::repeat(const Tree& tree, int constraint) {
+  Constraint c = tree.loops.constraint[constraint];
+  if (c.child >= 0) {
+    constraints_.between(tree_, c);
+  } else {
+    std::vector<int> columns;
+    for (int k = 0; k < c.columns; ++k) columns.push_back(velocity_[c.column[k]]);
+    c.column = constraints_.keep(std::move(columns));
+  }
+  add(std::move(c), constraint);
+}
+
+/// The tree's constraints, and the joints at the cuts, of which these are the motions.
+std::vector<Constraint> SubstructuredMechanism::join_cuts(const Tree& tree, const std::vector<char>& is_cut,
+                                                          const std::function<void()>& look) {
+  for (int i = 0; i < tree.loops.constraints; ++i) {
     if (look) look();
-    Constraint c = original.constraint[i];
-    if (c.child >= 0) {
-      constraints_.between(tree_, c);
-    } else {
-      std::vector<int> columns;
-      for (int k = 0; k < c.columns; ++k) columns.push_back(velocity_[c.column[k]]);
-      c.column = constraints_.keep(std::move(columns));
-    }
-    constraints_.add(tree_.loops, std::move(c));
-  };
-  for (int i = 0; i < original.constraints; ++i) again(i);
+    repeat(tree, i);
+  }
   std::vector<Constraint> motion;
-  std::vector<int> carried;
   for (int i = 1; i < tree.links; ++i) {
     if (!is_cut[i]) continue;
     const Link& b = tree.link[i];
@@ -60,88 +122,109 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, cons
     const LoopJoint joint(b.described, b.constants, 6 - b.nv);
     c.R_described = Mat3<double>::Identity();
     c.parent = reversed ? i : b.parent, c.child = reversed ? b.parent : i;
-    c.X_parent = c.X_child = Transform<double>::identity();
-    (reversed ? c.X_child : c.X_parent) = b.X_tree;
     constraints_.between(tree_, c);
     c.kind = joint, c.turns = joint.component[0] < 3;
     motion.push_back(c);
     motion.back().kind = joint.motion(b.nv), motion.back().turns = true;
-    carried.push_back(i);
-    constraints_.add(tree_.loops, std::move(c));
+    carried_.push_back(i);
+    add(std::move(c), -1 - i);
   }
-  view_.first_motion = constraints_.size();
-  view_.compliant_row = tree_.loops.rows;
-  const auto feels_armature = [&](int link) {
-    const Link& b = tree.link[link];
-    const PassiveTerms* p = tree.passive + b.iv;
-    return std::any_of(p, p + b.nv, [](const PassiveTerms& t) { return t.armature != 0.0; });
-  };
-  const auto add_motions = [&](bool with_armature) {
-    for (std::size_t k = 0; k < motion.size(); ++k) {
-      const Link& b = tree.link[carried[k]];
-      if (feels_armature(carried[k]) != with_armature) continue;
-      for (int l = 0; l < b.nv; ++l) {
-        velocity_[b.iv + l] = -1 - (tree_.loops.rows + l);
-        // where a joint turns freely about one axis and feels armature about another the free row gives way to anything
-        if (with_armature) compliance_.push_back(1.0 / std::max(tree.passive[b.iv + l].armature, 1e-30));
-      }
-      constraints_.add(tree_.loops, motion[k]);
-    }
-  };
-  add_motions(true);
-  // joints that close loops, too, may have armature along their motion
-  for (int i = 0, row = 0; original.rotor_rows > 0 && i < original.motor_constraints;
-       row += original.constraint[original.constraints + i++].rows) {
-    const int rows = original.constraint[original.constraints + i].rows;
-    const double* rotor = original.rotor + row;
-    if (std::none_of(rotor, rotor + rows, [](double r) { return r != 0.0; })) continue;
-    for (int r = 0; r < rows; ++r) compliance_.push_back(1.0 / std::max(rotor[r] * rotor[r], 1e-30));
-    again(original.constraints + i);
-  }
-  Loops& loops = tree_.loops;
-  const int constraints = constraints_.size(), rows = loops.rows, entries = loops.entries;
-  for (int i = original.constraints; i < original.constraints + original.motor_constraints; ++i) again(i);
-  add_motions(false);
-  loops.motor_constraints = constraints_.size() - constraints;
-  loops.motor_rows = loops.rows - rows, loops.motor_entries = loops.entries - entries;
-  loops.constraints = constraints, loops.rows = rows, loops.entries = entries;
-  loops.constraint = constraints_.data();
-  loops.pfaffian_values = original.pfaffian_values;
-  mass_first_.push_back(0);
-  for (int i = 0; i < tree_.nv; ++i) mass_first_.push_back(mass_first_.back() + column_depth_[i] + 1);
-  loops.mass_first = mass_first_.data();
-  loops.substructures = nullptr;
-
-  dynamics_ = FrontalPlan(tree_, constraints_.data(), constraints, look);
-  statics_ = FrontalPlan(tree_, constraints_.data(), constraints_.size(), look);
-  loops.dynamics = dynamics_.view(), loops.statics = statics_.view();
-  operations_ = dynamics_.operations() + 10.0 * (mass_first_.back() + loops.entries + loops.motor_entries);
-  view_.tree = tree_;
-  view_.cuts = static_cast<int>(carried.size());
-  for (int i = 1; i < tree.links; ++i) view_.substructures += links_[i].parent == 0;
-  view_.from = from_.data(), view_.velocity = velocity_.data(), view_.compliance = compliance_.data(),
-  view_.lacking = lacking_.data();
+  return motion;
 }
 
-/// Bodies whose joint is cut: a piece grows from the ground outwards until it is full.
-std::vector<char> SubstructuredMechanism::cut(const Tree& tree, int links) const {
-  std::vector<char> tied(tree.nv, 0), is_cut(tree.links, 0);
+void SubstructuredMechanism::add_motions(const Tree& tree, const std::vector<Constraint>& motion, bool with_armature) {
+  for (std::size_t k = 0; k < motion.size(); ++k) {
+    const Link& b = tree.link[carried_[k]];
+    if (has_armature(tree, carried_[k]) != with_armature) continue;
+    for (int l = 0; l < b.nv; ++l) {
+      velocity_[b.iv + l] = -1 - (tree_.loops.rows + l);
+      if (with_armature) compliant_.push_back(b.iv + l);
+    }
+    add(motion[k], -1 - carried_[k]);
+  }
+}
+
+/// Where its arrays stand.
+void SubstructuredMechanism::point() {
+  tree_.link = links_.data(), tree_.passive = passive_terms_.data();
+  tree_.unit = unit_.data(), tree_.per_unit_square = per_unit_square_.data();
+  tree_.column_link = column_link_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data();
+  tree_.loops.constraint = constraints_.data(), tree_.loops.mass_first = mass_first_.data();
+  view_.from = from_.data(), view_.velocity = velocity_.data();
+  view_.compliance = compliance_.data(), view_.lacking = lacking_.data();
+}
+
+/// The numbers, of the tree's, and what stands with the tree.
+void SubstructuredMechanism::bake(const Tree& tree) {
+  tree_.angle = tree.angle, tree_.mass_parent = tree.mass_parent;
+  tree_.body = tree.body, tree_.spring = tree.spring, tree_.loop_motion = tree.loop_motion;
+  tree_.length = tree.length, tree_.mass = tree.mass, tree_.light = tree.light, tree_.gravity = tree.gravity;
+  tree_.has_joint_forces = tree.has_joint_forces, tree_.ties_links = tree.ties_links;
+  tree_.lacks_inertia = tree.lacks_inertia ? lacks_inertia_.data() : nullptr;
+  for (int i = 1; i < tree.links; ++i) {
+    Link& b = links_[i];
+    const Link& same = tree.link[i];
+    b.X_tree = same.X_tree, b.R_joint = same.R_joint, b.inertia = same.inertia, b.euler = same.euler,
+    b.constants = same.constants;
+    const bool floats = from_[b.iv] < 0, lacks = floats && !has_inertia(b, everywhere);
+    for (int k = 0; k < b.nv; ++k) {
+      const int here = b.iv + k, there = from_[here];
+      lacking_[here] = lacks && k < 3 ? b.inertia.I.xx + b.inertia.I.yy + b.inertia.I.zz : 0.0;
+      unit_[here] = !floats ? tree.unit[there] : k < 3 ? 1.0 : tree.length;
+      per_unit_square_[here] = 1.0 / (unit_[here] * unit_[here]);
+      lacks_inertia_[here] = !floats && tree.lacks_inertia ? tree.lacks_inertia[there] : char(0);
+      passive_terms_[here] = floats ? PassiveTerms{} : tree.passive[there];
+    }
+  }
+  for (int i = 0; i < constraints_.size(); ++i) {
+    Constraint& c = constraints_[i];
+    if (source_[i] >= 0) {
+      const Constraint& same = tree.loops.constraint[source_[i]];
+      c.kind = same.kind, c.carried = same.carried;
+      c.R_described = same.R_described, c.X_parent = same.X_parent, c.X_child = same.X_child;
+      continue;
+    }
+    const Link& b = tree.link[-1 - source_[i]];
+    std::get<LoopJoint>(c.kind).constants = b.constants;
+    c.X_parent = c.X_child = Transform<double>::identity();
+    (b.joint == JointKind::reversed ? c.X_child : c.X_parent) = b.X_tree;
+  }
+  for (std::size_t r = 0; r < compliant_.size(); ++r) {
+    const int of = compliant_[r];
+    compliance_[r] = gives_way(of >= 0 ? tree.passive[of].armature : square(tree.loops.rotor[-1 - of]));
+  }
+}
+
+bool has_inertia_where_free(const Link& b) {
+  const int free = free_components(b.described);
+  return has_inertia(b, free < 0 ? everywhere : free);
+}
+
+std::vector<char> may_float(const Tree& tree) {
+  std::vector<char> tied(tree.nv, 0), can(tree.links, 0);
   for (int i = 0; i < tree.loops.constraints + tree.loops.motor_constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
     for (int k = 0; c.child < 0 && k < c.columns; ++k) tied[c.column[k]] = 1;
   }
   bool along_joints = true;
-  for (int i = 1; i < tree.links; ++i) {
-    const int free = free_components(tree.link[i].described);
-    along_joints = along_joints && has_inertia(tree.link[i], free < 0 ? everywhere : free);
-  }
-  std::vector<int> root(tree.links, 0), size(tree.links, 0);
+  for (int i = 1; i < tree.links; ++i) along_joints = along_joints && has_inertia_where_free(tree.link[i]);
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     const bool free = std::none_of(tied.begin() + b.iv, tied.begin() + b.iv + b.nv, [](char t) { return t; });
-    const bool can = b.parent != 0 && free && b.inertia.m > tree.light && b.described != JointKind::free &&
-                     free_components(b.described) >= 0 && (along_joints || has_inertia(b, everywhere));
-    is_cut[i] = can && size[root[b.parent]] >= links;
+    can[i] = b.parent != 0 && free && b.inertia.m > tree.light && b.described != JointKind::free &&
+             free_components(b.described) >= 0 && (along_joints || has_inertia(b, everywhere));
+  }
+  return can;
+}
+
+/// Bodies whose joint is cut: a piece grows from the ground outwards until it is full.
+std::vector<char> SubstructuredMechanism::cut(const Tree& tree, int links) const {
+  const std::vector<char> can = may_float(tree);
+  std::vector<char> is_cut(tree.links, 0);
+  std::vector<int> root(tree.links, 0), size(tree.links, 0);
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    is_cut[i] = can[i] && size[root[b.parent]] >= links;
     root[i] = is_cut[i] || b.parent == 0 ? i : root[b.parent];
     ++size[root[i]];
   }
@@ -160,19 +243,10 @@ void SubstructuredMechanism::span(const Tree& tree, const std::vector<char>& is_
     if (is_cut[i]) {
       b.parent = 0, b.joint = b.described = JointKind::free, b.nv = 6;
       from_.insert(from_.end(), 6, -1);
-      const Sym3<double>& I = b.inertia.I;
-      const bool lacks = !has_inertia(b, everywhere);
-      for (int k = 0; k < 6; ++k) lacking_.push_back(lacks && k < 3 ? I.xx + I.yy + I.zz : 0.0);
-      for (int k = 0; k < 6; ++k) unit_.push_back(k < 3 ? 1.0 : tree.length);
-      lacks_inertia_.insert(lacks_inertia_.end(), 6, char(0));
-      passive_terms_.insert(passive_terms_.end(), 6, PassiveTerms{});
     } else {
       for (int k = 0; k < b.nv; ++k) {
         velocity_[b.iv + k] = iv + k;
         from_.push_back(b.iv + k);
-        lacking_.push_back(0.0), unit_.push_back(tree.unit[b.iv + k]);
-        lacks_inertia_.push_back(tree.lacks_inertia ? tree.lacks_inertia[b.iv + k] : char(0));
-        passive_terms_.push_back(tree.passive[b.iv + k]);
       }
     }
     b.iv = iv, b.end = i + 1;
@@ -185,11 +259,8 @@ void SubstructuredMechanism::span(const Tree& tree, const std::vector<char>& is_
     }
   }
   tree_.nv = static_cast<int>(from_.size());
-  tree_.link = links_.data(), tree_.passive = passive_terms_.data(), tree_.unit = unit_.data();
-  for (const double& u : unit_) per_unit_square_.push_back(1.0 / (u * u));
-  tree_.per_unit_square = per_unit_square_.data();
-  if (tree.lacks_inertia) tree_.lacks_inertia = lacks_inertia_.data();
-  tree_.column_link = column_link_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data();
+  passive_terms_.resize(tree_.nv), unit_.resize(tree_.nv), per_unit_square_.resize(tree_.nv);
+  lacking_.resize(tree_.nv), lacks_inertia_.resize(tree_.nv);
 }
 
 std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links, const std::function<void()>& look) {

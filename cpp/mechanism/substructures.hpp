@@ -19,7 +19,8 @@ class SubstructuredMechanism {
   /// joints hold what has none, and M of the whole is regular.
   /// `look`: as of EliminationPlan.
   SubstructuredMechanism(const Tree& tree, int links, const std::function<void()>& look);
-  SubstructuredMechanism(const SubstructuredMechanism&) = delete;
+  /// Cut like the other one, with the numbers of this tree.
+  SubstructuredMechanism(const SubstructuredMechanism& other, const Tree& tree);
   SubstructuredMechanism& operator=(const SubstructuredMechanism&) = delete;
 
   bool cuts_something() const { return view_.cuts > 0; }
@@ -27,20 +28,35 @@ class SubstructuredMechanism {
   const Substructures& view() const { return view_; }
 
  private:
+  SubstructuredMechanism(const SubstructuredMechanism&) = default;
   std::vector<char> cut(const Tree& tree, int links) const;
   void span(const Tree& tree, const std::vector<char>& is_cut);
+  void add(Constraint c, int source);
+  void repeat(const Tree& tree, int constraint);
+  std::vector<Constraint> join_cuts(const Tree& tree, const std::vector<char>& is_cut, const std::function<void()>& look);
+  void add_motions(const Tree& tree, const std::vector<Constraint>& motion, bool with_armature);
+  void point();
+  void bake(const Tree& tree);
 
   std::vector<Link> links_;
   std::vector<PassiveTerms> passive_terms_;
   std::vector<int> column_link_, column_parent_, column_depth_, mass_first_, from_, velocity_;
+  std::vector<int> carried_;  // the bodies at the cuts
+  std::vector<int> source_;  // of each constraint: one of the tree's, or -1 - the body at whose joint it stands
+  std::vector<int> compliant_;  // what each row that gives way feels: the armature of a velocity, or -1 - a rotor
   std::vector<double> compliance_, lacking_, unit_, per_unit_square_;
   std::vector<char> lacks_inertia_;
   ConstraintList constraints_;
-  FrontalPlan dynamics_, statics_;
+  std::shared_ptr<const FrontalPlan> dynamics_, statics_;
   double operations_ = 0.0;
   Tree tree_{};
   Substructures view_{};
 };
+
+/// Of each link, whether its joint may be cut: the body has what it needs to float, and no relation knows the joint's coordinates.
+std::vector<char> may_float(const Tree& tree);
+/// Whether a link has inertia in the directions that its joint leaves free: if some have not, more is asked of all that are to float.
+bool has_inertia_where_free(const Link& b);
 
 /// With at most so many bodies in each, or (0) as many as cost least; null: it cannot be cut.
 std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links, const std::function<void()>& look);

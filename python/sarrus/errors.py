@@ -142,7 +142,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 def raise_no_such_name(kind: str, name: object, known: Iterable[str], what: str | None = None) -> NoReturn:
     """Raise NameNotFoundError for a name that is not among the known ones, with what asks for it.
 
-    Frames of joints (:func:`~sarrus.description.specs.frames_of_joints`) are known, and not listed.
+    Frames of joints, which the core names NAME.parent and NAME.child, are known, and not listed.
     """
     if kind == "frame":
         known = set(known)

@@ -14,15 +14,21 @@ from .analysis.actuation import joint_wrenches as wrenches
 from .analysis.assembly import position, rates
 from .analysis.mobility import report
 from .analysis.scaling import units_of_motion
+from .description.replaced import checked_changes
 from .dynamics.loop_operations import LoopFunctions
 from .dynamics.operations import Constraint, Joint, Kinematics
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
     from .building.builder import Builder
+    from .spatial import Inertia, Transform
+
+    Placement = Transform | ArrayLike
 
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
@@ -175,6 +181,61 @@ class Mechanism(LoopFunctions):
         from .building.builder import Builder
 
         return Builder._of(self.description)
+
+    def replace(
+        self, *, inertias: Mapping[str, Inertia] | None = None, placements: Mapping[str, Placement] | None = None,
+        lengths: Mapping[str, float] | None = None, pitch: Mapping[str, float] | None = None,
+        stiffness: Mapping[str, ArrayLike] | None = None, damping: Mapping[str, ArrayLike] | None = None,
+        friction: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
+        rest: Mapping[str, ArrayLike] | None = None, gravity: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
+        """A copy with other numbers, made in microseconds: what is found once of a mechanism's structure is shared with it.
+
+        It answers, and is described, exactly as if it had been built so. What it does not name stays.
+
+        Parameters
+        ----------
+        inertias : body to its :class:`~sarrus.Inertia`
+        placements : frame to where it sits in its body, a Transform or a translation (3,) [m]: one that was added, or "JOINT.parent" and
+            "JOINT.child", where a joint sits in the two bodies that it joins
+        lengths : rod (:meth:`~sarrus.Builder.add_distance`) to its length [m]
+        pitch : :class:`~sarrus.Helical` joint to its pitch [m/rad]
+        stiffness, damping, rest : joint to a number or one per velocity, or spring (:meth:`~sarrus.Builder.add_spring`) to its number; rest is its
+            rest_length then
+        friction, armature : joint to a number or one per velocity
+        gravity : (3,) acceleration of free fall in the world's axes [m/s2]
+
+        Raises
+        ------
+        ModelError
+            A number that the part cannot have; or numbers that ask for another structure: armature for a joint that closes a loop and has none, or
+            none for one that has, and where the mechanism is cut into substructures, inertia or armature that bodies or joints had not, or had. Build
+            such a mechanism anew, by :meth:`to_builder` or ``Mechanism(description)``.
+        NameNotFoundError
+            No such part.
+
+        Notes
+        -----
+        What acts on nothing is a :class:`~sarrus.ModelWarning`. The description of a copy is made when it is asked for; functions of a state,
+        `assemble` without inputs and `simulate` do without.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> robot = sarrus.mechanisms.four_bar()
+        >>> heavier = robot.replace(inertias={"coupler": sarrus.Inertia.rod(3.0, (0, 0, 0), (1.0, 0, 0))})
+        >>> heavier.mass > robot.mass
+        True
+        >>> longer = robot.replace(placements={"pin1.parent": (0.45, 0, 0)})
+        >>> float(longer.pose(longer.neutral(), "pin1.parent")[0, 3])
+        0.45
+        """
+        return self._copy(
+            checked_changes({
+                "inertias": inertias, "placements": placements, "lengths": lengths, "pitch": pitch, "stiffness": stiffness,
+                "damping": damping, "friction": friction, "armature": armature, "rest": rest, "gravity": gravity,
+            })
+        )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
         """Write a model file; its suffix tells the format.

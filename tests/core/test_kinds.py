@@ -28,7 +28,6 @@ def test_a_spec_answers_for_itself(spec):
     """What Python derives from a spec alone is what the mechanism has."""
     assert len(spec.bodies) in (0, 2)
     assert {body for body, _ in spec.points} <= set(spec.bodies)
-    assert all(length > 0.0 for length in spec.lengths)
     assert str(spec).startswith(f"{spec.name}: {spec.kind}")
 
 

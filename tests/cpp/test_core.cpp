@@ -294,7 +294,7 @@ class States {
       for (long i = 0; i < w.size(); ++i) w[i] = random();
     }
     for (const char* name : {"tool", "elbow"}) {
-      const auto& f = m.frames().at(name);
+      const auto& f = m.placed_frame(name);
       frames_.push_back({f.link, f.body, f.X, ExpressedIn::frame});
     }
   }
@@ -460,6 +460,28 @@ void threads_share_a_mechanism(const Mechanism& m, const States& states) {
   for (int i = 0; i < 4; ++i)
     check(difference(expected[(i + 3) % 4], got[i]) == 0.0,
           "a state's result depends on the thread of " + std::to_string(m.tree().nv));
+}
+
+/// A copy with other numbers answers to the bit as if it had been built so, also when what it was made of is gone.
+void copies_live_alone(const Description& d) {
+  Description changed = d;
+  changed.gravity(0) += 1.0;
+  for (BodyDescription& b : changed.bodies) b.inertia += b.inertia;
+  for (JointDescription& j : changed.joints) {
+    j.at_parent.p(1) += 0.1, j.at_child.p(2) -= 0.1;
+    for (double& x : j.armature) x *= 1.5;
+  }
+  for (SpringDescription& s : changed.springs) s.stiffness *= 2.0;
+  auto original = std::make_unique<Mechanism>(d);
+  auto copy = std::make_unique<Mechanism>(*original, changed);
+  original.reset();
+  const Mechanism again(*copy, changed), anew(changed);
+  copy.reset();
+  for (const char* name : {"inverse_dynamics", "forward_dynamics", "pose", "constraint_jacobian"}) {
+    const Array one = States(again, 2, 3).one(find(name), ExpressedIn::frame, true);
+    const Array other = States(anew, 2, 3).one(find(name), ExpressedIn::frame, true);
+    check(!std::memcmp(one.data(), other.data(), one.size() * sizeof(double)), std::string(name) + " of a copy is another");
+  }
 }
 
 template <class Change> void refused(const char* what, Change change) {
@@ -665,6 +687,7 @@ int main(int arguments, char** argument) {
     many_say_what_one_says(m, states);
     threads_share_a_mechanism(m, states);
     if (threads) continue;
+    copies_live_alone(d);
     laws(m, states);
     simulations(m, states);
     tasks(m, states);

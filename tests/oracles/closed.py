@@ -52,7 +52,8 @@ class Closed(Dense):
             held.setdefault(spec.parent, []).append(spec.at_parent.translation)
             held.setdefault(spec.child, []).append(spec.at_child.translation)
         for spec in self.relations.values():
-            own += spec.lengths
+            if own_length := {"DistanceSpec": "length", "RollingSpec": "radius"}.get(type(spec).__name__):
+                own.append(getattr(spec, own_length))
             for body, point in spec.points:
                 held.setdefault(body, []).append(point)
         reach = {body: max(np.linalg.norm(np.subtract(p, r)) for p in at for r in at) for body, at in held.items()}

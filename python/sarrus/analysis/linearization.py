@@ -30,7 +30,7 @@ from ..errors import ModelWarning, StateError
 from .actuation.efforts import actuation_matrix
 from .independent_coordinates import Coordinates, chosen, showing, velocity_names
 from .linear_algebra import FreeMotions, applied, solutions, transposed
-from .scaling import characteristic_length, sliding
+from .scaling import sliding
 
 # the largest step, in radians and parts of the mechanism's length (of velocities, of the largest), and how often it is halved: large steps suffer
 # from curvature, small ones from rounding, and between them one is good
@@ -286,7 +286,7 @@ class _Near:
         # states nearby: (..., step, way, deviation, coordinate), as rows of one batch; no joint moves farther than a step
         step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
         slides = np.concatenate([np.zeros(0, dtype=bool), *(sliding(robot.joint(name).type) for name in robot.joints)])
-        unit = np.where(slides, characteristic_length(robot.description), 1.0)
+        unit = np.where(slides, robot._length, 1.0)
         fastest = np.maximum(1.0, abs(v / unit).max(axis=-1, initial=0.0))[..., None, None]
         reach_q, reach_v = 1.0 / _largest(G, unit), fastest / _largest(W, unit)
         away_q = np.concatenate([transposed(G * reach_q), np.zeros((*lead, m, robot.nv))], axis=-2)

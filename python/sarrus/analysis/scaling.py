@@ -18,7 +18,6 @@ from .._arrays import Array, checked_time
 from .._core import tolerances
 from ..description.constraints import ConstraintSpec, TargetSpec
 from ..description.joints import JointType
-from ..description.specs import characteristic_length as characteristic_length
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import AssemblyError
 
@@ -33,7 +32,7 @@ class ScaledLoops:
 
     def __init__(self, robot: LoopFunctions, q: Array, time: float | None, targets: Array | None = None) -> None:
         self.robot, self.time, self.targets = robot, checked_time(time), targets
-        self.length = characteristic_length(robot.description)
+        self.length = robot._length
         self.sliding = sliding_velocities(robot)
         self.column_scale = np.where(self.sliding, self.length, 1.0)
         self.row_scale = 1.0 / self._row_sizes(q)
@@ -128,7 +127,7 @@ def units_of_motion(robot: LoopFunctions) -> tuple[Array, Array, float]:
     """What a simulation compares numbers with: a configuration, of every velocity, those of joints that close loops too, 1 rad/s or the
     characteristic length a second, and the power of an effort that moves all masses so.
     """
-    length = characteristic_length(robot.description)
+    length = robot._length
     closing = [np.where(sliding(joint.type), length, 1.0) for joint in robot._closing_joints]
     unit = np.concatenate([np.where(sliding_velocities(robot), length, 1.0), *closing])
     return robot.neutral(), unit, (robot.mass or 1.0) * length**2

@@ -11,7 +11,7 @@ from .._arrays import Array
 from .._core import tolerances
 from ..analysis.joint_targets import start_near
 from ..analysis.mobility.report import Mobility
-from ..analysis.scaling import ScaledLoops, characteristic_length
+from ..analysis.scaling import ScaledLoops
 from ..errors import SarrusError
 from ..io.document import NO_CONTACTS
 from ..mechanism import Mechanism
@@ -48,7 +48,7 @@ def suspicious(robot: Mechanism) -> Iterator[str]:
 
 
 def _of_masses(robot: Mechanism) -> Iterator[str]:
-    bodies, size = robot.description.bodies, characteristic_length(robot.description)
+    bodies, size = robot.description.bodies, robot._length
     heaviest = max((body.inertia.mass for body in bodies), default=0.0)
     if heaviest == 0.0:
         yield "no body has any mass"

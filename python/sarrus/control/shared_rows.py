@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._arrays import Array
 from .._core import tolerances
-from ..analysis.scaling import PRESENT, ScaledLoops, characteristic_length, null_space
+from ..analysis.scaling import PRESENT, ScaledLoops, null_space
 from ..errors import AssemblyError, StateError, warn_of_model
 from ..mechanism import Mechanism
 
@@ -49,7 +49,7 @@ def of_one_body(robot: Mechanism, frames: Sequence[str]) -> list[list[str]]:
 
 def _move_alike(robot: Mechanism, frames: Sequence[str], q: Array, free: Array) -> NDArray[np.bool_]:
     """Whether the free motions (nv, k) give two frames the same twist, for each pair."""
-    length, twists = characteristic_length(robot.description), []
+    length, twists = robot._length, []
     middle = robot.pose(q, frames[0])[:3, 3]
     for frame in frames:
         J, p = robot.jacobian(q, frame, expressed_in="world_aligned") @ free, robot.pose(q, frame)[:3, 3] - middle

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._arrays import Array, checked_number, checked_truth, real_array
 from ..analysis.actuation.efforts import motors_of
-from ..analysis.scaling import characteristic_length
 from ..errors import ModelError, ModelWarning, NotRealizableError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
 from .limit_terms import all_contact_terms, cone_names, motion_terms, motor_terms
@@ -114,7 +113,7 @@ class TaskControl:
                 "TaskControl has no motors to work with: name them in actuated=, or mark joints as actuated"
             )
         if force_arm is None:
-            force_arm = characteristic_length(robot.description) / 30.0
+            force_arm = robot._length / 30.0
         self._weighs: tuple[Any, float] = effort_weights, checked_number("force_arm", force_arm)
         self._core_terms, self._limit_names = self._describe(*self._weighs)
         row = self.parameters

@@ -52,11 +52,6 @@ class ConstraintSpec(Part):
         return Transform(translation=self.points[-1][1]) if self.points else Transform()
 
     @property
-    def lengths(self) -> tuple[float, ...]:
-        """Lengths of its own [m], which count among the sizes of the mechanism's bodies."""
-        return ()
-
-    @property
     def circles(self) -> tuple[tuple[Point, Point, float], ...]:
         """(centre, normal, radius) of those that its child is drawn as, in the child's frame; none: it has no bearing on that."""
         return ()
@@ -114,10 +109,6 @@ class DistanceSpec(ConstraintSpec):
     def points(self) -> tuple[tuple[str, Point], ...]:
         return (self.first, self.second)
 
-    @property
-    def lengths(self) -> tuple[float, ...]:
-        return (self.length,)
-
     def _core_terms(self) -> dict[str, Any]:
         return self._between_bodies(_frame(self.first[1]), _frame(self.second[1])) | {"length": self.length}
 
@@ -146,10 +137,6 @@ class RollingSpec(ConstraintSpec):
     @property
     def points(self) -> tuple[tuple[str, Point], ...]:
         return ((self.body, self.center),)
-
-    @property
-    def lengths(self) -> tuple[float, ...]:
-        return (self.radius,)
 
     @property
     def circles(self) -> tuple[tuple[Point, Point, float], ...]:

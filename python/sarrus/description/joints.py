@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +37,9 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._arrays import real_numbers
 from ..errors import ModelError
+
+if TYPE_CHECKING:
+    from typing import Self
 
 Vector = NDArray[np.float64]
 _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -270,6 +273,15 @@ class JointType:
         if self.limits is not None:
             shown.append(f"limits=({_text(self.limits[0])}, {_text(self.limits[1])})")
         return f"{self.kind}({', '.join(shown)})"
+
+    def _with(self, numbers: dict[str, Any]) -> Self:
+        """With other numbers of the passive forces, or others of its own, which the core has looked at."""
+        changed = object.__new__(type(self))
+        vars(changed).update(vars(self))
+        for name, value in numbers.items():
+            x = self._per(name, value, self.nv if name in PASSIVE else 1)
+            changed._set(name, x if name in PASSIVE else float(x[0]))
+        return changed
 
     def _core_numbers(self) -> list[float]:
         """Those of the core's fields, in their order."""

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .._arrays import Array
 from ..errors import ModelError
 from ..laws import Law, law_terms
 from ..shapes import Shape
 from ..spatial import Inertia, Transform
-from .constraints import ConstraintSpec, twelve
+from .constraints import ConstraintSpec
 from .joints import PARAMETERS, PASSIVE, JointType
 from .part import Part
 
@@ -171,53 +170,15 @@ def core_terms(d: Description) -> tuple[Any, ...]:
         parts = getattr(d, name)
         if not isinstance(parts, Sequence) or not all(isinstance(part, kind) for part in parts):
             raise ModelError(f"a description's {name} are a tuple of such parts; got {parts!r}")
-    joints = [_joint(j) for j in d.joints]
     return (
         d.name,
         list(d.gravity),
-        [(b.name, _inertia(b.inertia)) for b in d.bodies],
-        joints,
-        [*((f.name, f.body, twelve(f.placement)) for f in d.frames), *frames_of_joints(d, joints)],
+        [(b.name, b.inertia) for b in d.bodies],
+        [_joint(j) for j in d.joints],
+        [(f.name, f.body, f.placement) for f in d.frames],
         [c._core_terms() for c in d.constraints],
         [(s.name, *s.first, *s.second, s.stiffness, s.rest_length, s.damping) for s in d.springs],
-        characteristic_length(d),
     )
-
-
-def frames_of_joints(d: Description, joints: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str, list[float]]]:
-    """Where joints sit in the two bodies that each joins, as NAME.parent and NAME.child, where no frame or body has that name."""
-    taken = {*(body.name for body in d.bodies), *(frame.name for frame in d.frames)}
-    for j in joints:
-        for end in ("parent", "child"):
-            if (name := f"{j['name']}.{end}") not in taken:
-                yield name, j[end], j[f"at_{end}"]
-
-
-def characteristic_length(d: Description) -> float:
-    """Mean over the bodies of the largest distance between two places where something holds them, with rods and wheels [m]."""
-    places: dict[str, list[ArrayLike]] = {}
-    sizes: list[float] = []
-    for joint in d.joints:
-        places.setdefault(joint.parent, []).append(joint.at_parent.translation)
-        places.setdefault(joint.child, []).append(joint.at_child.translation)
-    for spec in d.constraints:
-        for body, point in spec.points:
-            places.setdefault(body, []).append(point)
-        sizes += spec.lengths
-    if not sizes and not any(map(_span, places.values())):  # nothing but springs has a size
-        for body, point in (end for spring in d.springs for end in (spring.first, spring.second)):
-            places.setdefault(body, []).append(point)
-    ground = places.pop("ground", [])
-    sizes += [span for span in map(_span, places.values()) if span > 0.0]
-    length = float(np.mean(sizes)) if sizes else _span(ground)
-    return length if 0.0 < length < np.inf else 1.0
-
-
-def _span(points: Sequence[ArrayLike]) -> float:
-    """The largest distance between two of the points."""
-    apart = np.unique(np.array(points), axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):  # of places that overflow the core tells
-        return max((float(np.linalg.norm(apart - p, axis=-1).max()) for p in apart), default=0.0)
 
 
 def _joint(j: JointSpec) -> dict[str, Any]:
@@ -229,8 +190,8 @@ def _joint(j: JointSpec) -> dict[str, Any]:
         "kind": j.joint.kind,
         "parent": j.parent,
         "child": j.child,
-        "at_parent": twelve(j.at_parent),
-        "at_child": twelve(j.at_child),
+        "at_parent": j.at_parent,
+        "at_child": j.at_child,
         "actuated": j.actuated,
         "nq": j.joint.nq,
         "nv": j.joint.nv,
@@ -238,9 +199,3 @@ def _joint(j: JointSpec) -> dict[str, Any]:
         "loop": j.loop,
         "laws": tuple(law_terms(law) for law in j.laws),
     }
-
-
-def _inertia(inertia: Inertia) -> list[float]:
-    """The core stores a symmetric matrix row by row, xx xy xz yy yz zz; the regressor's order is xx xy yy xz yz zz."""
-    numbers: list[float] = inertia.parameters[[0, 1, 2, 3, 4, 5, 7, 6, 8, 9]].tolist()
-    return numbers

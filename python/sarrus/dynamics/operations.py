@@ -16,8 +16,9 @@ from .._arrays import Array, checked_count
 from .._showing import table
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType
+from ..description.replaced import OF_JOINT_TYPES, merged, replaced
 from ..description.specs import Description, JointSpec, core_terms, doubtful
-from ..errors import ModelError, ShapeError, check_name
+from ..errors import ModelError, ShapeError, check_name, warn_of_model
 from .options import (
     ExpressedIn,
     F,
@@ -157,45 +158,78 @@ class Constraint:
 class StateFunctions(_core.Mechanism):
     """A mechanism as a tree, and the functions of a state; :class:`~sarrus.Mechanism` tells what all of them share."""
 
-    description: Description
-    warnings: tuple[str, ...]
     _substructures: int | None
-    _joints: dict[str, Joint]
-    _constraints: dict[str, Constraint]
     _prepared: dict[Any, Any]  # what questions prepare once, by what they ask
+    _changed: tuple[Description, dict[str, Any]]  # of a copy: what it is made of, and the numbers that it has instead
 
     def __init__(self, description: Description, *, substructures: int | None = None) -> None:
-        if "description" in vars(self):  # the core would keep the numbers of the first one
+        if "_prepared" in vars(self):  # the core would keep the numbers of the first one
             raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
         if substructures is not None:
             substructures = checked_count("substructures", substructures, 0, most=1000)  # bodies of one; 0 cuts nothing
         super().__init__(*(*core_terms(description), -1 if substructures is None else substructures))
+        vars(self).update(_description=description, _substructures=substructures, _prepared={})
+
+    def _copy(self, changes: dict[str, Any]) -> Self:
+        """With other numbers; nothing is made of them in Python until somebody asks."""
+        copy = type(self).__new__(type(self))
+        _core.Mechanism.__init__(copy, self, changes)
+        mine, its = vars(self), vars(copy)
+        if "_description" in mine:
+            its["_changed"] = mine["_description"], changes
+        else:
+            described, earlier = mine["_changed"]
+            its["_changed"] = described, merged(earlier, changes)
+        its["_substructures"], its["_prepared"] = mine["_substructures"], {}
+        if "_joints" in mine and not changes.keys() & OF_JOINT_TYPES.keys():
+            its["_joints"] = mine["_joints"]
+        if changes.keys() & OF_JOINT_TYPES.keys() and copy._doubtful:
+            for text in doubtful(copy.description.joints):
+                if text not in self.warnings:
+                    warn_of_model(text)
+        return copy
+
+    @property
+    def description(self) -> Description:
+        """All of it as plain data."""
+        return self._description
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a file or the description says and nothing reads, a sentence each."""
+        return self._warnings
+
+    @cached_property
+    def _description(self) -> Description:
+        return replaced(*self._changed)
+
+    @cached_property
+    def _warnings(self) -> tuple[str, ...]:
+        massless = (
+            f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
+        )
+        return (*self.description.warnings, *massless, *doubtful(self.description.joints))
+
+    @cached_property
+    def _joints(self) -> dict[str, Joint]:
         made, all_q, all_v = {}, self.nq, self.nv
-        for j, (iq, nq, iv, nv, closes, *rest) in zip(description.joints, self._placed_joints, strict=True):
+        for j, (iq, nq, iv, nv, closes, *rest) in zip(self.description.joints, self._placed_joints, strict=True):
             of_joint = among_all = slice(iq, iq + nq), slice(iv, iv + nv)
             if closes:
                 among_all = slice(all_q, all_q + j.joint.nq), slice(all_v, all_v + j.joint.nv)
                 all_q, all_v = among_all[0].stop, among_all[1].stop
             where = nq, nv, *of_joint, closes, *rest, *among_all
             made[j.name] = Joint(j.name, j.joint, j.parent, j.child, j.actuated, *where)
-        massless = (
-            f"nothing has inertia along joint '{name}': forward dynamics has no answer" for name in self._massless
-        )
-        warnings = [*description.warnings, *massless, *doubtful(description.joints)]
-        described: list[JointSpec | ConstraintSpec] = [*description.joints, *description.constraints]
+        return made
+
+    @cached_property
+    def _constraints(self) -> dict[str, Constraint]:
+        described: list[JointSpec | ConstraintSpec] = [*self.description.joints, *self.description.constraints]
         specs = {spec.name: spec for spec in described}
-        constraints = {
+        return {
             name: Constraint(specs[name], slice(row, row + len(rows)), tuple(f"{name}: {r}" for r in rows), tuple(held))
             for name, row, rows, held in self._placed_constraints
         }
-        vars(self).update(
-            _substructures=substructures,
-            description=description,
-            _joints=made,
-            _constraints=constraints,
-            _prepared={},
-            warnings=tuple(warnings),
-        )
 
     # ---- what it is made of ------------------------------------------------------------------------------------------
 

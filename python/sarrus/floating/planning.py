@@ -20,7 +20,7 @@ from .._core import tolerances
 from .._showing import Brief
 from ..analysis.independent_coordinates import component_rows, frame_components
 from ..analysis.linear_algebra import applied, solutions, transposed
-from ..analysis.scaling import characteristic_length, six, sliding
+from ..analysis.scaling import six, sliding
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.options import BatchOptions, StateOptions
 from ..dynamics.states import of_states
@@ -198,7 +198,7 @@ def resolved_rate(
     if not isinstance(motions, Mapping):
         raise TypeError(f"motions must map frames to velocities; got {motions!r}")
     q = real_array("q", q)
-    columns, length = joint_columns(robot, base), characteristic_length(robot.description)
+    columns, length = joint_columns(robot, base), robot._length
     C = _column_scale(robot)[columns]
     rest = momentum_velocity(robot, q, np.zeros(robot.nv), momentum)
     A = list(_loop_rows(robot, q, columns, time))
@@ -426,7 +426,7 @@ def dynamic_singularity_map(
     base = base_joint(robot, "dynamic_singularity_map")
     frame, rows = frame_components("output", output)
     columns = joint_columns(robot, base)
-    C, scale = _column_scale(robot)[columns], six(1.0, 1.0 / characteristic_length(robot.description))[rows]
+    C, scale = _column_scale(robot)[columns], six(1.0, 1.0 / robot._length)[rows]
 
     def values(q: Array) -> tuple[Array, Array]:
         """Singular values (..., rows), largest first, of the generalized Jacobian and of the other."""
@@ -486,7 +486,7 @@ def _still_rows(still: Any) -> list[int]:
 
 def _column_scale(robot: LoopFunctions) -> Array:
     """(nv,) what a unit of each velocity counts for: metres by the characteristic length."""
-    length = characteristic_length(robot.description)
+    length = robot._length
     slides = [sliding(robot.joint(name).type) for name in robot.joints]
     return np.where(np.concatenate([np.zeros(0, dtype=bool), *slides]), length, 1.0)
 
@@ -502,7 +502,7 @@ def _base_rows(robot: LoopFunctions, q: ArrayLike, components: str, base: Any) -
     if not rows:
         raise ModelError("components of the base's velocity are some of rx ry rz tx ty tz, such as 'rx ry rz'")
     J = generalized_jacobian(robot, q, body, expressed_in="world_aligned")
-    return np.asarray(six(1.0, 1.0 / characteristic_length(robot.description))[rows][:, None] * J[..., rows, :])
+    return np.asarray(six(1.0, 1.0 / robot._length)[rows][:, None] * J[..., rows, :])
 
 
 def _size(A: Array) -> Array:

@@ -1,0 +1,106 @@
+"""Other numbers for a description: what ``Mechanism.replace`` is given, and the description that this makes.
+
+The core makes the copy's numbers (cpp/bindings/changes.hpp); the description follows here when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from .._arrays import real_numbers
+from ..errors import ModelError
+from ..spatial import Inertia, Transform
+from .joints import PASSIVE
+from .part import Part
+from .specs import Description
+
+OF_JOINT_TYPES = {key: key for key in (*PASSIVE, "pitch")}  # changes that make other types of joints
+OF_SPRINGS = {"stiffness": "stiffness", "damping": "damping", "rest": "rest_length"}
+P = TypeVar("P", bound=Part)
+
+
+def _inertia(what: str, value: Any) -> Inertia:
+    if not isinstance(value, Inertia):
+        raise ModelError(f"{what} needs a sarrus.Inertia; got {value!r}")
+    return value
+
+
+def _placement(what: str, value: Any) -> Transform:
+    try:
+        return value if isinstance(value, Transform) else Transform(translation=value)
+    except ValueError as error:
+        expected = "a Transform or a translation of three numbers"
+        raise ModelError(f"{what} must be {expected}; got {value!r} ({error})") from None
+
+
+def _numbers(what: str, value: Any) -> Any:
+    """A float, or an array that nobody else has; the core looks whether the joint can have it."""
+    try:
+        numbers = real_numbers(value)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} needs numbers; got {value!r}") from None
+    numbers.flags.writeable = False
+    return float(numbers) if numbers.ndim == 0 else numbers
+
+
+_SORTS: dict[str, tuple[type, Callable[[str, Any], Any]]] = {
+    "inertias": (Inertia, _inertia),
+    "placements": (Transform, _placement),
+}
+
+
+def checked_changes(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not None, in dicts of this mechanism's own: of floats, read-only arrays, inertias and placements."""
+    changes: dict[str, Any] = {}
+    for key, values in given.items():
+        if values is None:
+            continue
+        if key == "gravity":
+            x = _numbers(key, values)
+            if getattr(x, "shape", ()) != (3,) or not all(abs(g) < float("inf") for g in x):
+                raise ModelError(f"gravity needs three finite numbers [m/s2]; got {values!r}")
+            changes[key] = tuple(x.tolist())
+            continue
+        if not isinstance(values, Mapping):
+            raise TypeError(f"{key} must be a mapping of names to what they are to have; got {values!r}")
+        plain, check = _SORTS.get(key, (float, _numbers))
+        changes[key] = {name: x if type(x) is plain else check(f"{key} of '{name}'", x) for name, x in values.items()}
+    return changes
+
+
+def merged(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, the later ones where there are two."""
+    both = {**earlier, **later}
+    for key in earlier.keys() & later.keys() - {"gravity"}:
+        both[key] = {**earlier[key], **later[key]}
+    return both
+
+
+def replaced(d: Description, changes: Mapping[str, Any]) -> Description:
+    """The description with these numbers, which the core has taken."""
+    frames = {frame.name for frame in d.frames}
+    ends = {name: at for name, at in changes.get("placements", {}).items() if name not in frames}
+
+    def of(name: str, fields: Mapping[str, str]) -> dict[str, Any]:
+        return {field: changes[key][name] for key, field in fields.items() if name in changes.get(key, ())}
+
+    def changed(part: P, terms: Mapping[str, Any]) -> P:
+        return replace(part, **terms) if terms else part  # type: ignore[type-var]
+
+    joints = []
+    for spec in d.joints:
+        terms: dict[str, Any] = {f"at_{e}": ends[at] for e in ("parent", "child") if (at := f"{spec.name}.{e}") in ends}
+        if numbers := of(spec.name, OF_JOINT_TYPES):
+            terms["joint"] = spec.joint._with(numbers)
+        joints.append(changed(spec, terms))
+    return replace(
+        d,
+        gravity=changes.get("gravity", d.gravity),
+        bodies=tuple(changed(body, of(body.name, {"inertias": "inertia"})) for body in d.bodies),
+        joints=tuple(joints),
+        frames=tuple(changed(frame, of(frame.name, {"placements": "placement"})) for frame in d.frames),
+        constraints=tuple(changed(c, of(c.name, {"lengths": "length"})) for c in d.constraints),
+        springs=tuple(changed(s, of(s.name, OF_SPRINGS)) for s in d.springs),
+    )
