@@ -197,8 +197,16 @@ class Pullback {
     }
   }
 
+  /// What the pass wants to know of joints whose columns change: once.
+  template <class R> void see_columns(const double* q) {
+    for (int i = 1; i < tree_.links; ++i) {
+      if (has_constant_columns(tree_.link[i])) continue;
+      if (!change_) change_ = arena_.take<ColumnChange>(tree_.nv);
+      change_columns<R>(i, q);
+    }
+  }
   /// The pass.
-  void inward(const double* q, const Gradient& by) {
+  void inward(const Gradient& by) {
     for (int i = tree_.links - 1; i > 0; --i) {
       const Link& b = tree_.link[i];
       const Covectors& e = sum_[i];
@@ -210,7 +218,12 @@ class Pullback {
         by.v[c] += dot(S, e.S1) + dot(S1 + cross_motion(V_[i], S), e.S2);
         by.a[c] += dot(S, e.S2);
       }
-      if (!has_constant_columns(b)) add_changes_of_columns(i, q, V_p, by);
+      for (int c = b.iv; change_ && c < b.iv + b.nv; ++c) {
+        if (has_constant_columns(b)) break;
+        const ColumnChange& change = change_[c];
+        by.q[c] += dot(change.g, e.S1) + dot(change.b + cross_motion(V_p + V_[i], change.g), e.S2) + dot(change.h, e.W);
+        by.v[c] += dot(change.bias_by_v, e.S2);
+      }
       if (b.parent > 0) sum_[b.parent] += e;
     }
   }
@@ -293,9 +306,14 @@ class Pullback {
     add_between(moved, other, -e, me.X.p);
   }
 
-  /// By the joint's own numbers along one of its velocities after the other.
-  void add_changes_of_columns(int i, const double* q, const Motion<double>& V_p, const Gradient& by) {
-    using Moved = Dual<double>;
+  /// What turns of a joint change in its own columns, about the root's origin; see above.
+  struct ColumnChange {
+    Motion<double> g, b, h, bias_by_v;
+  };
+
+  /// By the joint's own numbers, along as many of its displacements and changes of velocity as go side by side.
+  template <class R> void change_columns(int i, const double* q) {
+    using Number = Varied<R>;
     const Arena::Scope scope(arena_);
     const Link& b = tree_.link[i];
     const LinkMotion<double>& me = k_.link[i];
@@ -304,30 +322,39 @@ class Pullback {
       const Motion<double> w = turned(me.X.R, m);
       return Motion<double>{w.angular, w.linear + cross(w.angular, to_root)};
     };
-    const auto rate_of = [](const Motion<Moved>& m) {
-      Motion<double> rate;
-      for (int r = 0; r < 3; ++r) rate.angular(r) = m.angular(r).rate, rate.linear(r) = m.linear(r).rate;
-      return rate;
-    };
-    const Covectors& e = sum_[i];
-    for (int c = 0; c < b.nv; ++c)
-      for (const bool moves : {true, false}) {
-        Moved here[7], v[6], sin[7], cos[7];
-        double unit[6] = {0, 0, 0, 0, 0, 0}, rate[7] = {0, 0, 0, 0, 0, 0, 0};
-        unit[c] = 1.0;
-        visit_every(b.described, b.nv, [&](auto joint) { joint.rate(q + b.iq, unit, rate); });
-        const int coordinates = visit_every(b.described, b.nv, [](auto joint) -> int { return joint.nq; });
-        for (int n = 0; n < coordinates; ++n) here[n] = {q[b.iq + n], moves ? rate[n] : 0.0};
-        for (int n = 0; n < b.nv; ++n) v[n] = {v_[b.iv + n], moves ? 0.0 : unit[n]};
-        for (int n = b.iangle; n < tree_.angles; ++n) {
-          const int own = tree_.angle[n] - b.iq;
-          if (own < 0 || own >= coordinates) break;
-          sincos(here[own], sin[n - b.iangle], cos[n - b.iangle]);
+    const int coordinates = visit_every(b.described, b.nv, [](auto joint) -> int { return joint.nq; });
+    for (int first = 0; first < 2 * b.nv; first += width_of<R>) {  // displacements, then changes of v
+      const int count = std::min(width_of<R>, 2 * b.nv - first);
+      Number here[7], v[6], sin[7], cos[7];
+      for (int n = 0; n < coordinates; ++n) here[n] = q[b.iq + n];
+      for (int n = 0; n < b.nv; ++n) v[n] = v_[b.iv + n];
+      for (int l = 0; l < count; ++l) {
+        const int d = first + l;
+        if (d >= b.nv) {
+          lane(v[d - b.nv].rate, l) = 1.0;
+          continue;
         }
-        JointMotion<Moved> J;
-        joint_motion(b.joint, b.nv, Coordinates<Moved>{here, sin, cos, &b.constants}, static_cast<const Moved*>(v), J);
-        if (!moves) {
-          by.v[b.iv + c] += dot(in_world(rate_of(J.bias)), e.S2);
+        double unit[6] = {0, 0, 0, 0, 0, 0}, rate[7];
+        unit[d] = 1.0;
+        visit_every(b.described, b.nv, [&](auto joint) { joint.rate(q + b.iq, unit, rate); });
+        for (int n = 0; n < coordinates; ++n) lane(here[n].rate, l) = rate[n];
+      }
+      for (int n = b.iangle; n < tree_.angles; ++n) {
+        const int own = tree_.angle[n] - b.iq;
+        if (own < 0 || own >= coordinates) break;
+        sincos(here[own], sin[n - b.iangle], cos[n - b.iangle]);
+      }
+      JointMotion<Number> J;
+      joint_motion(b.joint, b.nv, Coordinates<Number>{here, sin, cos, &b.constants}, static_cast<const Number*>(v), J);
+      for (int l = 0; l < count; ++l) {
+        const auto rate_of = [l](const Motion<Number>& m) {
+          Motion<double> rate;
+          for (int r = 0; r < 3; ++r) rate.angular(r) = lane(m.angular(r).rate, l), rate.linear(r) = lane(m.linear(r).rate, l);
+          return rate;
+        };
+        const int d = first + l;
+        if (d >= b.nv) {
+          change_[b.iv + d - b.nv].bias_by_v = in_world(rate_of(J.bias));
           continue;
         }
         Motion<double> g = Motion<double>::zero(), of_a = rate_of(J.bias), h = g;
@@ -336,9 +363,10 @@ class Pullback {
           g = g + dS * v_[b.iv + n], of_a = of_a + dS * a_[b.iv + n];
           if (x_) h = h + dS * x_[b.iv + n];
         }
-        g = in_world(g);
-        by.q[b.iv + c] += dot(g, e.S1) + dot(in_world(of_a) + cross_motion(V_p + V_[i], g), e.S2) + dot(in_world(h), e.W);
+        ColumnChange& mine = change_[b.iv + d];
+        mine.g = in_world(g), mine.b = in_world(of_a), mine.h = in_world(h);
       }
+    }
   }
 
   const Tree& tree_;
@@ -347,6 +375,7 @@ class Pullback {
   const double *v_, *a_, *x_;
   Motion<double>*V_, *A_, *W_;
   Covectors* sum_;
+  ColumnChange* change_ = nullptr;
 };
 
 /// w . inverse dynamics by q, v, a and the inertial parameters of all bodies, in one run of 3 nv + 10 (bodies - 1).
@@ -359,7 +388,8 @@ void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<double
   Pullback pullback(tree, arena, k, in.v, in.a, w);
   pullback.add_bodies(in.wrenches, in.wrench);
   pullback.add_passive<R>(in.q, by);
-  pullback.inward(in.q, by);
+  pullback.see_columns<R>(in.q);
+  pullback.inward(by);
   pullback.by_parameters(out + 3 * tree.nv);
 }
 

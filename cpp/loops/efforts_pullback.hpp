@@ -13,8 +13,9 @@ namespace sarrus {
 
 /// w . u by q, v, a and the inertial parameters of all bodies, in one run of 3 nv + 10 (bodies - 1). Returns as actuator_efforts() does.
 template <class R>
-double actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<double>& in, const double* time, const double* pfaffian_values,
-                            const double* weights, const double* w, double* out, OffLoops<double>* off) {
+double actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<double>& in, const double* time,
+                            const double* pfaffian_values, const double* weights, const double* w, double* out,
+                            OffLoops<double>* off) {
   const Loops& loops = tree.loops;
   const int n = tree.nv, rows = loops.rows + loops.motor_rows;
   if (rows == 0) {
@@ -52,7 +53,8 @@ double actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<doub
     const double *motion = moved ? Z : X, *forces = moved ? X : Z;
     Pullback pullback(tree, arena, k, in.v, in.a, motion);
     for (int r = 0; r < rows; ++r) of_x[r] = -forces[n + r];
-    for (int i = loops.constraints; i < loops.constraints + loops.motor_constraints; ++i) {  // a joint may have armature and no motor
+    for (int i = loops.constraints; i < loops.constraints + loops.motor_constraints;
+         ++i) {  // a joint may have armature and no motor
       const Constraint& c = loops.constraint[i];
       for (int r = c.row; r < c.row + c.rows; ++r) of_x[r] *= loops.driven[c.row - loops.rows];
     }
@@ -63,7 +65,8 @@ double actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<doub
       pullback.template add_passive<R>(in.q, by);
       pullback.by_parameters(out + 3 * n);
     }
-    pullback.inward(in.q, by);
+    pullback.template see_columns<R>(in.q);
+    pullback.inward(by);
   }
   return std::sqrt(shared.error / (size > 0.0 ? size : 1.0));
 }

@@ -253,7 +253,7 @@ template <class R> class ForwardPullback {
       double* none = arena_.take<double>(n_);
       pullback.clear();
       loops.add({nullptr, nullptr, of_v}, pullback, {by_.q, none, none});
-      pullback.inward(in_.q, {by_.q, none, none});
+      pullback.inward({by_.q, none, none});
       project(equation, by_.q, true);
     }
     return std::max(equation.error, contradiction(state, tangent));
@@ -278,7 +278,8 @@ template <class R> class ForwardPullback {
     pullback.add_bodies(in_.wrenches, in_.wrench);
     pullback.template add_passive<R>(in_.q, by_);
     loops(by_);
-    pullback.inward(in_.q, by_);
+    pullback.template see_columns<R>(in_.q);
+    pullback.inward(by_);
     pullback.by_parameters(out_ + 3 * n_);
     for (int k = 0; k < 2 * n_; ++k) out_[k] = -out_[k];
     std::copy(x_, x_ + n_, out_ + 2 * n_);

@@ -445,7 +445,7 @@ def test_actuator_efforts(closed, seed, weighted):
         there = robot.project_configuration(robot.integrate(q, s_q * d), time=time) if s_q else q
         return robot.actuator_efforts(there, v + s_v * w, a + s_a * b, check=False, **how)[0]
 
-    h = 1e-3 / max(1.0, np.abs(d).max())
+    h = 2e-4 / max(1.0, np.abs(d).max())
     for column, wanted, digits in (
         (found.q @ d, slope(lambda s: efforts(s_q=s), h), 1e-6),
         (found.v @ w, slope(lambda s: efforts(s_v=s), 1e-2), 1e-8),
@@ -456,7 +456,7 @@ def test_actuator_efforts(closed, seed, weighted):
     cotangent = rng.normal(size=robot.nu)
     product, _ = D.actuator_efforts_vjp(robot, q, v, a, cotangent, **how)
     for name in ("q", "v", "a", "parameters"):
-        assert_close(getattr(product, name), cotangent @ getattr(found, name), 1e-12)
+        assert_close(getattr(product, name), cotangent @ getattr(found, name), 1e-9)
 
 
 def test_efforts_of_redundant_motors_in_joints_that_close_loops():
