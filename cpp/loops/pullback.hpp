@@ -76,57 +76,30 @@ template <class R> class LoopPullback {
     to.add_between(c.child, c.parent, e, child.p);
   }
 
+  /// Of a constraint's rows, with how its frames move relative to each other: at V, and virtually at W.
+  struct MovedRows {
+    Row<Number> row[6];
+    Motion<Number> V, W;
+  };
+
   void add_between_bodies(const Constraint& c, const RowForces& by, Pullback& to) const {
     const LinkMotion<double>&child = k_.link[c.child], &parent = k_.link[c.parent];
-    LoopState<Number> s = {};
-    const Number time = in_.time ? *in_.time : 0.0;
-    const R* none = nullptr;
-    s.time = in_.time ? &time : nullptr;
-    s.pfaffian_values = varied(arena_, tree_.loops.pfaffian_values, in_.pfaffian_values, none);
-    s.X = arena_.take<Transform<Number>>(tree_.links);
-    auto* link = arena_.take<RneaLink<Number>>(tree_.links);
-    s.link = link;
-    const auto place = [&](int i, const MovedBody<R>& b) {
-      s.X[i] = b.X;
-      link[i].w = b.w, link[i].dw = b.dw, link[i].a = b.a;
-      link[i].set_omega();
-    };
-    place(c.parent, moved_body<R>(parent, tree_.gravity, 0, 0));
+    const LoopState<Number> s = beside_the_child(c);
     const Motion<double> W = in_axes(child.X.R, to.W_about(c.child, child.X.p)), W_p = to.W_about(c.parent, parent.X.p);
-
-    Covectors e = Covectors::zero();
-    Force<double> of_x = Force<double>::zero(), of_a = of_x;
-    e = covectors_of<R>(child, 2, [&](int first, int last) {
-      const MovedBody<R> b = moved_body<R>(child, tree_.gravity, first, last);
-      place(c.child, b);
-      Columns<Number> l;
-      RelativeMotion<Number> m;
-      Motion<Number> A_drive;
-      relative_pose(s, c, true, m, l, A_drive);
-      // of the parent's point at the child's frame, and of that frame
-      const auto of_child = [&](const Vec3<Number>& w, const Vec3<Number>& u) {
-        return cast<Number>(c.X_child).to_child(Motion<Number>{w, u});
-      };
-      const auto of_parent = [&](const Motion<double>& V) {
-        const Vec3<Number> w = cast<Number>(V.angular), r = l.child.p - cast<Number>(parent.X.p);
-        return in_axes(l.child.R, Motion<Number>{w, cast<Number>(V.linear) + cross(w, r)});
-      };
-      m.V = of_child(b.w, b.u) + of_parent(parent.V) * Number(-1.0);
-      m.velocity_size.angular = m.velocity_size.linear = Number(1.0);
-      complete_relative_motion(s, c, A_drive, m, l);
-      const Motion<Number> W_relative = of_child(cast<Number>(W.angular), cast<Number>(W.linear)) + of_parent(W_p) * Number(-1.0);
-      Row<Number> rows[6];
-      rows_of(c, m, rows);
+    Force<double> of_x, of_a;  // on the child, in its frame's axes
+    Covectors e = covectors_of<R>(child, 2, [&](int first, int last) {
+      MovedRows moved;
+      move_child(c, s, moved_body<R>(child, tree_.gravity, first, last), W, W_p, moved);
       Number scalar = 0.0;
       of_x = of_a = Force<double>::zero();
       for (int r = 0; r < c.rows; ++r) {
-        const Row<Number>& row = rows[r];
+        const Row<Number>& row = moved.row[r];
         const auto put = [&](Force<double>& sum, double share) {
           for (int n = 0; n < 3; ++n)
             sum.angular(n) += row.force.angular(n).value * share, sum.linear(n) += row.force.linear(n).value * share;
         };
-        if (by.of_x) scalar += dot(W_relative, row.force) * Number(by.of_x[c.row + r]), put(of_x, by.of_x[c.row + r]);
-        if (by.of_v) scalar += dot(m.V, row.force) * Number(by.of_v[c.row + r]);
+        if (by.of_x) scalar += dot(moved.W, row.force) * Number(by.of_x[c.row + r]), put(of_x, by.of_x[c.row + r]);
+        if (by.of_v) scalar += dot(moved.V, row.force) * Number(by.of_v[c.row + r]);
         if (by.of_a) scalar -= row.gamma * Number(by.of_a[c.row + r]), put(of_a, by.of_a[c.row + r]);
       }
       return scalar.rate;
@@ -139,6 +112,47 @@ template <class R> class LoopPullback {
     e.W = about_child(of_x), e.S2 = about_child(of_a);
     e.S1 += cross_force(child.V, e.S2);
     to.add_between(c.child, c.parent, e, child.X.p);
+  }
+
+  static void place(const LoopState<Number>& s, int i, const MovedBody<R>& b) {
+    s.X[i] = b.X;
+    RneaLink<Number>& link = const_cast<RneaLink<Number>&>(s.link[i]);
+    link.w = b.w, link.dw = b.dw, link.a = b.a;
+    link.set_omega();
+  }
+
+  /// With its parent where it is, and a place for the child.
+  LoopState<Number> beside_the_child(const Constraint& c) const {
+    LoopState<Number> s = {};
+    const R* none = nullptr;
+    s.time = varied(arena_, 1, in_.time, none);
+    s.pfaffian_values = varied(arena_, tree_.loops.pfaffian_values, in_.pfaffian_values, none);
+    s.X = arena_.take<Transform<Number>>(tree_.links), s.link = arena_.take<RneaLink<Number>>(tree_.links);
+    place(s, c.parent, moved_body<R>(k_.link[c.parent], tree_.gravity, 0, 0));
+    return s;
+  }
+
+  void move_child(const Constraint& c, const LoopState<Number>& s, const MovedBody<R>& b, const Motion<double>& W,
+                  const Motion<double>& W_p, MovedRows& out) const {
+    place(s, c.child, b);
+    const LinkMotion<double>& parent = k_.link[c.parent];
+    Columns<Number> l;
+    RelativeMotion<Number> m;
+    Motion<Number> A_drive;
+    relative_pose(s, c, true, m, l, A_drive);
+    const auto of_child = [&](const Vec3<Number>& w, const Vec3<Number>& u) {
+      return cast<Number>(c.X_child).to_child(Motion<Number>{w, u});
+    };
+    const auto of_parent = [&](const Motion<double>& V) {  // of its point at the child's frame
+      const Vec3<Number> w = cast<Number>(V.angular), r = l.child.p - cast<Number>(parent.X.p);
+      return in_axes(l.child.R, Motion<Number>{w, cast<Number>(V.linear) + cross(w, r)});
+    };
+    m.V = of_child(b.w, b.u) + of_parent(parent.V) * Number(-1.0);
+    m.velocity_size.angular = m.velocity_size.linear = Number(1.0);
+    complete_relative_motion(s, c, A_drive, m, l);
+    rows_of(c, m, out.row);
+    out.V = m.V;
+    out.W = of_child(cast<Number>(W.angular), cast<Number>(W.linear)) + of_parent(W_p) * Number(-1.0);
   }
 
   /// Without residuals.
@@ -158,7 +172,6 @@ template <class R> class LoopPullback {
 
   /// Along the velocities that it touches.
   void add_between_coordinates(const Constraint& c, const RowForces& by, const Gradient& gradient) const {
-    const Number time = in_.time ? *in_.time : 0.0;
     Number *q = arena_.take<Number>(tree_.nq), *v = arena_.take<Number>(tree_.nv);
     for (int k = 0; k < c.columns; ++k) q[c.coordinate[k]] = in_.q[c.coordinate[k]], v[c.column[k]] = in_.v[c.column[k]];
     Number* J = arena_.take<Number>(c.rows * c.columns);
@@ -167,7 +180,7 @@ template <class R> class LoopPullback {
     const CoordinateState<Number> state = {
         q,
         v,
-        in_.time ? &time : nullptr,
+        varied(arena_, 1, in_.time, none),
         values ? varied(arena_, tree_.loops.pfaffian_values, values, none) + c.values : nullptr,
         c.coordinate,
         c.column,

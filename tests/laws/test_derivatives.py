@@ -47,6 +47,7 @@ def assert_close(found, wanted, digits=DIGITS):
 def test_inverse_dynamics(robot, seed):
     rng = np.random.default_rng(seed)
     q, v, a = random_state(robot, rng)
+    assume(np.abs(v).min(initial=1.0) > 4 * STEP)  # differences do not see Coulomb friction jump
     one = np.eye(robot.nv)
     oracle = Dense(robot.description, dtype=np.longdouble)
     found = D.inverse_dynamics(robot, q, v, a)
@@ -73,7 +74,9 @@ def test_under_wrenches_on_ground_that_moves(robot, seed):
     assert_close(found.v, columns(lambda d: robot.inverse_dynamics(q, v + d, a, **loads), one), NEAR)
     tau, pushed = rng.normal(size=robot.nv), {"wrenches": loads["wrenches"]}
     found = D.forward_dynamics(robot, q, v, tau, **pushed)
-    assert_close(found.q, columns(lambda d: robot.forward_dynamics(robot.integrate(q, d), v, tau, **pushed), one), NEAR)
+    rounding = 1e-15 * np.linalg.cond(robot.mass_matrix(q)) / STEP if robot.nv else 0.0  # of the differences
+    moved = columns(lambda d: robot.forward_dynamics(robot.integrate(q, d), v, tau, **pushed), one)
+    assert_close(found.q, moved, NEAR + rounding)
 
 
 @examples(15)
