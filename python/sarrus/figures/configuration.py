@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,10 @@ def plot(
         raise ValueError("accelerations are drawn with the velocities: give v, too")
     if v is not None and (len(configurations) > 1 or ax is not None):
         raise ValueError("velocities are drawn of one configuration, in a figure of their own")
+    rates = [real_rows(name, x, robot.nv) for name, x in (("v", v), ("a", a)) if x is not None]
+    for x in rates:
+        if math.prod(x.shape[:-1]) != 1:
+            raise ShapeError(f"velocities are drawn of one configuration; got those of {x.shape[:-1]}")
     forces, moments = _loads(robot, configurations, wrenches)
     shown = drawn(robot, configurations, names, *forces)
     view, panels = shown.view, 1 + (v is not None) + (a is not None)
@@ -49,9 +54,8 @@ def plot(
         size = (0.8 * canvas.SIZE[0] * panels, canvas.SIZE[1])
         axes = canvas._pyplot("pictures").subplots(1, panels, figsize=size, layout="constrained")[1]
         ax = canvas._framed(axes[0], *canvas._corners(shown.flat(view)))
-        rates = [real_rows(name, x, robot.nv) for name, x in (("v", v), ("a", a)) if x is not None]
         for k, panel in enumerate(axes[1:]):
-            _polygon(panel, robot, configurations[-1], rates[: k + 1], view)
+            _polygon(panel, robot, configurations[-1], [x.reshape(-1) for x in rates[: k + 1]], view)
     elif ax is None:
         ax = canvas._stage(canvas._pyplot("pictures").figure, shown.flat(view))
     else:

@@ -114,6 +114,9 @@ def test_refused(pyplot, coupled):
     q = coupled.assemble()
     with pytest.raises(sarrus.ShapeError, match=r"a picture shows \(nq,\) or \(n, nq\)"):
         coupled.plot(np.zeros((2, 2, 3)))
+    for velocities in (np.zeros((0, coupled.nv)), np.zeros((2, coupled.nv))):
+        with pytest.raises(sarrus.ShapeError, match="drawn of one configuration"):
+            coupled.plot(v=velocities)
     with pytest.raises(ValueError, match="of one configuration, in a figure of their own"):
         coupled.plot(np.stack([q, q]), np.zeros(3))
     with pytest.raises(sarrus.NameNotFoundError, match="no frame is named 'Q'"):
