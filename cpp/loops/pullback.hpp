@@ -149,7 +149,7 @@ template <class R> class LoopPullback {
     };
     m.V = of_child(b.w, b.u) + of_parent(parent.V) * Number(-1.0);
     m.velocity_size.angular = m.velocity_size.linear = Number(1.0);
-    complete_relative_motion(s, c, A_drive, m, l);
+    complete_relative_motion(s, c, l.child, A_drive, m, l);
     rows_of(c, m, out.row);
     out.V = m.V;
     out.W = of_child(cast<Number>(W.angular), cast<Number>(W.linear)) + of_parent(W_p) * Number(-1.0);

@@ -140,15 +140,15 @@ SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, boo
 }
 /// Once m.V is that of the frames on the bodies.
 template <class T>
-SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constraint& c, const Motion<T>& A_drive,
-                                            RelativeMotion<T>& m, Columns<T>& l) {
+SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
+                                            const Motion<T>& A_drive, RelativeMotion<T>& m, Columns<T>& l) {
   if (c.driven) {  // what the drive moves is taken away
     l.drive = m.X.to_child(l.drive);
     m.V = m.V + l.drive * T(-1.0);
   }
   m.target = c.target == Target::coordinates && s.pfaffian_values ? s.pfaffian_values + c.values : nullptr;
   m.accelerates = s.link;
-  if (m.accelerates) relative_acceleration(s, c, l.child, l.drive, A_drive, m);
+  if (m.accelerates) relative_acceleration(s, c, X_child, l.drive, A_drive, m);
 }
 
 /// `posed`: m.X is wanted too; `mobility`: m.velocity_size, l.mobility.
@@ -185,7 +185,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     m.velocity_size.angular = select(m.velocity_size.angular > T(0.0), m.velocity_size.angular, angular);
     m.velocity_size.linear = select(m.velocity_size.linear > T(0.0), m.velocity_size.linear, linear);
   }
-  complete_relative_motion(s, c, A_drive, m, l);
+  complete_relative_motion(s, c, X_child, A_drive, m, l);
 }
 
 }  // namespace sarrus
