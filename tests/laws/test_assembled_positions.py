@@ -89,6 +89,24 @@ def test_by_placements_of_joints(name):
         assert_allclose(columns, wanted, rtol=0, atol=1e-7 * max(1.0, np.abs(wanted).max()))
 
 
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("name", ["four_bar", "delta"])
+def test_a_joints_own_frame_moves_with_its_placement(name, side):
+    robot, leading, q = example(name)
+    found, fixed = D.assembled_positions(robot, q, leading), held(robot, q, leading)
+    for i in (1, len(found.joints) - 1):
+        joint = found.joints[i]
+        frame = f"{joint}.{('parent', 'child')[side]}"
+        X, columns = robot.pose(q, frame), found.frame(frame)[1]
+        for k in np.flatnonzero(found.closes[i, side]):
+
+            def there(s, joint=joint, k=k, X=X, frame=frame):
+                other = displaced(robot.description, joint, side, s * np.eye(6)[k])
+                return sarrus.spatial.log(np.linalg.inv(X) @ other.pose(closed(other, q, fixed), frame))
+
+            assert_allclose(columns[:, i, side, k], slope(there), rtol=0, atol=1e-7)
+
+
 def test_by_the_length_of_a_rod():
     robot = rod_crank()
     q = robot.assemble(fixed={"motor": 0.4})

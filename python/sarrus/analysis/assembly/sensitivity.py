@@ -22,6 +22,8 @@ from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ModelError, StateError
 from .closing import closing
 
+SIDES = ("parent", "child")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AssembledPositions(Brief):
@@ -57,8 +59,11 @@ class AssembledPositions(Brief):
         loads = _loads(robot, q[..., None, :], np.zeros(robot.nc), {name: np.eye(6)}, besides)
         places = dict(robot._load_places)
         carried = _power(robot, q, loads[..., [places[joint] for joint in self.joints], :])
-        shape = self.placements.shape[q.ndim :]
-        return moves[0], (moves[1] + carried).reshape(*moves[1].shape[:-1], *shape), moves[2]
+        by_placements = (moves[1] + carried).reshape(*moves[1].shape[:-1], *self.placements.shape[q.ndim :])
+        joint, _, side = name.rpartition(".")
+        if joint in self.joints and side in SIDES and name not in robot.frames:
+            by_placements[..., self.joints.index(joint), SIDES.index(side), :] += np.eye(6)  # its own
+        return moves[0], by_placements, moves[2]
 
 
 def assembled_positions(
