@@ -503,3 +503,5 @@ def test_efforts_that_nobody_can_give():
     assert D.actuator_efforts(*ask, return_status=True)[1] == sarrus.results.Status.CONTRADICTORY
     with pytest.raises(sarrus.NotRealizableError, match="'loose'"):
         D.actuator_efforts(*ask)
+    with pytest.raises(sarrus.ShapeError, match="cotangent has shape"):
+        D.actuator_efforts_vjp(*ask, [1.0, 2.0])

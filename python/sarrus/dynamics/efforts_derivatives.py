@@ -118,7 +118,7 @@ def actuator_efforts_vjp(
     """
     check_forward(robot, "any")
     how = {"weights": weights, "wrenches": wrenches, "check": check} | cast(Any, options)
-    answer, *status = ask(_vjp, robot, q, v, a, cotangent, how)
+    answer, *status = ask(_vjp, robot, q, v, a, real_rows("cotangent", cotangent, robot.nu, finite=False), how)
     warn_of_friction(robot, q, v, options.get("time"))
     products = _parts(answer, robot.nv)
     return (products, *status) if status else products

@@ -57,15 +57,15 @@ def assemble(
     One state is looked for with all means; from a configuration that is nearly closed, as the last one of a control loop is, it
     takes microseconds. Of many, each is looked for from its own start only. Which joints close the loops, and the order of the
     description, make no difference to the branch that is found or to how often joints have turned: that is as near to the start as
-    limits allow.
+    limits allow. Far from the start the branch that is found need not be the nearest of all: :meth:`follow` stays on one.
 
     Parameters
     ----------
     near : where to start: (..., nq), or joints to coordinates, which are kept if the loops can close with them and a first guess if
         not (of joints that close a loop among themselves all but one count, the first by name); default, and for joints that are not named: the home of the description, or neutral
     fixed : joints to coordinates that they must have [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one
-    starts : how many other starts are tried if that one leads nowhere, or out of joint limits; the nearest answer is taken, one out
-        of limits only if none within them was found
+    starts : how many other starts are tried if that one leads nowhere, or out of joint limits; the nearest of their answers is taken, one
+        out of limits only if none within them was found
     seed : of these starts; equal seeds give equal answers
     tolerance : residual up to which a loop counts as closed, in radians and in mean sizes of the bodies. It is for parts that do
         not fit exactly: where they do, loops are closed to rounding, below which (1e-13) it cannot be
