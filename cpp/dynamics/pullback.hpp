@@ -53,7 +53,7 @@ template <class R> struct MovedBody {
 };
 enum class Way { carried, V, A };  // six directions each, [angular; linear]
 
-/// Moved along directions first, ...
+/// On the way along the directions from `first` to before `last`, one a lane.
 template <class R> MovedBody<R> moved_body(const LinkMotion<double>& b, const Vec3<double>& gravity, int first, int last) {
   const auto own = [&](const Vec3<double>& x) { return transpose_times(b.X.R, x); };
   const Vec3<double> w = own(b.V.angular), u = own(b.V.linear);

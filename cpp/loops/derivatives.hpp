@@ -323,7 +323,8 @@ class AllowedMotions {
       R *d = arena.take<R>(nv_), *x = arena.take<R>(state.equation().unknowns());
       for (int k = 0; k < nv_; ++k)
         for (int l = 0; l < width_of<R>; ++l)
-          lane(d[k], l) = scattered_anew(k + (sample + l) * nv_) / std::sqrt(M[k * nv_ + k] > 0.0 ? M[k * nv_ + k] : 1.0);
+          lane(d[k], l) =
+              scattered_anew(k + (sample + l) * nv_) * std::sqrt(inverse_or_zero(M[k * nv_ + k]));  // massless: P sees none
       state.project(d, displacements, x);
       for (int l = 0; l < width_of<R> && old < 2 && count < nv_; ++l) old += !add(M, x, l, found, with_mass);
     }

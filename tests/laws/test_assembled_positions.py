@@ -158,6 +158,17 @@ def test_the_cut_is_a_choice(name):
     assert_allclose(two.frame(frame)[0], one.frame(frame)[0], atol=1e-8)
 
 
+def test_loops_that_stand_open_have_no_derivatives():
+    robot = sarrus.mechanisms.four_bar()
+    q = robot.assemble(fixed={"motor": 0.9})
+    off = q + [0.0, 0.01, 0.0]
+    with pytest.raises(sarrus.StateError, match="loop"):
+        D.assembled_positions(robot, off, ["motor"])
+    found = D.assembled_positions(robot, [q, off], ["motor"])
+    assert np.isnan(found.placements[1]).all() and np.isnan(found.leading[1]).all() and not found.closes[1].any()
+    assert found.closes[0].any() and np.isfinite(found.leading[0]).all()
+
+
 def test_a_batch_is_its_states_and_a_singular_one_is_nan():
     robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
     q = robot.project_configuration([[0.4, -0.4, 0.4], [0.0, 0.0, 0.0], [0.7, -0.7, 0.7]])
@@ -167,6 +178,6 @@ def test_a_batch_is_its_states_and_a_singular_one_is_nan():
         one = D.assembled_positions(robot, q[k], ["motor"])
         assert_allclose(found.placements[k], one.placements, rtol=0, atol=1e-14)
         assert_allclose(found.frame("rocker")[1][k], one.frame("rocker")[1], rtol=0, atol=1e-14)
-    assert np.isnan(found.placements[1]).all()
+    assert np.isnan(found.placements[1]).all() and not found.closes[1].any()
     with pytest.raises(sarrus.StateError, match="singular"):
         D.assembled_positions(robot, [0.0, 0.0, 0.0], ["motor"])

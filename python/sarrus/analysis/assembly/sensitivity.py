@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._arrays import Array, checked_names, checked_times, real_rows
+from ..._core import Status
 from ..._showing import Brief
 from ...description.constraints import DistanceSpec
 from ...dynamics.derivatives import check_robot
-from ...dynamics.loop_operations import LoopFunctions
+from ...dynamics.loop_operations import LoopFunctions, raise_off_loops
 from ...errors import ModelError, StateError
 from .closing import closing
 
@@ -84,7 +85,8 @@ def assembled_positions(
     Raises
     ------
     StateError
-        The leading joints do not determine the motion: there are too few, or the position is singular; in a batch that row is NaN.
+        The loops stand open; the leading joints do not determine the motion: there are too few, or the position is singular. In a batch that
+        row is NaN.
     NameNotFoundError, ModelError
         A joint is not known; joints that are given close a loop among themselves; a constraint holds velocities only.
 
@@ -107,8 +109,13 @@ def assembled_positions(
         raise ModelError(f"constraint '{velocities[0]}' holds velocities only: positions follow from no dimensions")
     when = checked_times(time)
     how = {} if when is None else {"time": np.broadcast_to(when, q.shape[:-1])}
+    at_rest = robot.project_velocity(q, np.zeros(robot.nv), return_status=True, **cast(Any, how))[0]
+    state = {"q": q, "v": at_rest, "tau": np.zeros(robot.nv), **how}
+    open_ = robot.forward_dynamics(**cast(Any, state), return_status=True)[1] == Status.OFF_LOOPS
+    if q.ndim == 1 and open_:
+        raise_off_loops(robot, "assembled_positions", state)
     moves = _Moves(robot, q, names, how)
-    freedom = moves.freedom()
+    freedom = np.where(open_, np.nan, moves.freedom())
     if q.ndim == 1 and freedom != 0.0:
         raise StateError(
             f"assembled_positions has no answer: {', '.join(map(repr, names)) or 'no joint'} leading, {freedom:.0f} freedoms are left; "
@@ -120,7 +127,7 @@ def assembled_positions(
     placements, status = moves.closing(-np.swapaxes(opening, -1, -2))
     rods = tuple(name for name, c in robot._constraints.items() if isinstance(c.spec, DistanceSpec))
     lengths, _ = moves.closing(eye[[moves.robot.constraint(name).rows.start for name in rods]])
-    joints, closes = (*robot.joints, *robot.loop_joints), status == 0
+    joints, closes = (*robot.joints, *robot.loop_joints), (status == 0) & (freedom == 0.0)[..., None]
     for x in (led, placements, lengths):
         x[freedom != 0.0] = np.nan
     shape = (len(joints), 2, 6)
