@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "../joints/visit.hpp"
-#include "../mechanism/mechanism.hpp"
+#include "../mechanism/variants.hpp"
 #include "described.hpp"
 #include "from_python.hpp"
 
@@ -42,30 +43,39 @@ template <class Part> class Named {
   std::size_t next_ = 0;
 };
 
-class Changes {
+/// Where what can be changed stands in a description, by its name; NameNotFoundError, ModelError where there is no such thing.
+class Places {
  public:
-  explicit Changes(Description& d)
+  explicit Places(Description& d)
       : d_(d), bodies_(d.bodies), joints_(d.joints), frames_(d.frames), constraints_(d.constraints), springs_(d.springs) {}
 
-  void inertia(const std::string& name, const py::handle& value) { bodies_.at("body", name).inertia = to_inertia(value); }
+  /// One number, or one per velocity of a joint.
+  struct Numbers {
+    std::string what;  // in words
+    bool not_negative, one;
+    double* first;
+    std::size_t count;
+  };
+
+  Vec3<double>& gravity() { return d_.gravity; }
+  Inertia<double>& inertia(const std::string& name) { return bodies_.at("body", name).inertia; }
 
   /// Of a frame, or of a joint in one of its bodies: NAME.parent, NAME.child.
-  void placement(const std::string& name, const py::handle& value) {
-    const Transform<double> X = to_transform(value);
-    constexpr double largest = 1e100;  // as in spatial.py
-    if (!(X.p.cwiseAbs().maxCoeff() <= largest)) throw ModelError("placement of '" + name + "': at most 1e+100 m away");
-    if (FrameDescription* frame = frames_.find(name)) {
-      frame->X = X;
-      return;
-    }
+  Transform<double>& placement(const std::string& name) {
+    if (FrameDescription* frame = frames_.find(name)) return frame->X;
     const std::size_t dot = name.rfind('.');
     const std::string end = dot == std::string::npos ? "" : name.substr(dot + 1);
     JointDescription* joint = end == "parent" || end == "child" ? joints_.find(name.substr(0, dot)) : nullptr;
     if (!joint) no_place(name);
-    (end == "parent" ? joint->at_parent : joint->at_child) = X;
+    return end == "parent" ? joint->at_parent : joint->at_child;
   }
 
-  void length(const std::string& name, const py::handle& value) {
+  Numbers numbers(const std::string& key, const std::string& name) {
+    return key == "lengths" ? length(name) : key == "pitch" ? pitch(name) : terms(key, name);
+  }
+
+ private:
+  Numbers length(const std::string& name) {
     const std::string what = "constraint '" + name + "'";
     double* length = nullptr;
     visit_constraint(constraints_.at("constraint", name).kind, [&](auto& kind) {
@@ -75,11 +85,10 @@ class Changes {
       });
     });
     if (!length) throw ModelError(what + " has no length");
-    *length = number(what + ": length", value, true);
-    if (!(*length > 0.0)) throw ModelError(what + ": length must be positive; got " + shown(value));
+    return {what + ": length", true, true, length, 1};
   }
 
-  void pitch(const std::string& name, const py::handle& value) {
+  Numbers pitch(const std::string& name) {
     const std::string what = "joint '" + name + "'";
     JointDescription& j = joints_.at("joint", name);
     double* pitch = nullptr;
@@ -91,11 +100,11 @@ class Changes {
       return type.name;
     });
     if (!pitch) throw ModelError(what + " is " + kind + ", which has no pitch");
-    *pitch = number(what + ": pitch", value, false);
+    return {what + ": pitch", false, true, pitch, 1};
   }
 
   /// Along the velocities of a joint, or of a spring between points.
-  void terms(const std::string& key, const std::string& name, const py::handle& value) {
+  Numbers terms(const std::string& key, const std::string& name) {
     JointDescription* j = joints_.find(name);
     SpringDescription* s = springs_.find(name);
     if (j && s) throw ModelError("a joint and a spring are both named '" + name + "': " + key + " of which?");
@@ -104,45 +113,16 @@ class Changes {
     if (s) {
       double* x = key == "stiffness" ? &s->stiffness : key == "damping" ? &s->damping : key == "rest" ? &s->rest_length : nullptr;
       if (!x) throw ModelError("spring '" + name + "' has no " + key);
-      *x = number(what, value, true);
-      return;
+      return {what, true, true, x, 1};
     }
     PerVelocity& along = key == "stiffness"  ? j->stiffness
                          : key == "damping"  ? j->damping
                          : key == "friction" ? j->friction
                          : key == "armature" ? j->armature
                                              : j->rest;
-    per_velocity(what, value, key != "rest", along);
+    return {what, key != "rest", false, along.begin(), along.size()};
   }
 
-  void gravity(const py::handle& value) { d_.gravity = to_vec3(value); }
-
- private:
-  static std::string shown(const py::handle& value) { return py::repr(value).cast<std::string>(); }
-
-  static double checked(const std::string& what, double x, bool not_negative, const py::handle& value) {
-    if (!std::isfinite(x)) throw ModelError(what + " must be finite; got " + shown(value));
-    if (not_negative && x < 0.0) throw ModelError(what + " cannot be negative; got " + shown(value));
-    return x;
-  }
-  static double number(const std::string& what, const py::handle& value, bool not_negative) {
-    if (!PyFloat_Check(value.ptr())) throw ModelError(what + " must be one number; got " + shown(value));
-    return checked(what, PyFloat_AS_DOUBLE(value.ptr()), not_negative, value);
-  }
-  static void per_velocity(const std::string& what, const py::handle& value, bool not_negative, PerVelocity& out) {
-    if (PyFloat_Check(value.ptr())) {
-      const double x = number(what, value, not_negative);
-      if (out.empty() && x != 0.0) throw ModelError(what + " acts on nothing, as this joint does not move; got " + shown(value));
-      std::fill(out.begin(), out.end(), x);
-      return;
-    }
-    const py::object plain = as_plain(value.ptr(), what);
-    const Array* x = proxy(plain.ptr());
-    if (x->nd != 1 || x->dimensions[0] != static_cast<Py_ssize_t>(out.size()))
-      throw ModelError(what + " needs one number or " + std::to_string(out.size()) + "; got " + shown(value));
-    for (std::size_t k = 0; k < out.size(); ++k)
-      out[k] = checked(what, reinterpret_cast<const double*>(x->data)[k], not_negative, value);
-  }
   [[noreturn]] void no_place(const std::string& name) {
     if (bodies_.find(name))
       throw ModelError("'" + name + "' is a body: its joints place it; a copy has other places of frames and joints");
@@ -161,30 +141,112 @@ class Changes {
   Named<SpringDescription> springs_;
 };
 
-inline void change(Description& d, const py::dict& changes) {
-  Changes to(d);
+inline std::string shown(const py::handle& value) { return py::repr(value).cast<std::string>(); }
+
+inline void assign(Transform<double>& place, const std::string& name, const py::handle& value) {
+  const Transform<double> X = to_transform(value);
+  constexpr double largest = 1e100;  // as in spatial.py
+  if (!(X.p.cwiseAbs().maxCoeff() <= largest)) throw ModelError("placement of '" + name + "': at most 1e+100 m away");
+  place = X;
+}
+
+/// A float for all of them, or an array of one each; only what is one number has to be a float.
+inline void assign(const Places::Numbers& to, bool positive, const py::handle& value) {
+  const auto checked = [&](double x) {
+    if (!std::isfinite(x)) throw ModelError(to.what + " must be finite; got " + shown(value));
+    if (to.not_negative && x < 0.0) throw ModelError(to.what + " cannot be negative; got " + shown(value));
+    if (positive && !(x > 0.0)) throw ModelError(to.what + " must be positive; got " + shown(value));
+    return x;
+  };
+  if (PyFloat_Check(value.ptr())) {
+    const double x = checked(PyFloat_AS_DOUBLE(value.ptr()));
+    if (to.count == 0 && x != 0.0) throw ModelError(to.what + " acts on nothing, as this joint does not move; got " + shown(value));
+    std::fill_n(to.first, to.count, x);
+    return;
+  }
+  if (to.one) throw ModelError(to.what + " must be one number; got " + shown(value));
+  const py::object plain = as_plain(value.ptr(), to.what);
+  const Array* x = proxy(plain.ptr());
+  if (x->nd != 1 || x->dimensions[0] != static_cast<Py_ssize_t>(to.count))
+    throw ModelError(to.what + " needs one number or " + std::to_string(to.count) + "; got " + shown(value));
+  for (std::size_t k = 0; k < to.count; ++k) to.first[k] = checked(reinterpret_cast<const double*>(x->data)[k]);
+}
+
+/// change(sort, name, value) for all of them, gravity without a name.
+template <class Change> void each_change(const py::dict& changes, Change change) {
   for (const auto& [sort, values] : changes) {
     const std::string key = text(sort.ptr());
     if (key == "gravity") {
-      to.gravity(values);
+      change(key, std::string(), values);
       continue;
     }
     for (const auto& [part, value] : py::reinterpret_borrow<py::dict>(values)) {
       if (!PyUnicode_Check(part.ptr()))
-        throw py::type_error(key + " must be a mapping of names, each a str; got " + py::repr(values).cast<std::string>());
-      const std::string name = text(part.ptr());
-      if (key == "inertias")
-        to.inertia(name, value);
-      else if (key == "placements")
-        to.placement(name, value);
-      else if (key == "lengths")
-        to.length(name, value);
-      else if (key == "pitch")
-        to.pitch(name, value);
-      else
-        to.terms(key, name, value);
+        throw py::type_error(key + " must be a mapping of names, each a str; got " + shown(values));
+      change(key, text(part.ptr()), value);
     }
   }
+}
+
+inline void change(Description& d, const py::dict& changes) {
+  Places places(d);
+  each_change(changes, [&](const std::string& key, const std::string& name, const py::handle& value) {
+    if (key == "gravity")
+      places.gravity() = to_vec3(value);
+    else if (key == "inertias")
+      places.inertia(name) = to_inertia(value);
+    else if (key == "placements")
+      assign(places.placement(name), name, value);
+    else
+      assign(places.numbers(key, name), key == "lengths", value);
+  });
+}
+
+/// Of `count` variants: arrays, row i of which are the i-th one's numbers. Python has looked whether a part can have them.
+inline std::unique_ptr<Mechanism> varied(const Mechanism& like, std::int64_t count, const py::dict& changes) {
+  struct Change {
+    double* to;
+    const double* from;
+    std::size_t size;
+  };
+  auto variants = std::make_shared<Variants>(like);
+  Places places(variants->description());
+  std::vector<Change> all;
+  std::vector<py::object> kept;
+  each_change(changes, [&](const std::string& key, const std::string& name, const py::handle& value) {
+    kept.push_back(as_plain(value.ptr(), key));
+    const Array* x = proxy(kept.back().ptr());
+    const auto* from = reinterpret_cast<const double*>(x->data);
+    const auto add = [&](double* to, std::size_t size) {
+      if (x->nd != 2 || x->dimensions[0] != count || x->dimensions[1] != static_cast<Py_ssize_t>(size))
+        shape_error(key + (name.empty() ? "" : " of '" + name + "'") + " needs shape " + "(" + std::to_string(count) + ", " +
+                    std::to_string(size) + "); got " + shape_text(x->dimensions, x->nd));
+      all.push_back({to, from, size});
+    };
+    if (key == "gravity") {
+      add(places.gravity().data(), 3);
+    } else if (key == "inertias") {
+      add(&places.inertia(name).m, 10);
+    } else if (key == "placements") {
+      add(places.placement(name).R.data(), 12);
+    } else {
+      const Places::Numbers to = places.numbers(key, name);
+      add(to.first, to.count);
+    }
+  });
+  std::vector<std::int64_t> which;
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (const Change& c : all) std::copy_n(c.from + static_cast<std::size_t>(i) * c.size, c.size, c.to);
+    try {
+      variants->add();
+    } catch (const ModelError& e) {
+      throw ModelError("variant " + std::to_string(i) + ": " + e.what());
+    }
+    which.push_back(i);
+    if (i % 1000 == 999 && PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
+  variants->finish();
+  return std::make_unique<Mechanism>(like, std::move(variants), std::move(which));
 }
 
 }  // namespace sarrus::bindings

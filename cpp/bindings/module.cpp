@@ -160,6 +160,17 @@ std::unique_ptr<Mechanism> copy(const Mechanism& other, const py::dict& changes)
   return std::make_unique<Mechanism>(other, std::move(d));
 }
 
+/// Of variants: those of them, in this order.
+std::unique_ptr<Mechanism> some_of(const Mechanism& variants, const std::vector<std::int64_t>& which) {
+  std::vector<std::int64_t> there;
+  const auto count = static_cast<std::int64_t>(variants.which().size());
+  for (const std::int64_t i : which) {
+    if (i < 0 || i >= count) throw py::index_error("there are " + std::to_string(count) + " variants; got " + std::to_string(i));
+    there.push_back(variants.which()[static_cast<std::size_t>(i)]);
+  }
+  return std::make_unique<Mechanism>(variants, variants.variants(), std::move(there));
+}
+
 /// Whether something that a joint is given may act on nothing: see doubtful() in specs.py.
 bool is_doubtful(const Mechanism& m) {
   const auto any = [](const PerVelocity& numbers) {
@@ -173,7 +184,7 @@ bool is_doubtful(const Mechanism& m) {
 
 /// (name, first row, [name of each row], [whether it holds positions too]) of each constraint.
 py::list placed_constraints(const py::object& self) {
-  const Mechanism& m = built(self);
+  const Mechanism& m = built_or_variants(self);
   py::list all;
   for (std::size_t i = 0; i < m.constraints().size(); ++i) {
     const Constraint& c = m.tree().loops.constraint[m.constraints()[i]];
@@ -189,7 +200,7 @@ py::list placed_constraints(const py::object& self) {
 /// (q_start, nq, v_start, nv, closes a loop, points towards the ground, body) of each described joint.
 py::list placed_joints(const py::object& self) {
   py::list all;
-  for (const auto& j : built(self).joints())
+  for (const auto& j : built_or_variants(self).joints())
     all.append(py::make_tuple(j.iq, j.nq, j.iv, j.nv, j.closes_a_loop, j.reversed, j.body));
   return all;
 }
@@ -222,37 +233,41 @@ void bind_mechanism(py::module_& m) {
       .def(py::init(&build), py::arg("name"), py::arg("gravity"), py::arg("bodies"), py::arg("joints"), py::arg("frames"),
            py::arg("constraints"), py::arg("springs"), py::arg("substructures"))
       .def(py::init(&copy), py::arg("other"), py::arg("changes"))
+      .def(py::init(&varied), py::arg("like"), py::arg("count"), py::arg("changes"))
+      .def(py::init(&some_of), py::arg("variants"), py::arg("which"))
       .def_property_readonly(
-          "nq", [](const py::object& self) { return built(self).tree().nq; }, "Number of coordinates.")
+          "nq", [](const py::object& self) { return built_or_variants(self).tree().nq; }, "Number of coordinates.")
       .def_property_readonly(
-          "nv", [](const py::object& self) { return built(self).tree().nv; }, "Number of velocities.")
+          "nv", [](const py::object& self) { return built_or_variants(self).tree().nv; }, "Number of velocities.")
+      .def_property_readonly(
+          "_count", [](const py::object& self) { return built_or_variants(self).which().size(); }, "Of variants: how many.")
       .def_property_readonly("_placed_joints", &placed_joints)
       .def_property_readonly("_placed_constraints", &placed_constraints)
-      .def_property_readonly("_actuators", [](const py::object& self) { return built(self).actuators(); })
+      .def_property_readonly("_actuators", [](const py::object& self) { return built_or_variants(self).actuators(); })
       .def_property_readonly(
-          "nc", [](const py::object& self) { return built(self).tree().loops.rows; }, "Number of rows of all constraints.")
+          "nc", [](const py::object& self) { return built_or_variants(self).tree().loops.rows; }, "Number of rows of all constraints.")
       .def_property_readonly(
-          "nu", [](const py::object& self) { return built(self).tree().loops.actuators; },
+          "nu", [](const py::object& self) { return built_or_variants(self).tree().loops.actuators; },
           "Number of velocities that motors drive.")
       .def_property_readonly("_solver",
                              [](const py::object& self) {
-                               const Mechanism& m = built(self);
+                               const Mechanism& m = built_or_variants(self);
                                const sarrus::Substructures* s = m.tree().loops.substructures;
                                return py::make_tuple(m.operations_of_joints(), m.operations_of_substructures(),
                                                      s ? s->substructures : 0, s ? s->cuts : 0);
                              })
       .def_property_readonly("_massless",
                              [](const py::object& self) {
-                               const Mechanism& m = built(self);
+                               const Mechanism& m = built_or_variants(self);
                                return m.tree().loops.rows > 0 ? m.idle() : m.massless();
                              })
-      .def_property_readonly("_without_inertia", [](const py::object& self) { return built(self).massless(); })
+      .def_property_readonly("_without_inertia", [](const py::object& self) { return built_or_variants(self).massless(); })
       .def_property_readonly(
-          "_length", [](const py::object& self) { return built(self).tree().length; }, "What compares metres with radians [m].")
-      .def_property_readonly("_doubtful", [](const py::object& self) { return is_doubtful(built(self)); })
-      .def_property_readonly("_tie", [](const py::object& self) { return built(self).tie(); })
+          "_length", [](const py::object& self) { return built_or_variants(self).tree().length; }, "What compares metres with radians [m].")
+      .def_property_readonly("_doubtful", [](const py::object& self) { return is_doubtful(built_or_variants(self)); })
+      .def_property_readonly("_tie", [](const py::object& self) { return built_or_variants(self).tie(); })
       .def_property_readonly("_base_velocity", [](const py::object& self) {  // where those of the base start, if it floats
-        const sarrus::Tree& t = built(self).tree();
+        const sarrus::Tree& t = built_or_variants(self).tree();
         return t.floats ? t.link[1].iv : -1;
       });
 }

@@ -117,7 +117,7 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
       for (const std::string& known : m.frame_names()) names.append(known);
       py::handle(from_python().raise_no_such_name)("frame", py::handle(a.frame), names);
     }
-    p.frame = {at->link, at->body, at->X, ExpressedIn::frame};
+    p.frame = {at->link, at->body, at->X, ExpressedIn::frame, m.number_of(*at)};
   }
   if (a.expressed_in) {
     const std::string where = PyUnicode_Check(a.expressed_in) ? text(a.expressed_in) : "";
@@ -151,7 +151,7 @@ py::object checked_choice(const Input& input, const Tree& t, PyObject* value, co
 /// The usual call of a control loop: one state, plain arrays, perhaps out=. Null where it is not that; nothing has been done then.
 PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m, const Arguments& a) {
   const Tree& t = m.tree();
-  if (a.wrenches || a.threads || a.return_status ||
+  if (m.variants() || a.wrenches || a.threads || a.return_status ||
       (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0 && !a.input[info.pfaffian_values]))
     return nullptr;
   if (answerless(m, info)) return nullptr;
@@ -257,6 +257,20 @@ void broadcast_axes(const Tree& t, Operands& operands) {
   for (const Py_ssize_t d : batch) operands.count *= d;
 }
 
+/// The first axis is that of the variants; one state is asked of all of them.
+void broadcast_to_variants(const Mechanism& m, Operands& operands) {
+  if (!m.variants()) return;
+  const auto variants = static_cast<Py_ssize_t>(m.which().size());
+  std::vector<Py_ssize_t>& batch = operands.batch;
+  if (batch.empty()) batch.push_back(1);
+  if (batch[0] != 1 && batch[0] != variants)
+    shape_error("the first axis is that of the variants, of which there are " + std::to_string(variants) +
+                "; these states have leading axes " + shape_text(batch.data(), static_cast<int>(batch.size())) +
+                ": (1, k) are k states of each");
+  if (batch[0] == 1) operands.count *= variants;
+  batch[0] = variants;
+}
+
 /// Where each state's numbers stand: one after the other, or the same for all.
 void lay_out(const Tree& t, Operands& operands) {
   for (Operand& o : operands.all) {
@@ -297,6 +311,7 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
   }
   if (a.wrenches) add_wrenches(m, a.wrenches, operands);
   broadcast_axes(t, operands);
+  broadcast_to_variants(m, operands);
   lay_out(t, operands);
   return operands;
 }
@@ -360,7 +375,7 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
 
   py::array_t<signed char> status(operands.batch);
   rows.status = status.mutable_data();
-  Batch work{m, kernels().many[op], p, rows, operands.count, {}, info.is(fact::any_length), answerless(m, info)};
+  Batch work{m, kernels().many[op], kernels().each[op], kernels().lanes, p, rows, operands.count, {}, info.is(fact::any_length), answerless(m, info)};
   for (std::size_t k = 0; k < info.inputs.size(); ++k) work.is_configuration[k] = info.inputs[k].size == InputSize::q;
   if (!operands.batch.empty()) {
     Signals signals;
@@ -388,11 +403,13 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
 
 template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* names) {
   try {
-    const Mechanism& m = built(self);
+    const Mechanism& m = built_or_variants(self);
     const Info& info = infos()[op];
     const Arguments a = parse(info, args, given, names);
     if (info.is(fact::floats)) require_floating(m, info);
     if (a.asks_more) {
+      if (m.variants())
+        throw py::type_error(std::string(info.name) + " takes keywords here that it has for one mechanism alone: take variants[i]");
       const auto method = py::reinterpret_steal<py::object>(PyMethod_New(info.declaration, self));
       return PyObject_Vectorcall(method.ptr(), args, static_cast<std::size_t>(given), names);
     }
@@ -424,12 +441,18 @@ int find(const std::string& name) {
 
 }  // namespace
 
-const Mechanism& built(const py::handle& self) {
+const Mechanism& built_or_variants(const py::handle& self) {
   // Mechanism is the one C++ base, so its value is in the first slot; there is memory in it as soon as somebody looked
   const auto slot = reinterpret_cast<py::detail::instance*>(self.ptr())->get_value_and_holder();
   if (!slot.holder_constructed())
     throw py::type_error("this Mechanism was never built: __init__ of the base class was not called");
   return *slot.value_ptr<Mechanism>();
+}
+
+const Mechanism& built(const py::handle& self) {
+  const Mechanism& m = built_or_variants(self);
+  if (m.variants()) throw py::type_error("this is asked of one mechanism, and these are variants of one: take variants[i], or variants.base");
+  return m;
 }
 
 const KernelTable& kernels() { return *in_use; }

@@ -20,8 +20,9 @@ void use_kernels(const KernelTable*);
 /// stands: where keywords ask for more than the core answers, its body does.
 py::object method(const py::handle& type, const std::string& name, const std::string& doc, const py::function& declaration);
 
-/// The mechanism in an object of the class; TypeError where a subclass has not called __init__ of it.
+/// The mechanism in an object of the class; TypeError where a subclass has not called __init__ of it, or where it is many.
 const Mechanism& built(const py::handle& self);
+const Mechanism& built_or_variants(const py::handle& self);
 
 /// Seconds per call of the one-state kernel, called from C++ on each row in turn (for benchmarks: no Python in the loop); `check`: with the
 /// look whether states are off the loops.

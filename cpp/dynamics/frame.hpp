@@ -12,6 +12,7 @@ struct Frame {
   int link, body;
   Transform<double> X;
   ExpressedIn expressed_in;
+  int placed = -1;  // which one of the mechanism's it is
 };
 
 /// Scalars that cached kinematics holds: 24 a body, 12 a velocity (Kinematics lays itself over them).

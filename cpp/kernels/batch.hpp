@@ -12,6 +12,7 @@
 
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
+#include "../mechanism/variants.hpp"
 #include "kernels.hpp"
 
 namespace sarrus {
@@ -42,7 +43,8 @@ inline bool sound_quaternions(const Mechanism& m, bool any_length, const double*
 
 struct Batch {
   const Mechanism& m;
-  ManyStates kernel;
+  ManyStates kernel, each;
+  int lanes;
   const Parameters& p;
   const Rows& rows;
   std::int64_t count;
@@ -92,10 +94,33 @@ struct Batch {
   }
 
  private:
+  /// The states of a variant stand together.
+  void of_variants(std::int64_t begin, std::int64_t end) const {
+    VariantCopy copy(*m.variants());
+    const std::int64_t states = count / static_cast<std::int64_t>(m.which().size());
+    Parameters its = p;
+    std::vector<Frame> wrench_frame(p.wrench_frame, p.wrench_frame + p.wrenches);
+    its.wrench_frame = wrench_frame.data();
+    const auto place = [&](Frame& f) {
+      if (f.placed >= 0) f.X = copy.frame(f.placed).X;
+    };
+    for (std::int64_t i = begin, last; i < end; i = last) {
+      const std::int64_t variant = i / states;
+      last = std::min(end, (variant + 1) * states);
+      copy.take(m.which()[static_cast<std::size_t>(variant)]);
+      place(its.frame);
+      for (Frame& f : wrench_frame) place(f);
+      (last - i < lanes ? each : kernel)(copy.tree(), its, rows, i, last);
+    }
+  }
+
   static constexpr std::int64_t chunk = 64;  // rows that a thread takes at once: few enough to stay in its cache
 
   void work(std::int64_t begin, std::int64_t end) const {
-    kernel(m.tree(), p, rows, begin, end);
+    if (m.variants())
+      of_variants(begin, end);
+    else
+      kernel(m.tree(), p, rows, begin, end);
     // one look at the whole chunk; only where something is wrong, at each row
     bool clean = !answerless && finite(rows.out + begin * rows.out_size, (end - begin) * rows.out_size);
     for (std::int64_t i = begin; i < end; ++i) clean &= rows.status[i] == fine;

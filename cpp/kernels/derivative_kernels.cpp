@@ -54,7 +54,7 @@ SARRUS_KERNEL(actuator_efforts_vjp, {
 void add_derivative_kernels(KernelTable& table) {
 #define SARRUS_ADD(name, ...)                                          \
   table.one[static_cast<int>(Operation::name)] = one<Operation::name>; \
-  table.many[static_cast<int>(Operation::name)] = one_by_one<Operation::name>;
+  table.many[static_cast<int>(Operation::name)] = table.each[static_cast<int>(Operation::name)] = one_by_one<Operation::name>;
   SARRUS_DERIVATIVE_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD
 }

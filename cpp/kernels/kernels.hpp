@@ -35,7 +35,8 @@ struct KernelTable {
   const char* level;
   int lanes;  // states that ManyStates works on at once
   OneState one[operations];
-  ManyStates many[operations];
+  ManyStates many[operations];  // side by side
+  ManyStates each[operations];  // one after the other
   SimulationKernels simulation;
   ControlTasks tasks;
 };

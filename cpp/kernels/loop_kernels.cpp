@@ -13,7 +13,7 @@ SARRUS_LOOP_OPERATIONS(SARRUS_COMPILE)
 void add_loop_kernels(KernelTable& table) {
 #define SARRUS_ADD(name, ...)                                          \
   table.one[static_cast<int>(Operation::name)] = one<Operation::name>; \
-  table.many[static_cast<int>(Operation::name)] = one_by_one<Operation::name>;
+  table.many[static_cast<int>(Operation::name)] = table.each[static_cast<int>(Operation::name)] = one_by_one<Operation::name>;
   SARRUS_LOOP_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD
 }

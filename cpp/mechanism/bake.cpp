@@ -147,7 +147,7 @@ Mechanism::Mechanism(const Mechanism& other, Description changed) : Mechanism(ot
     pieces_ = std::make_shared<SubstructuredMechanism>(*pieces_, tree_);
     tree_.loops.substructures = &pieces_->view();
   }
-  require_same_decisions(other);
+  require_same_decisions(other.decisions_);
 }
 
 /// What numbers decide: which joints across loops have armature, and, where it may be cut, of each link whether its joint may be, whether that has
@@ -165,9 +165,8 @@ std::vector<char> Mechanism::decisions() const {
   return all;
 }
 
-void Mechanism::require_same_decisions(const Mechanism& other) {
+void Mechanism::require_same_decisions(const std::vector<char>& before) {
   decisions_ = decisions();
-  const std::vector<char>& before = other.decisions_;
   for (std::size_t i = 0; i < loop_motions_.size(); ++i)
     if (decisions_[i] != before[i])
       throw ModelError(

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <iterator>
@@ -114,6 +115,8 @@ struct Description {
   std::function<void()> look;  // called while a large one is built; what it throws ends that
 };
 
+class Variants;  // variants.hpp
+
 class Mechanism {
  public:
   /// Throws ModelError.
@@ -121,8 +124,16 @@ class Mechanism {
   /// The same with other numbers, which costs no more than these: everything else is the other's. ModelError where they make another
   /// mechanism of it: where something else than numbers differs, or they decide otherwise what is cut, or which joint across a loop has armature.
   Mechanism(const Mechanism& other, Description changed);
+  /// The same as a mechanism of which row i of a batch is variant which[i]: what says of itself that it knows of variants asks for these, and
+  /// whatever else is asked is answered as `like` does.
+  Mechanism(const Mechanism& like, std::shared_ptr<const Variants> variants, std::vector<std::int64_t> which)
+      : Mechanism(like, like.description_) {
+    variants_ = std::move(variants), which_ = std::move(which);
+  }
   Mechanism& operator=(const Mechanism&) = delete;
 
+  const std::shared_ptr<const Variants>& variants() const { return variants_; }  // null: it is one mechanism
+  const std::vector<std::int64_t>& which() const { return which_; }
   const Tree& tree() const { return tree_; }
   const Description& description() const { return description_; }
 
@@ -136,6 +147,8 @@ class Mechanism {
     const auto at = frame_of_->find(name);
     return at == frame_of_->end() ? nullptr : &frames_[at->second];
   }
+  /// Which one it is: its place among them all.
+  int number_of(const PlacedFrame& frame) const { return static_cast<int>(&frame - frames_.data()); }
   const PlacedFrame& placed_frame(const std::string& name) const { return frames_[frame_of_->at(name)]; }
   std::vector<std::string> frame_names() const;
 
@@ -163,6 +176,7 @@ class Mechanism {
   const std::string& tie() const { return tie_; }  // what keeps it from floating; empty: nothing does
 
  private:
+  friend class Variants;
   Mechanism(const Mechanism&) = default;
 
   // what no number changes
@@ -200,7 +214,7 @@ class Mechanism {
   void weigh();
   void find_idle();
   std::vector<char> decisions() const;
-  void require_same_decisions(const Mechanism& other);
+  void require_same_decisions(const std::vector<char>& before);
 
   Description description_;
   std::vector<int> order_;  // described bodies, ground first (-1), depth first
@@ -226,9 +240,11 @@ class Mechanism {
   std::vector<double> driven_, rotor_;
   std::vector<int> described_constraints_, actuators_, mass_first_, chain_;
   std::shared_ptr<const EliminationPlan> dynamics_, statics_;
-  std::shared_ptr<const SubstructuredMechanism> pieces_;
+  std::shared_ptr<SubstructuredMechanism> pieces_;
   bool may_be_cut_ = false;  // whether it was looked for substructures
   std::vector<char> decisions_;
+  std::shared_ptr<const Variants> variants_;
+  std::vector<std::int64_t> which_;
   Tree tree_{};
 };
 

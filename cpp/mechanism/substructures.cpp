@@ -84,8 +84,7 @@ SubstructuredMechanism::SubstructuredMechanism(const Tree& tree, int links, cons
 SubstructuredMechanism::SubstructuredMechanism(const SubstructuredMechanism& other, const Tree& tree)
     : SubstructuredMechanism(other) {
   point();
-  bake(tree);
-  view_.tree = tree_;
+  take_numbers(tree);
 }
 
 void SubstructuredMechanism::add(Constraint c, int source) {

@@ -23,11 +23,17 @@ class SubstructuredMechanism {
   SubstructuredMechanism(const SubstructuredMechanism& other, const Tree& tree);
   SubstructuredMechanism& operator=(const SubstructuredMechanism&) = delete;
 
+  /// Those of a tree that this one was made of, or of one like it.
+  void take_numbers(const Tree& tree) {
+    bake(tree);
+    view_.tree = tree_;
+  }
   bool cuts_something() const { return view_.cuts > 0; }
   double operations() const { return operations_; }  // multiplications of one factor, and of what fills it
   const Substructures& view() const { return view_; }
 
  private:
+  friend class Variants;
   SubstructuredMechanism(const SubstructuredMechanism&) = default;
   std::vector<char> cut(const Tree& tree, int links) const;
   void span(const Tree& tree, const std::vector<char>& is_cut);

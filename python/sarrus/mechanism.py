@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from .building.builder import Builder
     from .spatial import Inertia, Transform
+    from .variants import Variants
 
     Placement = Transform | ArrayLike
 
@@ -236,6 +237,53 @@ class Mechanism(LoopFunctions):
                 "damping": damping, "friction": friction, "armature": armature, "rest": rest, "gravity": gravity,
             })
         )  # fmt: skip
+
+    def variants(
+        self, *, inertias: Mapping[str, ArrayLike] | None = None, placements: Mapping[str, ArrayLike] | None = None,
+        lengths: Mapping[str, ArrayLike] | None = None, pitch: Mapping[str, ArrayLike] | None = None,
+        stiffness: Mapping[str, ArrayLike] | None = None, damping: Mapping[str, ArrayLike] | None = None,
+        friction: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
+        rest: Mapping[str, ArrayLike] | None = None, gravity: ArrayLike | None = None,
+    ) -> Variants:  # fmt: skip
+        """N copies with other numbers, asked all at once: row i of a batch is a state of the i-th.
+
+        Parameters
+        ----------
+        inertias : body to N :class:`~sarrus.Inertia`, or their parameters (N, 10), in the order of :attr:`sarrus.Inertia.parameters`
+        placements : frame, or "JOINT.parent" and "JOINT.child", to where it sits: translations (N, 3) [m] or poses (N, 4, 4)
+        lengths, pitch, stiffness, damping, friction, armature, rest : as :meth:`replace`, (N,) each, or (N, nv of the joint)
+        gravity : (N, 3) [m/s2]
+
+        Returns
+        -------
+        :class:`~sarrus.results.Variants`
+
+        Raises
+        ------
+        ModelError
+            A number that the part cannot have, or that asks for another structure, as :meth:`replace` says: of which variant. Rows of a constraint
+            that are a function of q.
+        NameNotFoundError, ShapeError
+            No such part; not equally many of everything.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
+        >>> moons = pendulum.variants(gravity=[(0, 0, -9.81), (0, 0, -1.62), (0, 0, -3.72)])
+        >>> moons.forward_dynamics([np.pi / 2], [0.0], [0.0]).round(2).ravel().tolist()
+        [-19.62, -3.24, -7.44]
+        >>> moons[1].gravity.tolist()
+        [0.0, 0.0, -1.62]
+        """
+        from .variants import Variants
+
+        changes = {
+            "inertias": inertias, "placements": placements, "lengths": lengths, "pitch": pitch, "stiffness": stiffness,
+            "damping": damping, "friction": friction, "armature": armature, "rest": rest, "gravity": gravity,
+        }  # fmt: skip
+        return Variants(self, {key: value for key, value in changes.items() if value is not None})
 
     def save(self, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
         """Write a model file; its suffix tells the format.

@@ -14,6 +14,7 @@ from .floating.partition import EndPoint, FreeFloatingForm
 from .floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
 from .simulation.runs import Sweep
 from .simulation.sweep import Status
+from .variants import Variants
 from .viewer.viewer import View
 from .works.cog import CogJacobians
 from .works.invariant import PoeFactors
@@ -23,5 +24,5 @@ from .works.reference_member import ReferenceMemberSolution
 __all__ = [
     "ActuationMobility", "CogJacobians", "Constraint", "DynamicSingularityMap", "EndPoint", "Equilibrium", "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion",
     "FreeMotions", "InverseDynamicsDerivatives", "Joint", "JointStates", "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap",
-    "Modes", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Status", "Sweep", "View",
+    "Modes", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Status", "Sweep", "Variants", "View",
 ]  # fmt: skip

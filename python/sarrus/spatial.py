@@ -692,7 +692,7 @@ def log(X: ArrayLike | Rotation | Transform) -> Array:
     A = X.matrix if isinstance(X, (Rotation, Transform)) else _floats("X", X, ("...", 3, 3))
     if A.shape[-2:] == (3, 3):
         return np.asarray(_core.log_rotation(_checked_rotations("X", A)))
-    return np.asarray(_core.log_pose(_poses("X", A)))
+    return np.asarray(_core.log_pose(checked_poses("X", A)))
 
 
 def left_jacobian(x: ArrayLike) -> Array:
@@ -763,7 +763,7 @@ def adjoint(pose: ArrayLike | Transform) -> Array:
     >>> (sarrus.spatial.adjoint(axle) @ [0, 0, 2, 0, 0, 0]).tolist()
     [0.0, 0.0, 2.0, 2.0, 0.0, 0.0]
     """
-    return np.asarray(_core.motion_matrix(_poses("pose", pose)))
+    return np.asarray(_core.motion_matrix(checked_poses("pose", pose)))
 
 
 def adjoint_dual(pose: ArrayLike | Transform) -> Array:
@@ -777,7 +777,7 @@ def adjoint_dual(pose: ArrayLike | Transform) -> Array:
     >>> bool(np.allclose(sarrus.spatial.adjoint_dual(pose).T @ sarrus.spatial.adjoint(pose), np.eye(6)))
     True
     """
-    return np.asarray(_core.force_matrix(_poses("pose", pose)))
+    return np.asarray(_core.force_matrix(checked_poses("pose", pose)))
 
 
 def ad(v: ArrayLike) -> Array:
@@ -826,7 +826,7 @@ def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | T
     X = _exponentials(screws, q)[0]
     if home is None:
         return X
-    at = _poses("home", home)
+    at = checked_poses("home", home)
     _common({"screws and q": X.shape[:-2], "home": at.shape[:-2]})
     return np.asarray(X @ at)
 
@@ -878,7 +878,7 @@ def _checked_rotations(name: str, R: Array) -> Array:
     return R
 
 
-def _poses(name: str, poses: ArrayLike | Transform) -> Array:
+def checked_poses(name: str, poses: ArrayLike | Transform) -> Array:
     """(..., 4, 4) homogeneous matrices, those that are finite poses to four digits."""
     H = poses.matrix if isinstance(poses, Transform) else _floats(name, poses, ("...", 4, 4))
     if H.ndim < 2 or H.shape[-2:] != (4, 4):

@@ -17,6 +17,7 @@ from ..errors import ModelWarning, StateError
 from .loop_operations import LoopFunctions
 from .operations import _undeclared
 from .options import BatchTime, ReactionOptions, Wrenches, shows_options
+from .variants import VariantFunctions
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -183,9 +184,9 @@ def _parameters(robot: LoopFunctions, q: Array, v: Array, a: Array, how: dict[st
     return cast(Array, robot.regressor(q, v, a, **how)[0])
 
 
-def check_robot(robot: LoopFunctions) -> None:
-    """Raise TypeError if it is none."""
-    if not isinstance(robot, LoopFunctions):
+def check_robot(robot: LoopFunctions, *, variants: bool = True) -> None:
+    """Raise TypeError if it is none; nor variants of one."""
+    if not isinstance(robot, (LoopFunctions, VariantFunctions) if variants else LoopFunctions):
         raise TypeError(f"robot must be a Mechanism; got {robot!r}")
 
 

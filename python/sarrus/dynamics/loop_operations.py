@@ -76,6 +76,10 @@ class LoopFunctions(StateFunctions):
         """Whether a constraint's rows are a function of q that the core has to be told."""
         return any(isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows) for c in self._constraints.values())
 
+    def _of_rows(self, which: Any) -> LoopFunctions:
+        """The mechanism that these rows of a batch are of; where they are variants not all rows have the same."""
+        return self
+
     @cached_property
     def _rough(self) -> dict[str, Joint]:
         """Joints with Coulomb friction."""

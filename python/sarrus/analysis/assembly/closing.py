@@ -22,6 +22,7 @@ from ...description.constraints import ConstraintSpec, TargetSpec
 from ...description.joints import LIMIT_MARGIN, TURN, JointType, middle, turns_into
 from ...description.specs import JointSpec
 from ...dynamics.loop_operations import LoopFunctions
+from ...dynamics.variants import VariantFunctions
 from ...errors import ModelError, SarrusError, check_name
 from ...spatial import Transform
 from ..joint_targets import quoted
@@ -33,6 +34,7 @@ NEAR: Array = np.array([1e-2, 6.0, 0.1])
 EACH: Array = np.array([1e-2, 30.0, 1e300])  # from anywhere, to whatever is there
 FAR: Array = np.array([1.0, 100.0, 1e300])
 FLOAT = np.dtype(np.float64)
+EVERY = slice(None)
 
 Kept = TypeVar("Kept")
 Frames = tuple[tuple[str, bool], ...]  # names, and whether each is to be turned too
@@ -97,6 +99,13 @@ class Closing:
             [-1 if name in self.led else getattr(robot.joint(name), part).start for name in held]
             for part in ("q_slice", "v_slice")
         )
+
+    def of_variants(self, variants: VariantFunctions) -> Closing:
+        """The same, of variants of the mechanism."""
+        how, robot = copy.copy(self), variants if self.robot is self.base else variants._like(self.robot)
+        how.robot, how.loops = robot, copy.copy(self.loops)
+        how.loops.robot = robot
+        return how
 
     def of_frames(self, targets: Array | None) -> Array | None:
         """Those of the targets (..., numbers) that lead frames; None without any."""
@@ -196,6 +205,8 @@ def prepared(robot: LoopFunctions, key: Hashable, make: Callable[[], Kept]) -> K
 def closing(robot: LoopFunctions, frames: Frames, held: Iterable[str]) -> Closing:
     """The one for these frames and joints, which have to be known to the mechanism."""
     names = tuple(held)
+    if isinstance(robot, VariantFunctions):
+        return prepared(robot, (frames, names), lambda: closing(robot.base, frames, names).of_variants(robot))
     return prepared(robot, (frames, names), lambda: Closing(robot, frames, names))
 
 
@@ -310,11 +321,12 @@ def from_each(
 
     def steps(which: Any, way: Array) -> Any:
         loops = how.at(*(x if x is None or np.ndim(x) == base else x[which] for x, base in ((time, 0), (targets, 1))))
-        return how.robot._close(
+        robot = how.robot if which is EVERY else how.robot._of_rows(which)
+        return robot._close(
             start[which], how.scale, way, **loops.data(start[which]), threads=threads, return_status=True
         )
 
-    solution, status = steps(slice(None), first)
+    solution, status = steps(EVERY, first)
     again = np.flatnonzero((status == 0) & ~(solution[:, -1] <= min(tolerance, tolerances.closed)))
     if nearby:
         status[again] = 2

@@ -109,7 +109,7 @@ def _closed(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **opt
     if question and (closed := _after_a_jump(robot, tree, question, near, fixed, time)) is not None:
         return closed
     if tree is None:
-        return _looked_for(robot, targets, near, fixed, **options)
+        return looked_for(robot, targets, near, fixed, **options)
     return _looked_for_in(robot, tree, targets, near, fixed, **options)
 
 
@@ -145,7 +145,7 @@ def _looked_for_in(
     ours = not any(robot.joint(name).closes_loop for name in fixed or ())
 
     def nearby(near: Any) -> tuple[Array, Array]:
-        answer: tuple[Array, Array] = _looked_for(
+        answer: tuple[Array, Array] = looked_for(
             robot, targets, near, fixed, nearby=True, return_status=True, **options
         )
         return answer
@@ -154,7 +154,7 @@ def _looked_for_in(
     if near is not None and not isinstance(near, Mapping):
         q, state = nearby(near)
     if state is None or state.any():
-        there = _looked_for(
+        there = looked_for(
             tree.robot, targets, tree.start(near, time), fixed, return_status=return_status or ours, **options
         )
         there, other = there if return_status or ours else (there, np.isnan(there).any(axis=-1) * np.int8(2))
@@ -165,18 +165,19 @@ def _looked_for_in(
         back = np.where(((open_ == 0) & (other == 0))[..., None], closer, back)
         q, state = _merged(q, state, back, other)
     if ours and state.any():
-        more = _looked_for(robot, targets, near, fixed, return_status=return_status, **options)
+        more = looked_for(robot, targets, near, fixed, return_status=return_status, **options)
         more, other = more if return_status else (more, np.isnan(more).any(axis=-1) * np.int8(2))
         q, state = _merged(q, state, more, other)
     result = into(out, np.asarray(q))
     return (result, state) if return_status else result
 
 
-def _looked_for(
+def looked_for(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, time: Any = None, starts: int = 60, seed: int = 0,
     tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1, return_status: bool = False,
     nearby: bool = False,
 ) -> Any:  # fmt: skip
+    """As :meth:`assemble` and :meth:`inverse_kinematics`, in the coordinates of this tree; only from a start that is nearly closed if `nearby` says so."""
     threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
     starts, seed, tolerance = (
         checked_count("starts", starts, 0),

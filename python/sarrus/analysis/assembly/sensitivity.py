@@ -101,7 +101,7 @@ def assembled_positions(
     >>> D.leading.shape, D.placements.shape, len(D.joints)
     ((3, 1), (3, 4, 2, 6), 4)
     """
-    check_robot(robot)
+    check_robot(robot, variants=False)
     q = real_rows("q", q, robot.nq)
     names = tuple(checked_names("leading", leading))
     velocities = [name for name, c in robot._constraints.items() if not np.all(c.holonomic)]

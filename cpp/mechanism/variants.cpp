@@ -1,0 +1,158 @@
+#include "variants.hpp"
+
+#include <algorithm>
+
+namespace sarrus {
+namespace {
+constexpr std::size_t line = 64;  // of a cache
+std::size_t rounded_up(std::size_t bytes) { return (bytes + line - 1) / line * line; }
+}  // namespace
+
+Variants::Variants(const Mechanism& like)
+    : made_(new Mechanism(like, like.description())), massless_(like.massless()), decisions_(made_->decisions_), lacks_inertia_(like.tree().nv) {
+  list();
+  has_forces_.resize(made_->loop_motions_.size());
+}
+
+template <class T> void Variants::part(const T* from, std::size_t count) {
+  parts_.push_back({reinterpret_cast<const char*>(from), count * sizeof(T), bytes_});
+  bytes_ += rounded_up(count * sizeof(T));
+}
+
+void Variants::number(const double* from, int count) {
+  if (count <= 0) return;
+  const std::size_t place = place_of(from);
+  if (place == bytes_) throw std::logic_error("a number of variants stands in no array that they have");
+  all_.push_back({from, count, place});
+}
+void Variants::number(const Link& b) {
+  number(b.X_tree), number(b.R_joint.data(), 9), number(b.inertia), number(&b.euler.xx, 6), number(b.constants.number, 9);
+}
+void Variants::number(const Constraint& c) {
+  number(c.X_parent), number(c.X_child), number(c.R_described.data(), 9);
+  visit_constraint(const_cast<AnyConstraint&>(c.kind), [&](auto& kind) {
+    if constexpr (std::is_same_v<decltype(kind), LoopJoint&>) number(kind.constants.number, 9);
+    kind.fields([&](const char*, auto& x) {
+      if constexpr (std::is_same_v<decltype(x), double&>) number(&x, 1);
+    });
+  });
+}
+
+std::size_t Variants::place_of(const void* from) const {
+  const char* address = static_cast<const char*>(from);
+  for (const Part& p : parts_)
+    if (p.from <= address && address < p.from + p.bytes) return p.at + static_cast<std::size_t>(address - p.from);
+  return bytes_;
+}
+
+void Variants::keep_pointer(const void* at, const void* to) {
+  if (const std::size_t place = place_of(to); place < bytes_) pointers_.push_back({place_of(at), place});
+}
+
+/// Those of a tree that lead to what is copied.
+void Variants::point(Tree& t) {
+  keep_pointer(&t.link, t.link), keep_pointer(&t.passive, t.passive), keep_pointer(&t.unit, t.unit);
+  keep_pointer(&t.per_unit_square, t.per_unit_square), keep_pointer(&t.body, t.body), keep_pointer(&t.spring, t.spring);
+  keep_pointer(&t.loop_motion, t.loop_motion);
+  Loops& loops = t.loops;
+  keep_pointer(&loops.constraint, loops.constraint), keep_pointer(&loops.motion, loops.motion);
+  keep_pointer(&loops.rotor, loops.rotor), keep_pointer(&loops.motor_unit, loops.motor_unit);
+  keep_pointer(&loops.substructures, loops.substructures);
+}
+
+/// All arrays, all numbers and all pointers: of a new array that kernels read it is told here, and nowhere else, that variants have it too.
+void Variants::list() {
+  Mechanism& m = *made_;
+  SubstructuredMechanism* pieces = m.pieces_.get();
+  const auto constraints = [](auto& list) { return std::make_pair(list.data(), static_cast<std::size_t>(list.size())); };
+  const auto [tied, ties] = constraints(m.constraints_);
+  part(&m.tree_, 1), parts(m.links_), parts(m.passive_terms_), parts(m.unit_), parts(m.per_unit_square_);
+  part(tied, ties), parts(m.motions_), parts(m.rotor_), parts(m.motor_unit_);
+  parts(m.bodies_), parts(m.springs_), parts(m.loop_motions_), parts(m.frames_);
+  if (pieces) {
+    part(&pieces->view_, 1), parts(pieces->links_), parts(pieces->passive_terms_), parts(pieces->unit_);
+    parts(pieces->per_unit_square_), parts(pieces->compliance_), parts(pieces->lacking_);
+    part(pieces->constraints_.data(), static_cast<std::size_t>(pieces->constraints_.size()));
+  }
+
+  frames_at_ = place_of(m.frames_.data());
+  numbers_of_tree(m.tree_), numbers(m.links_), numbers(m.passive_terms_), numbers(m.unit_), numbers(m.per_unit_square_);
+  for (std::size_t i = 0; i < ties; ++i) number(tied[i]);
+  numbers(m.motions_), numbers(m.rotor_), numbers(m.motor_unit_);
+  for (const Body& b : m.bodies_) number(b.X), number(b.X_joint), number(b.inertia), number(b.X_child);
+  for (const PointSpring& s : m.springs_) number(s.point[0].data(), 3), number(s.point[1].data(), 3), number(&s.stiffness, 3);
+  for (const LoopMotion& j : m.loop_motions_) {
+    number(j.constants.number, 9), number(j.X[0]), number(j.X[1]);
+    for (int k = 0; k < j.nv; ++k) number(j.terms[k]);
+  }
+  for (const auto& f : m.frames_) number(f.X);
+  point(m.tree_);
+  if (pieces) {
+    numbers_of_tree(pieces->view_.tree), numbers(pieces->links_), numbers(pieces->passive_terms_), numbers(pieces->unit_);
+    numbers(pieces->per_unit_square_), numbers(pieces->compliance_), numbers(pieces->lacking_);
+    for (int i = 0; i < pieces->constraints_.size(); ++i) number(pieces->constraints_[i]);
+    point(pieces->view_.tree);
+    keep_pointer(&pieces->view_.compliance, pieces->view_.compliance);
+    keep_pointer(&pieces->view_.lacking, pieces->view_.lacking);
+  }
+}
+
+void Variants::add() {
+  Mechanism& m = *made_;
+  m.bake();
+  if (m.pieces_) m.pieces_->take_numbers(m.tree_);
+  m.require_same_decisions(decisions_);
+  if (m.massless_ != massless_)
+    throw ModelError("what has inertia along its joint is the same in all variants, and here it is not: build it anew");
+
+  now_.clear();
+  for (const Numbers& n : all_) now_.insert(now_.end(), n.from, n.from + n.count);
+  if (count_ == 0) first_ = now_, is_listed_.assign(now_.size(), 0);
+  const std::size_t before = differs_.size();
+  for (std::size_t k = 0; k < now_.size(); ++k)
+    if (now_[k] != first_[k] && !is_listed_[k]) differs_.push_back(static_cast<int>(k)), is_listed_[k] = 1;
+  if (const std::size_t n = differs_.size(); n != before) {  // those before had the first one's
+    std::vector<double> wider(static_cast<std::size_t>(count_) * n);
+    for (std::int64_t i = 0; i < count_; ++i) {
+      double* row = wider.data() + static_cast<std::size_t>(i) * n;
+      std::copy_n(rows_.data() + static_cast<std::size_t>(i) * before, before, row);
+      for (std::size_t k = before; k < n; ++k) row[k] = first_[differs_[k]];
+    }
+    rows_ = std::move(wider);
+  }
+  for (const int k : differs_) rows_.push_back(now_[k]);
+  flags_.add(m.tree_);
+  if (m.pieces_) flags_of_pieces_.add(m.pieces_->view_.tree);
+  for (int k = 0; k < m.tree_.nv; ++k) lacks_inertia_[k] |= m.lacks_inertia_[k];
+  for (std::size_t i = 0; i < has_forces_.size(); ++i) has_forces_[i] |= m.loop_motions_[i].has_forces;
+  ++count_;
+}
+
+void Variants::finish() {
+  Mechanism& m = *made_;
+  flags_.give(m.tree_);
+  const bool lacks = std::find(lacks_inertia_.begin(), lacks_inertia_.end(), 1) != lacks_inertia_.end();
+  m.lacks_inertia_ = lacks_inertia_, m.tree_.lacks_inertia = lacks ? m.lacks_inertia_.data() : nullptr;
+  for (std::size_t i = 0; i < has_forces_.size(); ++i) m.loop_motions_[i].has_forces = has_forces_[i];
+  if (m.pieces_) m.pieces_->take_numbers(m.tree_), flags_of_pieces_.give(m.pieces_->view_.tree);
+  block_.resize(bytes_);
+  for (const Part& p : parts_)
+    if (p.bytes) std::memcpy(block_.data() + p.at, p.from, p.bytes);
+  std::vector<std::size_t> place;
+  for (const Numbers& n : all_)
+    for (int k = 0; k < n.count; ++k) place.push_back(n.at + static_cast<std::size_t>(k) * sizeof(double));
+  for (const int k : differs_) at_.push_back(place[k]);
+  is_listed_.clear(), first_.clear(), now_.clear();
+}
+
+VariantCopy::VariantCopy(const Variants& of) : of_(of), kept_(of.bytes_ + line) {
+  memory_ = reinterpret_cast<char*>(rounded_up(reinterpret_cast<std::size_t>(kept_.data())));
+  std::memcpy(memory_, of.block_.data(), of.bytes_);
+  for (const auto& p : of.pointers_) {
+    char* to = memory_ + p.to;
+    std::memcpy(memory_ + p.at, &to, sizeof to);
+  }
+  frames_ = reinterpret_cast<const Mechanism::PlacedFrame*>(memory_ + of.frames_at_);
+}
+
+}  // namespace sarrus

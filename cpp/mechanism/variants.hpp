@@ -1,0 +1,109 @@
+// Many mechanisms of one structure, each with numbers of its own. What they share stands once: a block with all the arrays that kernels read.
+// Of each variant only those numbers are kept in which any of them differs from the first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "mechanism.hpp"
+
+namespace sarrus {
+
+class Variants {
+ public:
+  /// None yet; they will be like this one.
+  explicit Variants(const Mechanism& like);
+  /// To be given the next one's numbers, before add(). Whatever is not changed again stays as the one before had it.
+  Description& description() { return made_->description_; }
+  /// ModelError where these numbers make another structure.
+  void add();
+  std::int64_t size() const { return count_; }
+  /// Once all are there.
+  void finish();
+
+ private:
+  friend class VariantCopy;
+  /// An array, or the tree itself: where it stands in `made_`, and in the block.
+  struct Part {
+    const char* from;
+    std::size_t bytes, at;
+  };
+  struct Numbers {
+    const double* from;
+    int count;
+    std::size_t at;
+  };
+  /// A pointer in the block, and what it points to there.
+  struct Pointer {
+    std::size_t at, to;
+  };
+  struct Flags {
+    bool has_armature, has_joint_forces, ties_links;
+    void add(const Tree& t) {
+      has_armature |= t.has_armature, has_joint_forces |= t.has_joint_forces, ties_links |= t.ties_links;
+    }
+    void give(Tree& t) const { t.has_armature = has_armature, t.has_joint_forces = has_joint_forces, t.ties_links = ties_links; }
+  };
+
+  template <class T> void part(const T* from, std::size_t count);
+  template <class All> void parts(const All& all) { part(all.data(), all.size()); }
+  void number(const double* from, int count);
+  void number(const Transform<double>& X) { number(X.R.data(), 9), number(X.p.data(), 3); }
+  void number(const Inertia<double>& I) { number(&I.m, 1), number(I.h.data(), 3), number(&I.I.xx, 6); }
+  void number(const Link& b);
+  void number(const PassiveTerms& p) { number(&p.armature, 5); }
+  void number(const Constraint& c);
+  void numbers(const std::vector<double>& all) { number(all.data(), static_cast<int>(all.size())); }
+  template <class All> void numbers(const All& all) {
+    for (const auto& x : all) number(x);
+  }
+  void numbers_of_tree(const Tree& t) { number(t.gravity.data(), 3), number(&t.length, 1), number(&t.mass, 1), number(&t.light, 1); }
+  void list();
+  void point(Tree& t);
+  std::size_t place_of(const void* from) const;
+  void keep_pointer(const void* at, const void* to);
+
+  std::unique_ptr<Mechanism> made_;  // the last one
+  std::vector<std::string> massless_;
+  std::vector<char> decisions_;
+  std::vector<Part> parts_;
+  std::vector<Numbers> all_;
+  std::vector<Pointer> pointers_;
+  std::vector<double> first_, now_;  // all numbers of the first one, and of the last
+  std::vector<int> differs_;  // which of all numbers differ
+  std::vector<char> is_listed_;
+  std::vector<std::size_t> at_;  // and where these stand in the block
+  std::vector<double> rows_;  // count x differs
+  std::vector<char> lacks_inertia_;
+  std::vector<char> has_forces_;  // of each motion of a joint that closes a loop
+  Flags flags_{}, flags_of_pieces_{};
+  std::vector<char> block_;
+  std::size_t bytes_ = 0, frames_at_ = 0;
+  std::int64_t count_ = 0;
+};
+
+/// What one thread works on: the block, with the numbers of one variant at a time.
+class VariantCopy {
+ public:
+  explicit VariantCopy(const Variants& of);
+  /// As the i-th variant is.
+  void take(std::int64_t i) {
+    const std::size_t n = of_.at_.size();
+    const double* row = of_.rows_.data() + static_cast<std::size_t>(i) * n;
+    for (std::size_t k = 0; k < n; ++k) *reinterpret_cast<double*>(memory_ + of_.at_[k]) = row[k];
+  }
+  const Tree& tree() const { return *reinterpret_cast<const Tree*>(memory_); }
+  const Mechanism::PlacedFrame& frame(int i) const { return frames_[i]; }
+
+ private:
+  const Variants& of_;
+  std::vector<char> kept_;
+  char* memory_;
+  const Mechanism::PlacedFrame* frames_;
+};
+
+}  // namespace sarrus

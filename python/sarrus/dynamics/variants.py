@@ -1,0 +1,235 @@
+"""Many mechanisms of one structure, each with numbers of its own: what is asked of states, one of every variant.
+
+The core keeps their numbers and gives each row of a batch its own (``cpp/mechanism/variants.hpp``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from types import MethodDescriptorType
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from .._arrays import Array, real_array
+from ..description.constraints import PfaffianSpec
+from ..errors import ModelError, ShapeError
+from ..spatial import Inertia, Transform, checked_poses
+from .loop_operations import LoopFunctions
+from .operations import StateFunctions
+
+if TYPE_CHECKING:
+    Base = LoopFunctions  # of which it has what is named below
+else:
+    Base = _core.Mechanism
+
+# of the structure, which all share
+STRUCTURE = (
+    "_asks_for_rows", "_at", "_closing_joints", "_constraints", "_joints", "_pfaffian_numbers", "_tree_joint", "actuated", "bodies", "constraint",
+    "constraints", "description", "frames", "joint", "joints", "loop_joints", "neutral",
+)  # fmt: skip
+# Python's own functions of a state, which ask the core and nothing of the numbers besides
+IN_PYTHON = ("impact", "project_configuration", "project_velocity")
+# parameters of the regressor, in the order in which the core has them: m, m c, xx, xy, xz, yy, yz, zz
+CORE_ORDER = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
+
+
+class VariantFunctions(Base):
+    """What :class:`sarrus.results.Variants` has of a state."""
+
+    base: LoopFunctions
+    _changes: dict[str, Any]  # as they were given, an array each of all that the base was varied to
+    _which: NDArray[np.intp]  # the rows of these that it has
+    _prepared: dict[Any, Any]
+
+    def __init__(self, base: LoopFunctions, changes: Mapping[str, Any]) -> None:
+        if base._asks_for_rows:
+            name = next(c.name for c in base._constraints.values() if isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows))
+            raise ModelError(f"the rows of constraint '{name}' are a function of q, which knows nothing of variants")
+        arrays = {key: _arrays(base, key, value) for key, value in changes.items()}
+        sizes = {len(x) for values in arrays.values() for x in (values.values() if isinstance(values, dict) else [values])}
+        if len(sizes) != 1:
+            what = f"got {' and '.join(map(str, sorted(sizes)))} of them" if sizes else "there are none"
+            raise ShapeError(f"variants need equally many numbers of everything, one a variant: {what}")
+        self._vary(base, sizes.pop(), arrays)
+
+    def _vary(self, base: LoopFunctions, count: int, changes: dict[str, Any]) -> None:
+        _core.Mechanism.__init__(cast(Any, self), base, count, changes)
+        vars(self).update(base=base, _changes=changes, _which=np.arange(count), _prepared={})
+
+    def __len__(self) -> int:
+        return int(self._count)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, which: Any) -> Any:
+        """The i-th as a mechanism of its own; of a slice, indices or a mask those of them."""
+        rows = np.arange(len(self))[which]
+        if isinstance(rows, np.ndarray):
+            return self._of_rows(rows)
+        return self.base._copy({
+            key: _row(key, values, self._which[rows]) for key, values in self._changes.items()
+        })  # fmt: skip
+
+    def _of_rows(self, which: ArrayLike) -> Any:
+        """Those of them, in that order; some perhaps more than once."""
+        rows = np.asarray(which)
+        some = type(self).__new__(type(self))
+        _core.Mechanism.__init__(some, self, rows.tolist())
+        vars(some).update(base=self.base, _changes=self._changes, _which=self._which[rows], _prepared={})
+        return some
+
+    def _like(self, other: LoopFunctions) -> Any:
+        """The same variants of a mechanism on the same tree, which has more constraints or other motors."""
+        whole = type(self).__new__(type(self))
+        whole._vary(other, self._varied, self._changes)
+        return whole if np.array_equal(self._which, whole._which) else whole._of_rows(self._which)
+
+    @property
+    def _varied(self) -> int:
+        """How many there were before some were taken."""
+        return len(next(iter(next(iter(self._changes.values())).values() if "gravity" not in self._changes else [self._changes["gravity"]])))
+
+    @cached_property
+    def _rough(self) -> dict[str, Any]:
+        return self.base._rough | {name: self.base.joint(name) for name in self._changes.get("friction", {})}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"variants do not change: {name!r} cannot be set")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.base, self._varied, self._changes, self._which)
+
+    def __repr__(self) -> str:
+        varied = ", ".join(self._changes)
+        return f"<{len(self)} variants of {self.base!r}: {varied}>"
+
+
+def _rebuilt(kind: Any, base: LoopFunctions, count: int, changes: dict[str, Any], which: Any) -> Any:
+    whole = kind.__new__(kind)
+    whole._vary(base, count, changes)
+    return whole if np.array_equal(which, np.arange(count)) else whole._of_rows(which)
+
+
+def _of_base(name: str) -> property:
+    return property(lambda self: getattr(self.base, name))
+
+
+if not TYPE_CHECKING:
+    for _name in STRUCTURE:
+        setattr(VariantFunctions, _name, _of_base(_name))
+    for _class in (StateFunctions, LoopFunctions):
+        for _name, _value in vars(_class).items():
+            if isinstance(_value, MethodDescriptorType) or _name in IN_PYTHON:
+                setattr(VariantFunctions, _name, _value)
+
+
+# ---- numbers, one row a variant ----------------------------------------------------------------------------------------------------------
+
+
+def _row(key: str, values: Any, i: int) -> Any:
+    """What `Mechanism.replace` takes for the i-th variant."""
+    if key == "gravity":
+        return tuple(values[i].tolist())
+    make = {"inertias": _inertia, "placements": _transform}.get(key, _number)
+    return {name: make(x[i]) for name, x in values.items()}
+
+
+def _inertia(x: Array) -> Inertia:
+    return Inertia.from_parameters(x[CORE_ORDER], check=False)  # which is its own inverse
+
+
+def _transform(x: Array) -> Transform:
+    return Transform(x[:9].reshape(3, 3).T, x[9:])
+
+
+def _number(x: Array) -> Any:
+    return float(x[0]) if len(x) == 1 else x.copy()
+
+
+def _arrays(base: LoopFunctions, key: str, values: Any) -> Any:
+    """As the core takes them: an array (N, numbers) each."""
+    if key == "gravity":
+        return _finite(key, _rows(key, values, 1)).copy()
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{key} must be a mapping of names to what each variant is to have; got {values!r}")
+    make = {"inertias": _inertias, "placements": _placements}.get(key)
+    return {
+        name: np.array(make(f"{key} of '{name}'", x) if make else _terms(base, key, name, x), order="C")
+        for name, x in values.items()
+    }
+
+
+def _rows(what: str, value: Any, axes: int) -> Array:
+    x = real_array(what, value)
+    if x.ndim != 1 + axes:
+        raise ShapeError(f"{what}: each variant has its own, along the first axis; got shape {x.shape}")
+    return x
+
+
+def _finite(what: str, x: Array, good: Any = True) -> Array:
+    bad = ~(np.isfinite(x) & good).reshape(len(x), -1).all(axis=-1)
+    if bad.any():
+        i = int(bad.argmax())
+        raise ModelError(f"{what}: variant {i} cannot have {x[i].tolist()}")
+    return x
+
+
+def _inertias(what: str, value: Any) -> Array:
+    if isinstance(value, Sequence) and all(isinstance(x, Inertia) for x in value):
+        parameters = np.array([x.parameters for x in value]).reshape(-1, 10)
+    else:
+        parameters = _rows(what, value, 1)
+        if parameters.shape[-1] != 10:
+            raise ShapeError(f"{what} needs (N, 10) parameters, or N Inertias; got shape {parameters.shape}")
+        _finite(what, parameters)
+        for i in np.flatnonzero(_perhaps_unphysical(parameters)):
+            try:
+                Inertia.from_parameters(parameters[i])
+            except ModelError as error:
+                raise ModelError(f"{what}: variant {i}: {error}") from None
+    return parameters[:, CORE_ORDER]
+
+
+def _perhaps_unphysical(parameters: Array) -> NDArray[np.bool_]:
+    """(N,) where the pseudo-inertia is not positive definite by far; the class decides about these."""
+    m, h = parameters[:, 0], parameters[:, 1:4]
+    xx, xy, yy, xz, yz, zz = parameters[:, 4:].T
+    half = 0.5 * (xx + yy + zz)
+    rows = [[half - xx, -xy, -xz, h[:, 0]], [-xy, half - yy, -yz, h[:, 1]], [-xz, -yz, half - zz, h[:, 2]], [*h.T, m]]
+    size = np.linalg.eigvalsh(np.moveaxis(np.array(rows), -1, 0))
+    return np.asarray(~(size[:, 0] > 1e-9 * size[:, -1]))
+
+
+def _placements(what: str, value: Any) -> Array:
+    """Rotation column by column, and translation."""
+    if isinstance(value, Sequence) and all(isinstance(x, Transform) for x in value):
+        value = np.array([x.matrix for x in value]).reshape(-1, 4, 4)
+    x = real_array(what, value)
+    if x.ndim == 2 and x.shape[-1] == 3:
+        H = np.tile(np.eye(4), (len(x), 1, 1))
+        H[:, :3, 3] = x
+    elif x.ndim == 3 and x.shape[1:] == (4, 4):
+        H = checked_poses(what, _finite(what, x))
+    else:
+        raise ShapeError(f"{what} needs translations (N, 3) or poses (N, 4, 4); got shape {x.shape}")
+    _finite(what, H[:, :3, 3], abs(H[:, :3, 3]) <= 1e100)
+    return np.concatenate([np.swapaxes(H[:, :3, :3], 1, 2).reshape(-1, 9), H[:, :3, 3]], axis=1)
+
+
+def _terms(base: LoopFunctions, key: str, name: str, value: Any) -> Array:
+    """One number, or one per velocity."""
+    what = f"{key} of '{name}'"
+    x = real_array(what, value)
+    count = base.joint(name).type.nv if key not in ("lengths", "pitch") and name in base._joints else 1
+    if x.ndim == 1:
+        x = np.repeat(x[:, None], count, axis=1)
+    signed = key == "pitch" or (key == "rest" and name in base._joints)
+    good = True if signed else x > 0.0 if key == "lengths" else x >= 0.0
+    if x.ndim != 2 or x.shape[1] != count:
+        raise ShapeError(f"{what} needs (N,) or (N, {count}) numbers; got shape {x.shape}")
+    return _finite(what, x, good)

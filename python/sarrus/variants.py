@@ -1,0 +1,228 @@
+"""Many mechanisms of one structure, each with numbers of its own: :meth:`sarrus.Mechanism.variants`."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._arrays import Array, checked_count, checked_number, checked_times, checked_truth, common_axes, into, real_array
+from .analysis.actuation import efforts
+from .analysis.assembly.closing import Closing, check_frames, closing, from_each
+from .analysis.assembly.multistart import TOLERANCE, checked_tolerance
+from .analysis.assembly.position import Targets, looked_for
+from .analysis.joint_targets import JointCoordinates, coordinates, paths, start_near
+from .dynamics.options import SearchOptions, shows_options
+from .dynamics.variants import VariantFunctions
+from .errors import ModelError, ShapeError
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+HALVINGS = 6  # of the way between two inputs, before a branch counts as ended
+SMOOTH = 0.3  # of a step: where steps have to mend more of what the last one foretold, the branch bends
+
+
+class Variants(VariantFunctions):
+    """Many mechanisms of one structure, each with numbers of its own; made by :meth:`~sarrus.Mechanism.variants`.
+
+    It has the functions of a state of :class:`~sarrus.Mechanism`: the first axis of states is that of the variants, (N, nq), or (N, k, nq) for k
+    states of each; one state, or (1, k, nq), is asked of all of them. What needs one mechanism, a simulation or a picture, takes one: ``variants[i]``.
+    ``variants[2:5]``, or a list of indices, or a mask, are some of them.
+
+    Attributes
+    ----------
+    base : the mechanism that they are variants of; joints, bodies, frames, nq, nv ... are its own
+    """
+
+    actuator_efforts = efforts.actuator_efforts
+
+    @shows_options
+    def assemble(
+        self, near: ArrayLike | JointCoordinates | None = None, *, fixed: JointCoordinates | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> Array:  # fmt: skip
+        """A configuration (N, ..., nq) of each variant that closes every loop, near another one.
+
+        Parameters
+        ----------
+        near : where to start: (nq,) or (N, ..., nq); joints to coordinates are a first guess. Default: the home of the description
+        fixed, time, tolerance, out, threads, return_status : as :meth:`sarrus.Mechanism.assemble`, coordinates (N, ...) or the same for all. Each
+            variant is looked for from its own start only; where its loops stay open its row is NaN and its status 2
+
+        Raises
+        ------
+        ModelError, NameNotFoundError, ShapeError, StateError
+            As :meth:`sarrus.Mechanism.assemble`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> lengths = np.linspace(0.3, 0.5, 5)
+        >>> several = fourbar.variants(placements={"pin1.parent": np.outer(lengths, [1.0, 0.0, 0.0])})
+        >>> several.assemble(fixed={"motor": 0.5}).shape
+        (5, 3)
+        """
+        return self._closed({}, near, fixed, **cast(Any, options))
+
+    @shows_options
+    def inverse_kinematics(
+        self, frames: Targets, *, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> Array:  # fmt: skip
+        """A configuration (N, ..., nq) of each variant in which frames are where they should be, and all loops are closed.
+
+        Parameters
+        ----------
+        frames : frame to its pose (..., 4, 4) or point (..., 3) in the world, the same for all or (N, ...)
+        near, fixed, **options : as :meth:`assemble`
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sarrus
+        >>> delta = sarrus.mechanisms.delta()
+        >>> three = delta.variants(placements={"tool": [(0, 0, -0.01), (0, 0, -0.02), (0, 0, -0.03)]})  # doctest: +SKIP
+        """
+        check_frames(self.base, frames, "fixed")
+        return self._closed(frames, near, fixed, **cast(Any, options))
+
+    def follow(
+        self, joints: JointCoordinates, near: ArrayLike | JointCoordinates | None = None, *, time: ArrayLike | None = None,
+        max_step: float = 0.2, tolerance: float = TOLERANCE, threads: int = 1,
+    ) -> Array:  # fmt: skip
+        """Configurations (N, n, nq) of each variant along prescribed inputs, on one branch each, the loops closed in all of them.
+
+        Parameters
+        ----------
+        joints : joint with one coordinate to what it is to go through, (n,), the same for all variants; between them it moves evenly
+        near : as :meth:`assemble`, which closes the loops at the first inputs
+        time : (n,) [s], where motion is prescribed
+        max_step : largest motion of a joint in one step [rad, mean sizes of the bodies]; longer ways, and bends, are taken in parts
+        tolerance, threads : as :meth:`assemble`
+
+        Returns
+        -------
+        (N, n, nq); where a variant's branch has ended, or its loops did not close at the first inputs, NaN from there on
+
+        Examples
+        --------
+        Two of three cranks turn round:
+
+        >>> import numpy as np
+        >>> import sarrus
+        >>> fourbar = sarrus.mechanisms.four_bar()
+        >>> cranks = fourbar.variants(placements={"pin1.parent": np.outer([0.3, 0.4, 0.9], [1.0, 0.0, 0.0])})
+        >>> q = cranks.follow({"motor": np.linspace(0.0, 2 * np.pi, 61)})
+        >>> q.shape, np.isfinite(q).all(axis=(1, 2)).tolist()
+        ((3, 61, 3), [True, True, False])
+        """
+        max_step, tolerance, threads = checked_number("max_step", max_step), checked_tolerance(tolerance), checked_count("threads", threads)
+        ways, times = paths(self.base, joints, time, {})
+        for name, way in ways.items():
+            if way.shape[1] != 1:
+                raise ModelError(f"joint '{name}' has {way.shape[1]} coordinates, and variants follow single ones: assemble() takes them all")
+        how = {"tolerance": tolerance, "threads": threads}
+        start: Array = self._closed({}, near, {name: way[0] for name, way in ways.items()}, time=float(times[0]), **how)
+        if start.ndim > 2:
+            raise ShapeError(f"near must be one configuration a variant, where a path starts; got shape {np.shape(near)}")
+        branches = _Branches(self, ways, times, max_step, tolerance, threads)
+        path = np.full((len(self), len(times), self.nq), np.nan)
+        path[:, 0] = start
+        there = np.flatnonzero(np.isfinite(start).all(axis=-1))
+        last = np.zeros((len(self), self.nv))
+        for k in range(1, len(times)):
+            path[there, k], last[there] = branches.advance(there, path[there, k - 1], last[there], k - 1.0, float(k))
+            there = there[np.isfinite(path[there, k]).all(axis=-1)]
+        return path
+
+    def _closed(self, frames: Targets, near: Any, fixed: Any, **options: Any) -> Any:
+        held = coordinates(self.base, fixed, many=True)
+        shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()}
+        shapes["time"] = np.shape(checked_times(options.get("time")))
+        goals = {}
+        for name, value in frames.items():
+            x = real_array(f"the target of frame '{name}'", getattr(value, "matrix", value))
+            goals[name] = x, x.shape[-2:] == (4, 4)
+            shapes[f"the target of frame '{name}'"] = x.shape[: -1 - goals[name][1]]
+        guess = coordinates(self.base, near) if isinstance(near, Mapping) else {}
+        start = start_near(self.base, None if guess else near, guess, options.get("time"), () if guess or near is None else np.shape(near)[:-1])
+        shapes["near"] = start.shape[:-1]
+        lead = common_axes(shapes)
+        if not lead or lead[0] == 1:
+            lead = (len(self), *lead[1:])
+        if lead[0] != len(self):
+            raise ShapeError(f"the first axis is that of the variants, of which there are {len(self)}; these have leading axes {lead}")
+
+        def in_rows(x: Array, axes: int = 1) -> Array:  # the leading ones as one
+            return np.broadcast_to(x, (*lead, *x.shape[x.ndim - axes :])).reshape(-1, *x.shape[x.ndim - axes :])
+
+        each = np.repeat(np.arange(len(self)), math.prod(lead[1:]))
+        many = self if len(lead) == 1 else self._of_rows(each)
+        if options.get("time") is not None:
+            options["time"] = in_rows(np.asarray(options["time"], dtype=float), 0)
+        out, return_status = options.pop("out", None), checked_truth("return_status", options.pop("return_status", False))
+        targets = {name: in_rows(x, 2 if turned else 1) for name, (x, turned) in goals.items()}
+        held = {name: in_rows(x) for name, x in held.items()}
+        q, state = looked_for(many, targets, in_rows(start), held, return_status=True, **options)
+        q = into(out, q.reshape(*lead, self.nq))
+        return (q, state.reshape(lead)) if return_status else q
+
+
+class _Branches:
+    """The branches on which variants go along inputs, and the steps on them."""
+
+    def __init__(
+        self, variants: Variants, ways: Mapping[str, Array], times: Array, max_step: float, tolerance: float, threads: int
+    ) -> None:
+        self.variants, self.ways, self.times = variants, ways, times
+        self.max_step, self.tolerance, self.threads = max_step, tolerance, threads
+        self.how = closing(variants, (), tuple(ways))
+        self.places = {name: variants.base.joint(name).q_slice for name in ways if name not in self.how.led}
+
+    def advance(self, which: NDArray[np.intp], q: Array, last: Array, start: float, end: float) -> tuple[Array, Array]:
+        """Configurations (n, nq) of these variants at an input, on from those at another one, and the steps (n, nv) that led there; NaN where a branch ends.
+
+        The first guess goes on as the last step went. What Newton's steps have to mend of it is little on a smooth branch: else, and where they find
+        nothing, the way is taken in two halves.
+        """
+        if not which.size:
+            return q, last
+        how = self._of(which)
+        guess = how.base.integrate(q, last)
+        inputs = {name: np.interp(end, np.arange(len(self.times)), way[:, 0]) for name, way in self.ways.items()}
+        for name, place in self.places.items():
+            guess[:, place] = inputs[name]
+        led = [np.full((len(which), 1), inputs[name]) for name in how.led]
+        targets = np.concatenate(led, axis=-1) if led else None
+        time = np.full(len(which), np.interp(end, np.arange(len(self.times)), self.times))
+        found, state = from_each(how, guess, targets, time, self.tolerance, self.threads, nearby=True)
+        step, mended = how.base.difference(q, found), how.base.difference(guess, found)
+        longest, off = (abs(x / how.loops.column_scale).max(axis=-1, initial=0.0) for x in (step, mended))
+        begins = ~last.any(axis=-1)
+        good = (state == 0) & (longest <= self.max_step) & ((off <= SMOOTH * longest) | begins)
+        if good.all() or end - start < 0.5**HALVINGS:
+            return np.where(good[:, None], found, np.nan), step
+        again, middle = ~good, 0.5 * (start + end)
+        half, ahead = self.advance(which[again], q[again], 0.5 * last[again], start, middle)
+        on = np.isfinite(half).all(axis=-1)
+        found[again], step[again] = np.nan, 0.0
+        rest = np.flatnonzero(again)[on]
+        found[rest], second = self.advance(which[rest], half[on], ahead[on], middle, end)
+        step[rest] = 2.0 * second
+        return found, step
+
+    def _of(self, which: NDArray[np.intp]) -> Closing:
+        if len(which) == len(self.variants):
+            return self.how
+        how = copy.copy(self.how)
+        how.robot = self.how.robot._of_rows(which)
+        how.loops = copy.copy(self.how.loops)
+        how.loops.robot = how.robot
+        return how
