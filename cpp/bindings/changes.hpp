@@ -160,7 +160,8 @@ inline void assign(const Places::Numbers& to, bool positive, const py::handle& v
   };
   if (PyFloat_Check(value.ptr())) {
     const double x = checked(PyFloat_AS_DOUBLE(value.ptr()));
-    if (to.count == 0 && x != 0.0) throw ModelError(to.what + " acts on nothing, as this joint does not move; got " + shown(value));
+    if (to.count == 0 && x != 0.0)
+      throw ModelError(to.what + " acts on nothing, as this joint does not move; got " + shown(value));
     std::fill_n(to.first, to.count, x);
     return;
   }

@@ -245,7 +245,8 @@ void bind_mechanism(py::module_& m) {
       .def_property_readonly("_placed_constraints", &placed_constraints)
       .def_property_readonly("_actuators", [](const py::object& self) { return built_or_variants(self).actuators(); })
       .def_property_readonly(
-          "nc", [](const py::object& self) { return built_or_variants(self).tree().loops.rows; }, "Number of rows of all constraints.")
+          "nc", [](const py::object& self) { return built_or_variants(self).tree().loops.rows; },
+          "Number of rows of all constraints.")
       .def_property_readonly(
           "nu", [](const py::object& self) { return built_or_variants(self).tree().loops.actuators; },
           "Number of velocities that motors drive.")
@@ -263,7 +264,8 @@ void bind_mechanism(py::module_& m) {
                              })
       .def_property_readonly("_without_inertia", [](const py::object& self) { return built_or_variants(self).massless(); })
       .def_property_readonly(
-          "_length", [](const py::object& self) { return built_or_variants(self).tree().length; }, "What compares metres with radians [m].")
+          "_length", [](const py::object& self) { return built_or_variants(self).tree().length; },
+          "What compares metres with radians [m].")
       .def_property_readonly("_doubtful", [](const py::object& self) { return is_doubtful(built_or_variants(self)); })
       .def_property_readonly("_tie", [](const py::object& self) { return built_or_variants(self).tie(); })
       .def_property_readonly("_base_velocity", [](const py::object& self) {  // where those of the base start, if it floats

@@ -375,7 +375,8 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
 
   py::array_t<signed char> status(operands.batch);
   rows.status = status.mutable_data();
-  Batch work{m, kernels().many[op], kernels().each[op], kernels().lanes, p, rows, operands.count, {}, info.is(fact::any_length), answerless(m, info)};
+  Batch work{m,  kernels().many[op],        kernels().each[op], kernels().variants[op], kernels().lanes, p, rows, operands.count,
+             {}, info.is(fact::any_length), answerless(m, info)};
   for (std::size_t k = 0; k < info.inputs.size(); ++k) work.is_configuration[k] = info.inputs[k].size == InputSize::q;
   if (!operands.batch.empty()) {
     Signals signals;
@@ -409,7 +410,8 @@ template <int op> PyObject* call(PyObject* self, PyObject* const* args, Py_ssize
     if (info.is(fact::floats)) require_floating(m, info);
     if (a.asks_more) {
       if (m.variants())
-        throw py::type_error(std::string(info.name) + " takes keywords here that it has for one mechanism alone: take variants[i]");
+        throw py::type_error(std::string(info.name) +
+                             " takes keywords here that it has for one mechanism alone: take variants[i]");
       const auto method = py::reinterpret_steal<py::object>(PyMethod_New(info.declaration, self));
       return PyObject_Vectorcall(method.ptr(), args, static_cast<std::size_t>(given), names);
     }
@@ -451,7 +453,8 @@ const Mechanism& built_or_variants(const py::handle& self) {
 
 const Mechanism& built(const py::handle& self) {
   const Mechanism& m = built_or_variants(self);
-  if (m.variants()) throw py::type_error("this is asked of one mechanism, and these are variants of one: take variants[i], or variants.base");
+  if (m.variants())
+    throw py::type_error("this is asked of one mechanism, and these are variants of one: take variants[i], or variants.base");
   return m;
 }
 

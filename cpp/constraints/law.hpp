@@ -37,7 +37,7 @@ inline void evaluate(const Law& law, double t, double* out) {
   }
 }
 inline void evaluate(const Law& law, const double* time, double (&out)[3]) { evaluate(law, time ? *time : 0.0, out); }
-template <int W> void evaluate(const Law& law, const Packet<W>* time, Packet<W> (&out)[3]) {
+template <int W, bool Own> void evaluate(const Law& law, const Packet<W, Own>* time, Packet<W, Own> (&out)[3]) {
   for (int l = 0; l < W; ++l) {
     double x[3];
     evaluate(law, time ? time->lanes[l] : 0.0, x);
@@ -48,7 +48,8 @@ template <int W> void evaluate(const Law& law, const Packet<W>* time, Packet<W> 
 inline void evaluate(const Law& law, const double* parameter, const double* time, double (&out)[3]) {
   evaluate(law.each.empty() ? law : law.of_run(parameter[law.which]), time, out);
 }
-template <int W> void evaluate(const Law& law, const Packet<W>* parameter, const Packet<W>* time, Packet<W> (&out)[3]) {
+template <int W, bool Own> void evaluate(const Law& law, const Packet<W, Own>* parameter, const Packet<W, Own>* time,
+                                         Packet<W, Own> (&out)[3]) {
   if (law.each.empty()) return evaluate(law, time, out);
   for (int l = 0; l < W; ++l) {
     double x[3];

@@ -14,9 +14,9 @@ template <class T> struct BodyMotion {
 template <class T> SARRUS_INLINE BodyMotion<T> body_motion(const Tree& tree, const Kinematics<T>& k, const Body& body) {
   const LinkMotion<T>& b = k.link[body.link];
   BodyMotion<T> m;
-  m.X = b.X * cast<T>(body.X);
+  m.X = b.X * tree.numbers<T>()(body.X);
   const Vec3<T> r = m.X.p - b.X.p, &w = b.V.angular;
-  const Vec3<T> a = b.A.linear + cross(b.A.angular, r) + cross(w, cross(w, r)) - cast<T>(tree.gravity);
+  const Vec3<T> a = b.A.linear + cross(b.A.angular, r) + cross(w, cross(w, r)) - tree.numbers<T>()(tree.gravity);
   m.w = transpose_times(m.X.R, w), m.dw = transpose_times(m.X.R, b.A.angular), m.a = transpose_times(m.X.R, a);
   return m;
 }
@@ -36,8 +36,8 @@ BodyForces<T> transmitted_by_bodies(const Tree& tree, Arena& arena, const Kinema
   for (int i = 0; i < tree.bodies; ++i) {
     const Body& body = tree.body[i];
     const BodyMotion<T> m = body_motion(tree, k, body);
-    joint[i] = k.link[body.link].X.p + k.link[body.link].X.R * cast<T>(body.X_joint.p);
-    const Inertia<T> I = cast<T>(body.inertia);
+    joint[i] = k.link[body.link].X.p + k.link[body.link].X.R * tree.numbers<T>()(body.X_joint.p);
+    const Inertia<T> I = tree.numbers<T>()(body.inertia);
     Force<T> need = I * Motion<T>{m.dw, m.a};
     need += I.gyroscopic(m.w);
     const Vec3<T> F = m.X.R * need.linear;
@@ -68,7 +68,7 @@ void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenc
   const Force<T>* f = transmitted_by_bodies(tree, arena, k, wrenches, wrench, [](const auto&) {}).f;
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& body = tree.body[i];
-    const Mat3<T> R = k.link[body.link].X.R * cast<T>(body.X_joint.R);
+    const Mat3<T> R = k.link[body.link].X.R * tree.numbers<T>()(body.X_joint.R);
     store(Force<T>{transpose_times(R, f[i].angular), transpose_times(R, f[i].linear)}, out + 6 * (i - 1));
   }
 }

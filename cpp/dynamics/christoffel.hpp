@@ -60,7 +60,7 @@ template <class T> SARRUS_NOINLINE void christoffel_symbols(const Tree& tree, Ar
       X[i] = Transform<T>::identity();
     else if (b.parent != b.root)
       X[i] = X[b.parent] * X[i];
-    I[i] = b.root == i ? cast<T>(b.inertia) : transformed(X[i], cast<T>(b.inertia));
+    I[i] = b.root == i ? tree.numbers<T>()(b.inertia) : transformed(X[i], tree.numbers<T>()(b.inertia));
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto own = joint.subspace(stored + b.iv);
       for (int k = 0; k < joint.nv; ++k) S[b.iv + k] = b.root == i ? own.column[k] : X[i].to_parent(own.column[k]);

@@ -92,7 +92,7 @@ template <class T> void motion_space(const Tree& tree, Arena& arena, const T* q,
     joint_motion(b.joint, b.nv, coordinates.of(b), static_cast<const T*>(nullptr), J);
     for (int k = 0; k < b.nv; ++k) {
       T column[6];
-      store(turned(cast<T>(b.R_joint), J.column[k]), column);
+      store(turned(tree.numbers<T>()(b.R_joint), J.column[k]), column);
       for (int r = 0; r < 6; ++r) out[r * tree.nv + b.iv + k] = column[r];
     }
   }

@@ -46,7 +46,7 @@ template <class T> void coriolis(const Tree& tree, Arena& arena, const Kinematic
     const LinkMotion<T>& motion = k.link[i];
     const Vec3<T>& origin = k.link[b.root].X.p;
     const Vec3<T> r = origin - motion.X.p;
-    coriolis_of_link(transformed(Transform<T>{motion.X.R, Vec3<T>(-r)}, cast<T>(b.inertia)),
+    coriolis_of_link(transformed(Transform<T>{motion.X.R, Vec3<T>(-r)}, tree.numbers<T>()(b.inertia)),
                      Motion<T>{motion.V.angular, motion.V.linear + cross(motion.V.angular, r)}, work[i]);
     for (int c = b.iv; c < b.iv + b.nv; ++c) {
       const Motion<T>&s = k.column[c], &d = k.column_dot[c];

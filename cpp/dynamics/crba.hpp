@@ -26,7 +26,7 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     CompositeLink<T>& me = work[i];
-    me.I = cast<T>(b.inertia);
+    me.I = tree.numbers<T>()(b.inertia);
     if (b.root == i) continue;
     me.X_root = b.root == b.parent ? X[i] : work[b.parent].X_root * X[i];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
@@ -46,7 +46,7 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X
         Force<T> F = I * S.column[k];
         T row[decltype(joint)::most];
         S.project(F, row);
-        row[k] += T(tree.passive[r].armature);
+        row[k] += tree.numbers<T>()(tree.passive[r].armature);
         for (int l = 0; l <= k; ++l) put(r, b.iv + l, row[l]);
         if (b.root == i) continue;
         F = work[i].X_root.to_parent(F);

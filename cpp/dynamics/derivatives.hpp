@@ -44,7 +44,7 @@ RneaInput<Varied<R>> varied(const Tree& tree, Arena& arena, const RneaInput<doub
   const auto constant = [&](int n, const double* x) { return varied(arena, n, x, none); };
   auto* wrench = arena.take<ExternalWrench<Varied<R>>>(in.wrenches);
   for (int k = 0; k < in.wrenches; ++k)
-    wrench[k] = {in.wrench[k].link, in.wrench[k].body, in.wrench[k].X, constant(6, in.wrench[k].value)};
+    wrench[k] = {in.wrench[k].link, in.wrench[k].body, cast<Varied<R>>(in.wrench[k].X), constant(6, in.wrench[k].value)};
   return {varied_configuration(tree, arena, in.q, along.q),
           varied(arena, tree.nv, in.v, along.v),
           varied(arena, tree.nv, in.a, along.a),

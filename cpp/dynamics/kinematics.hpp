@@ -19,6 +19,7 @@ template <class T> struct Kinematics {
   LinkMotion<T>* link;   // tree.links
   Motion<T>* column;     // tree.nv
   Motion<T>* column_dot;
+  Numbers<T> own = {};
 
   static int size(const Tree& t) { return cached_kinematics_size(t); }
 
@@ -29,6 +30,7 @@ template <class T> struct Kinematics {
     k.link = reinterpret_cast<LinkMotion<T>*>(block);
     k.column = reinterpret_cast<Motion<T>*>(block + 24 * tree.links);
     k.column_dot = k.column + tree.nv;
+    k.own = tree.numbers<T>();
     return k;
   }
 };
@@ -51,7 +53,7 @@ void kinematics(const Tree& tree, Arena& arena, const T* q, const T* v, const T*
     LinkMotion<T>& me = out.link[i];
     JointMotion<T> J;
     joint_motion(b.joint, b.nv, coordinates.of(b), v + b.iv, J);
-    me.X = parent.X * (cast<T>(b.X_tree) * J.X);
+    me.X = parent.X * (tree.numbers<T>()(b.X_tree) * J.X);
     const Mat3<T>& R = me.X.R;
 
     // V_J, A_J: what the joint adds, before the parent turns it

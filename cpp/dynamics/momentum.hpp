@@ -15,33 +15,34 @@ template <class T> struct Mass {
   Vec3<T> r;  // the same from the body's origin
   Sym3<T> I;  // about the body's origin
 };
-template <class T> SARRUS_INLINE Mass<T> mass_of(const Link& b, const LinkMotion<T>& k) {
-  const Vec3<T> h = k.X.R * cast<T>(b.inertia.h);
-  const double inverse = b.inertia.m > 0.0 ? 1.0 / b.inertia.m : 0.0;  // a massless body has no centre, and nothing asks for one
-  const Vec3<T> r = h * T(inverse);
-  return {T(b.inertia.m), k.X.p + r, r, rotate(k.X.R, cast<T>(b.inertia.I))};
+template <class T> SARRUS_INLINE Mass<T> mass_of(const Tree& tree, const Link& b, const LinkMotion<T>& k) {
+  const auto own = tree.numbers<T>();
+  const T m = own(b.inertia.m);
+  const Vec3<T> h = k.X.R * own(b.inertia.h);
+  const Vec3<T> r = h * inverse_or_zero(m);  // a massless body has no centre, and nothing asks for one
+  return {m, k.X.p + r, r, rotate(k.X.R, own(b.inertia.I))};
 }
 
-inline double total_mass(const Tree& tree) {
-  double total = 0.0;
-  for (int i = 0; i < tree.links; ++i) total += tree.link[i].inertia.m;
+template <class T> T total_mass(const Tree& tree) {
+  T total = T(0.0);
+  for (int i = 0; i < tree.links; ++i) total += tree.numbers<T>()(tree.link[i].inertia.m);
   return total;
 }
 
 template <class T> Vec3<T> center_of_mass(const Tree& tree, const Kinematics<T>& k) {
   Vec3<T> sum = zero3<T>();
   for (int i = 0; i < tree.links; ++i) {
-    const Mass<T> b = mass_of(tree.link[i], k.link[i]);
+    const Mass<T> b = mass_of(tree, tree.link[i], k.link[i]);
     sum += b.c * b.m;
   }
-  return sum * T(1.0 / total_mass(tree));
+  return sum * (T(1.0) / total_mass<T>(tree));
 }
 
 /// [angular momentum about `about`; linear momentum], world axes.
 template <class T> Force<T> momentum(const Tree& tree, const Kinematics<T>& k, const Vec3<T>& about) {
   Force<T> sum = Force<T>::zero();
   for (int i = 1; i < tree.links; ++i) {
-    const Mass<T> b = mass_of(tree.link[i], k.link[i]);
+    const Mass<T> b = mass_of(tree, tree.link[i], k.link[i]);
     const Motion<T>& V = k.link[i].V;
     const Vec3<T> p = (V.linear + cross(V.angular, b.r)) * b.m, h = b.r * b.m;
     const Vec3<T> L = b.I * V.angular + cross(h, V.linear);  // about the body's origin
@@ -54,7 +55,7 @@ template <class T> Force<T> momentum(const Tree& tree, const Kinematics<T>& k, c
 template <class T> Force<T> momentum_rate(const Tree& tree, const Kinematics<T>& k, const Vec3<T>& about) {
   Force<T> sum = Force<T>::zero();
   for (int i = 1; i < tree.links; ++i) {
-    const Mass<T> b = mass_of(tree.link[i], k.link[i]);
+    const Mass<T> b = mass_of(tree, tree.link[i], k.link[i]);
     const Motion<T>&V = k.link[i].V, &A = k.link[i].A;
     const Vec3<T>& w = V.angular;
     const Vec3<T> f = (A.linear + cross(A.angular, b.r) + cross(w, cross(w, b.r))) * b.m, h = b.r * b.m;
@@ -71,7 +72,7 @@ SARRUS_INLINE const Inertia<T>* subtree_inertias(const Tree& tree, Arena& arena,
   for (int i = 1; i < tree.links; ++i) {
     Transform<T> X = k.link[i].X;
     X.p -= about;
-    subtree[i] = transformed(X, cast<T>(tree.link[i].inertia));
+    subtree[i] = transformed(X, tree.numbers<T>()(tree.link[i].inertia));
   }
   for (int i = tree.links - 1; i > 0; --i)
     if (tree.link[i].parent != 0) subtree[tree.link[i].parent] += subtree[i];
@@ -98,9 +99,9 @@ template <class T> T kinetic_energy(const Tree& tree, const Kinematics<T>& k, co
   T twice = T(0.0);
   for (int i = 1; i < tree.links; ++i) {
     const Motion<T> V = in_axes(k.link[i].X.R, k.link[i].V);
-    twice += dot(V, cast<T>(tree.link[i].inertia) * V);
+    twice += dot(V, tree.numbers<T>()(tree.link[i].inertia) * V);
   }
-  for (int c = 0; c < tree.nv; ++c) twice += T(tree.passive[c].armature) * v[c] * v[c];
+  for (int c = 0; c < tree.nv; ++c) twice += tree.numbers<T>()(tree.passive[c].armature) * v[c] * v[c];
   return T(0.5) * twice + (tree.ties_links ? loop_armature_energy(tree, k) : T(0.0));
 }
 
@@ -109,11 +110,11 @@ template <class T> T potential_energy(const Tree& tree, const Kinematics<T>& k, 
   T U = spring_energy(tree, k);
   for (int i = 0; i < tree.links; ++i) {
     const Link& b = tree.link[i];
-    const Mass<T> mass = mass_of(b, k.link[i]);
-    U -= mass.m * dot(cast<T>(tree.gravity), mass.c);
+    const Mass<T> mass = mass_of(tree, b, k.link[i]);
+    U -= mass.m * dot(tree.numbers<T>()(tree.gravity), mass.c);
     Vec3<T> ball = zero3<T>();
     if (has_ball_spring(b.described)) ball = log(Quaternion<T>::load(q + b.iq).normalized());
-    for (int l = 0; l < b.nv; ++l) U += joint_energy(tree.passive[b.iv + l], q, ball(l < 3 ? l : 2));
+    for (int l = 0; l < b.nv; ++l) U += joint_energy(tree.passive[b.iv + l], tree.numbers<T>(), q, ball(l < 3 ? l : 2));
   }
   return U;
 }

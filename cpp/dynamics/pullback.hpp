@@ -179,10 +179,11 @@ class Pullback {
     if (tree_.has_joint_forces) add_joint_springs<R>(q, by);
     if (!tree_.ties_links) return;
     for (int i = 0; i < tree_.springs; ++i)
-      add_tie<R>(tree_.spring[i].link, [&](const auto& k, auto put) { put_forces(tree_.spring[i], k, put); });
+      add_tie<R>(tree_.spring[i].link, [&](const auto& k, auto put) { put_forces(tree_.spring[i], {}, k, put); });
     for (int i = 0; i < tree_.loop_motions; ++i)
       if (tree_.loop_motion[i].has_forces || tree_.loop_motion[i].has_armature)
-        add_tie<R>(tree_.loop_motion[i].link, [&](const auto& k, auto put) { put_forces(tree_.loop_motion[i], k, put, true); });
+        add_tie<R>(tree_.loop_motion[i].link,
+                   [&](const auto& k, auto put) { put_forces(tree_.loop_motion[i], {}, k, put, true); });
   }
 
   /// x . inverse dynamics by the inertial parameters of all bodies, in the order of regressor().
@@ -345,7 +346,7 @@ class Pullback {
         sincos(here[own], sin[n - b.iangle], cos[n - b.iangle]);
       }
       JointMotion<Number> J;
-      joint_motion(b.joint, b.nv, Coordinates<Number>{here, sin, cos, &b.constants}, static_cast<const Number*>(v), J);
+      joint_motion(b.joint, b.nv, Coordinates<Number>{here, sin, cos, {&b.constants}}, static_cast<const Number*>(v), J);
       for (int l = 0; l < count; ++l) {
         const auto rate_of = [l](const Motion<Number>& m) {
           Motion<double> rate;

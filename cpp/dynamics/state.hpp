@@ -9,18 +9,21 @@ namespace sarrus {
 
 template <class T> class JointCoordinates {
  public:
-  SARRUS_INLINE JointCoordinates(const Tree& tree, Arena& arena, const T* q) : q_(q) {
+  SARRUS_INLINE JointCoordinates(const Tree& tree, Arena& arena, const T* q) : q_(q), own_(tree.numbers<T>()) {
     T* angle = arena.take<T>(3 * tree.angles);
     sin_ = angle + tree.angles;
     cos_ = sin_ + tree.angles;
     for (int i = 0; i < tree.angles; ++i) angle[i] = q[tree.angle[i]];
     sincos(tree.angles, angle, sin_, cos_);
   }
-  SARRUS_INLINE Coordinates<T> of(const Link& b) const { return {q_ + b.iq, sin_ + b.iangle, cos_ + b.iangle, &b.constants}; }
+  SARRUS_INLINE Coordinates<T> of(const Link& b) const {
+    return {q_ + b.iq, sin_ + b.iangle, cos_ + b.iangle, {&b.constants, own_}};
+  }
 
  private:
   const T* q_;
   T *sin_, *cos_;
+  Numbers<T> own_;
 };
 
 /// The bodies' poses in their parents, wherever a recursion keeps them: one every `stride` bytes.
@@ -39,7 +42,8 @@ template <class T> SARRUS_INLINE void joint_poses(const Tree& tree, Arena& arena
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
-      X[i] = cast<T>(b.X_tree) * joint.evaluate(b.joint, coordinates.of(b), static_cast<const T*>(nullptr), columns + b.iv).X;
+      X[i] = tree.numbers<T>()(b.X_tree) *
+             joint.evaluate(b.joint, coordinates.of(b), static_cast<const T*>(nullptr), columns + b.iv).X;
     });
   }
 }
@@ -59,22 +63,30 @@ template <class T> struct GroundMotion {
 /// A wrench from outside: [moment; force] on the mechanism, in the axes and at the origin of a frame that sits at X in a body.
 template <class T> struct ExternalWrench {
   int link, body;
-  Transform<double> X;
+  Transform<T> X;
   const T* value;
-  SARRUS_INLINE Force<T> in_link() const { return cast<T>(X).to_parent(load_force(value)); }
+  SARRUS_INLINE Force<T> in_link() const { return X.to_parent(load_force(value)); }
 };
 
-template <class T> SARRUS_INLINE T deflection(const PassiveTerms& f, const T* q, const T& ball_spring) {
-  return f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - T(f.rest) : ball_spring;
+template <class T>
+SARRUS_INLINE T deflection(const PassiveTerms& f, const Numbers<T>& own, const T* q, const T& ball_spring) {
+  return f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - own(f.rest) : ball_spring;
 }
-/// Friction and spring along velocity k: what a motor has to overcome (4.25, 4.26). Coulomb friction is zero at rest.
-template <class T> SARRUS_INLINE T joint_force(const PassiveTerms& f, const T* q, const T& v, const T& ball_spring) {
-  return T(f.damping) * v + T(f.friction) * sign(v) + T(f.stiffness) * deflection(f, q, ball_spring);
+/// Viscous friction and spring along velocity k.
+template <class T>
+SARRUS_INLINE T smooth_joint_force(const PassiveTerms& f, const Numbers<T>& own, const T* q, const T& v, const T& ball_spring) {
+  return own(f.damping) * v + own(f.stiffness) * deflection(f, own, q, ball_spring);
+}
+/// All friction and spring: what a motor has to overcome (4.25, 4.26). Coulomb friction is zero at rest.
+template <class T>
+SARRUS_INLINE T joint_force(const PassiveTerms& f, const Numbers<T>& own, const T* q, const T& v, const T& ball_spring) {
+  return smooth_joint_force(f, own, q, v, ball_spring) + own(f.friction) * sign(v);
 }
 /// What its spring holds.
-template <class T> SARRUS_INLINE T joint_energy(const PassiveTerms& f, const T* q, const T& ball_spring) {
-  const T by = deflection(f, q, ball_spring);
-  return T(0.5 * f.stiffness) * by * by;
+template <class T>
+SARRUS_INLINE T joint_energy(const PassiveTerms& f, const Numbers<T>& own, const T* q, const T& ball_spring) {
+  const T by = deflection(f, own, q, ball_spring);
+  return T(0.5) * own(f.stiffness) * by * by;
 }
 
 /// Adds scale times friction and springs to tau.
@@ -84,7 +96,7 @@ template <class T> void add_joint_forces(const Tree& tree, const T* q, const T* 
     Vec3<T> ball = zero3<T>();
     if (has_ball_spring(b.described)) ball = log(Quaternion<T>::load(q + b.iq).normalized());
     for (int k = 0; k < b.nv; ++k)
-      tau[b.iv + k] += scale * joint_force(tree.passive[b.iv + k], q, v[b.iv + k], ball(k < 3 ? k : 2));
+      tau[b.iv + k] += scale * joint_force(tree.passive[b.iv + k], tree.numbers<T>(), q, v[b.iv + k], ball(k < 3 ? k : 2));
   }
 }
 

@@ -79,16 +79,16 @@ template <class T> SARRUS_INLINE T most(const T& a, const T& b) { return select(
 
 inline double exponential(double x) { return std::exp(x); }
 inline double power(double x, double n) { return std::pow(x, n); }
-template <int W> Packet<W> exponential(Packet<W> x) {
-  return Packet<W>::each([&](int i) { return std::exp(x.lanes[i]); });
+template <int W, bool Own> Packet<W, Own> exponential(Packet<W, Own> x) {
+  return Packet<W, Own>::each([&](int i) { return std::exp(x.lanes[i]); });
 }
-template <int W> Packet<W> power(Packet<W> x, Packet<W> n) {
-  return Packet<W>::each([&](int i) { return std::pow(x.lanes[i], n.lanes[i]); });
+template <int W, bool Own> Packet<W, Own> power(Packet<W, Own> x, Packet<W, Own> n) {
+  return Packet<W, Own>::each([&](int i) { return std::pow(x.lanes[i], n.lanes[i]); });
 }
 
 /// Clocks are those of all lanes.
 inline double of_any_lane(double x) { return x; }
-template <int W> double of_any_lane(const Packet<W>& x) { return x.lanes[0]; }
+template <int W, bool Own> double of_any_lane(const Packet<W, Own>& x) { return x.lanes[0]; }
 
 /// Forces that are limited, as the dampers that they are at a state: where these are to be noted, or, if they are known, from where to be taken.
 template <class T> struct Chords {

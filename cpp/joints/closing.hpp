@@ -13,7 +13,7 @@ inline int free_components(JointKind kind) {
 
 /// Residual, and where the rows are not plain components the rows and the bias too. V is the relative velocity.
 template <class T>
-SARRUS_NOINLINE void close_joint(JointKind kind, const JointConstants& k, const Transform<T>& X, const Motion<T>& V,
+SARRUS_NOINLINE void close_joint(JointKind kind, const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
                                  ClosingJoint<T>& out) {
   out.bias = Motion<T>::zero();
   visit_every(kind, 0, [&](auto joint) { joint.close(k, X, V, out); });
@@ -35,7 +35,7 @@ template <class T> struct ReadJoint {
 
 /// `near`: the coordinates, of those that make X, that are meant.
 template <class T>
-SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointConstants& k, const Transform<T>& X, const Motion<T>& V,
+SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
                                 const T* near, ReadJoint<T>& out) {
   visit_every(kind, nv, [&](auto joint) {
     constexpr int n = decltype(joint)::nv, some = n > 0 ? n : 1;
@@ -43,12 +43,12 @@ SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointConstants& k,
     T angle[3], sin[3], cos[3];
     int angles = 0, listed = 0, at = 0;
     for (const Coordinate& c : joint.coordinates) {
-      if (!joint.has(k, listed++)) continue;
+      if (!joint.has(*k.constants, listed++)) continue;
       if (c.is_angle()) angle[angles++] = out.q[at];
       ++at;
     }
     sincos(angles, angle, sin, cos);
-    const Coordinates<T> coordinates = {out.q, sin, cos, &k};
+    const Coordinates<T> coordinates = {out.q, sin, cos, k};
     const auto phi = joint.subspace(coordinates);
     T inverse[6 * some];  // of phi^T phi
     if constexpr (joint.free_components != combined) {

@@ -9,10 +9,10 @@ struct Fixed : JointDefaults, UnitSubspace<>, VectorCoordinates<0> {
   static constexpr CoordinateList coordinates = {}, velocities = {};
   static constexpr bool its_own_reverse = true;
   template <class T> static Transform<T> transform(const Coordinates<T>&) { return Transform<T>::identity(); }
-  template <class T> static void close(const JointConstants&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
+  template <class T> static void close(const JointNumbers<T>&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
     close_components(free_components, X, Transform<T>::identity(), out);
   }
-  template <class T> static void read(const JointConstants&, const Transform<T>&, const T*, T*) {}
+  template <class T> static void read(const JointNumbers<T>&, const Transform<T>&, const T*, T*) {}
 };
 
 }  // namespace sarrus

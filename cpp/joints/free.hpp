@@ -40,8 +40,8 @@ struct Free : JointDefaults, UnitSubspace<rx, ry, rz, tx, ty, tz> {
     const Motion<T> a = load_motion(u), b = load_motion(v);
     store(Motion<T>{cross(a.angular, b.angular), cross(a.angular, b.linear) + cross(a.linear, b.angular)}, uv);
   }
-  template <class T> static void close(const JointConstants&, const Transform<T>&, const Motion<T>&, ClosingJoint<T>&) {}
-  template <class T> static void read(const JointConstants&, const Transform<T>& X, const T* near, T* q) {
+  template <class T> static void close(const JointNumbers<T>&, const Transform<T>&, const Motion<T>&, ClosingJoint<T>&) {}
+  template <class T> static void read(const JointNumbers<T>&, const Transform<T>& X, const T* near, T* q) {
     quaternion_near(X.R, near).store(q);
     for (int k = 0; k < 3; ++k) q[4 + k] = X.p(k);
   }

@@ -8,9 +8,9 @@ template <class T> SARRUS_INLINE Mat3<T> turn_about(int axis, const T& sin, cons
 }
 
 // What is held: sines of rotations and displacements, then cosines.
-inline double held_sine(const JointConstants& k, int r) { return k.number[r]; }
-inline double held_cosine(const JointConstants& k, int r) { return k.number[6 + r]; }
-inline double held_displacement(const JointConstants& k, int t) { return k.number[3 + t]; }
+template <class T> SARRUS_INLINE T held_sine(const JointNumbers<T>& k, int r) { return k[r]; }
+template <class T> SARRUS_INLINE T held_cosine(const JointNumbers<T>& k, int r) { return k[6 + r]; }
+template <class T> SARRUS_INLINE T held_displacement(const JointNumbers<T>& k, int t) { return k[3 + t]; }
 
 /// Sine and cosine of the free ones of up to two angles of R = Rot(x) Rot(y) Rot(z), the others being held. None is lost at a quarter
 /// turn about y: held angles are known and need not be told from the free ones.
@@ -40,11 +40,11 @@ template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[
 }
 
 /// The same of all three, in the two ways that there are: with ry within a quarter turn, and beyond; that which is nearer to `near`.
-template <class T> SARRUS_NOINLINE void gimbal_coordinates(const JointConstants& k, const Transform<T>& X, const T* near, T* q) {
+template <class T> SARRUS_NOINLINE void gimbal_coordinates(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
   const Mat3<T>& R = X.R;
   T angle[3];
   int n = 0;
-  if ((k.free & 7) == 7) {
+  if ((k.constants->free & 7) == 7) {
     const T cos_y = sqrt(R(0, 0) * R(0, 0) + R(0, 1) * R(0, 1));
     const T way[3] = {atan2(T(-R(1, 2)), R(2, 2)), atan2(R(0, 2), cos_y), atan2(T(-R(0, 1)), R(0, 0))};
     const T half = T(M_PI), other[3] = {way[0] + half, half - way[1], way[2] + half};
@@ -56,28 +56,28 @@ template <class T> SARRUS_NOINLINE void gimbal_coordinates(const JointConstants&
     for (int r = 0; r < 3; ++r) q[n++] = select(other_far < far, turned[r], angle[r]);
   } else {
     T sin[3], cos[3];
-    for (int r = 0; r < 3; ++r) sin[r] = T(held_sine(k, r)), cos[r] = T(held_cosine(k, r));
-    read_angles(k.free & 7, R, sin, cos);
+    for (int r = 0; r < 3; ++r) sin[r] = held_sine(k, r), cos[r] = held_cosine(k, r);
+    read_angles(k.constants->free & 7, R, sin, cos);
     for (int r = 0; r < 3; ++r)
-      if (k.free >> r & 1) q[n] = turns_near(atan2(sin[r], cos[r]), near[n]), ++n;
+      if (k.free(r)) q[n] = turns_near(atan2(sin[r], cos[r]), near[n]), ++n;
   }
   const Vec3<T> d = transpose_times(R, X.p);
   for (int t = 0; t < 3; ++t)
-    if (k.free >> (3 + t) & 1) q[n++] = d(t);
+    if (k.free(3 + t)) q[n++] = d(t);
 }
 
 /// The thesis' general joint. The free angles are read off R given the held ones; what is left of R when they are taken away is how far
 /// it is open. The displacement is along the turned axes.
-template <class T> SARRUS_NOINLINE void close_gimbal(const JointConstants& k, const Transform<T>& X, const Motion<T>& V,
+template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
                                                      ClosingJoint<T>& out) {
   const Mat3<T>& R = X.R;
   const Vec3<T>& w = V.angular;
-  const int free = k.free & 7;
+  const int free = k.constants->free & 7;
   Vec3<T> turning = zero3<T>();  // angular part of phi-dot q-dot
   int row = 0;
   if (free != 7) {
     T sin[3], cos[3];
-    for (int r = 0; r < 3; ++r) sin[r] = T(held_sine(k, r)), cos[r] = T(held_cosine(k, r));
+    for (int r = 0; r < 3; ++r) sin[r] = held_sine(k, r), cos[r] = held_cosine(k, r);
     read_angles(free, R, sin, cos);
     const Mat3<T> reached = (rotation_x(sin[0], cos[0]) * rotation_y(sin[1], cos[1])) * rotation_z(sin[2], cos[2]);
     const Vec3<T> off = log(Mat3<T>(reached.transpose()) * R);
@@ -107,10 +107,10 @@ template <class T> SARRUS_NOINLINE void close_gimbal(const JointConstants& k, co
   }
   const Vec3<T> d = transpose_times(R, X.p), d_dot = V.linear - cross(w, d);
   for (int t = 0; t < 3; ++t) {
-    if (k.free >> (3 + t) & 1) continue;
+    if (k.free(3 + t)) continue;
     const Vec3<T> e = unit_motion<T>(t).angular;
     out.row[row] = {cross(e, d), e};  // a force through the centre of the rotations
-    out.residual[row++] = d(t) - T(held_displacement(k, t));
+    out.residual[row++] = d(t) - held_displacement(k, t);
   }
   out.bias = {turning, cross(turning, d) + cross(w, d_dot)};
 }
@@ -141,18 +141,18 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
     Vec3<T> axis[3];        // of the three rotations, in the successor (2.38, 2.39)
   };
   template <class T> static Stages<T> stages(const Coordinates<T>& c) {
-    const JointConstants& k = *c.constants;
+    const JointNumbers<T>& k = c.constants;
     Stages<T> g;
     int i = 0;
     for (int r = 0; r < 3; ++r) {
-      const bool is_free = k.free >> r & 1;
-      g.sin[r] = is_free ? c.sin[i] : T(held_sine(k, r));
-      g.cos[r] = is_free ? c.cos[i] : T(held_cosine(k, r));
+      const bool is_free = k.free(r);
+      g.sin[r] = is_free ? c.sin[i] : held_sine(k, r);
+      g.cos[r] = is_free ? c.cos[i] : held_cosine(k, r);
       i += is_free;
     }
     for (int t = 0; t < 3; ++t) {
-      const bool is_free = k.free >> (3 + t) & 1;
-      g.d(t) = is_free ? c.q[i] : T(held_displacement(k, t));
+      const bool is_free = k.free(3 + t);
+      g.d(t) = is_free ? c.q[i] : held_displacement(k, t);
       i += is_free;
     }
     const T &sy = g.sin[1], &cy = g.cos[1], &sz = g.sin[2], &cz = g.cos[2];
@@ -172,7 +172,7 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
     Subspace<T, N> S;
     int i = 0;
     for (int k = 0; k < 6 && i < N; ++k) {
-      if (!(c.constants->free >> k & 1)) continue;
+      if (!(c.constants.free(k))) continue;
       S.column[i++] = k < 3 ? Motion<T>{g.axis[k], cross(g.axis[k], g.d)} : unit_motion<T>(k);
     }
     return S;
@@ -182,23 +182,23 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
   template <class T> static Subspace<T, N> subspace_rate(const Coordinates<T>& c, const T* v) {
     const Stages<T> g = stages(c);
     T rate[6];
-    for (int k = 0, i = 0; k < 6; ++k) rate[k] = c.constants->free >> k & 1 ? v[i++] : T(0.0);
+    for (int k = 0, i = 0; k < 6; ++k) rate[k] = c.constants.free(k) ? v[i++] : T(0.0);
     const Vec3<T> after_y = g.axis[2] * rate[2], after_x = g.axis[1] * rate[1] + after_y;
     const Vec3<T> axis_dot[3] = {cross(g.axis[0], after_x), cross(g.axis[1], after_y), zero3<T>()};
     const Vec3<T> d_dot = vec3<T>(rate[3], rate[4], rate[5]);
     Subspace<T, N> S;
     int i = 0;
     for (int k = 0; k < 6 && i < N; ++k) {
-      if (!(c.constants->free >> k & 1)) continue;
+      if (!(c.constants.free(k))) continue;
       S.column[i++] = k < 3 ? Motion<T>{axis_dot[k], cross(axis_dot[k], g.d) + cross(g.axis[k], d_dot)} : Motion<T>::zero();
     }
     return S;
   }
   template <class T>
-  static void close(const JointConstants& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
+  static void close(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
     close_gimbal(k, X, V, out);
   }
-  template <class T> static void read(const JointConstants& k, const Transform<T>& X, const T* near, T* q) {
+  template <class T> static void read(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
     gimbal_coordinates(k, X, near, q);
   }
 };

@@ -30,6 +30,7 @@
 
 #include <initializer_list>
 
+#include "../mechanism/numbers.hpp"
 #include "../spatial/exponential.hpp"
 #include "../spatial/inertia.hpp"
 
@@ -52,12 +53,21 @@ struct JointConstants {
   double number[9] = {0, 0, 0, 0, 0, 0, 0, 0, 0};
 };
 
+/// The same, as a scalar sees its numbers.
+template <class T> struct JointNumbers {
+  const JointConstants* constants;
+  Numbers<T> own = {};
+
+  SARRUS_INLINE bool free(int i) const { return constants->free >> i & 1; }
+  SARRUS_INLINE T operator[](int i) const { return own(constants->number[i]); }
+};
+
 /// Where a joint reads its coordinates: q itself, and sine and cosine of those that are angles, in their order.
 template <class T> struct Coordinates {
   const T* q;
   const T* sin;
   const T* cos;
-  const JointConstants* constants;
+  JointNumbers<T> constants;
 };
 
 /// phi v: a combination of n columns.

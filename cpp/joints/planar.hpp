@@ -44,10 +44,10 @@ struct Planar : JointDefaults, UnitSubspace<tx, ty, rz> {
   template <class T> static void bracket(const T* u, const T* v, T* uv) {
     uv[0] = v[2] * u[1] - u[2] * v[1], uv[1] = u[2] * v[0] - v[2] * u[0], uv[2] = T(0.0);
   }
-  template <class T> static void close(const JointConstants&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
+  template <class T> static void close(const JointNumbers<T>&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
     close_components(free_components, X, {TurnAboutZ<T>(X.R).rotation(), vec3<T>(X.p(0), X.p(1), T(0.0))}, out);
   }
-  template <class T> static void read(const JointConstants&, const Transform<T>& X, const T* near, T* q) {
+  template <class T> static void read(const JointNumbers<T>&, const Transform<T>& X, const T* near, T* q) {
     q[0] = X.p(0), q[1] = X.p(1), q[2] = TurnAboutZ<T>(X.R).angle_near(near[2]);
   }
 };

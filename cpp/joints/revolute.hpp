@@ -10,10 +10,10 @@ struct Revolute : OneAxis, UnitSubspace<rz>, VectorCoordinates<1> {
   template <class T> static SARRUS_INLINE Transform<T> transform(const Coordinates<T>& c) {
     return pure_rotation(rotation_z(c.sin[0], c.cos[0]));
   }
-  template <class T> static void close(const JointConstants&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
+  template <class T> static void close(const JointNumbers<T>&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
     close_components(free_components, X, {TurnAboutZ<T>(X.R).rotation(), zero3<T>()}, out);
   }
-  template <class T> static void read(const JointConstants&, const Transform<T>& X, const T* near, T* q) {
+  template <class T> static void read(const JointNumbers<T>&, const Transform<T>& X, const T* near, T* q) {
     q[0] = TurnAboutZ<T>(X.R).angle_near(near[0]);
   }
   template <class T> static SARRUS_INLINE void clear_transmitted(ArticulatedInertia<T>& A) {

@@ -28,10 +28,10 @@ struct Spherical : JointDefaults, UnitSubspace<rx, ry, rz> {
     const Vec3<T> c = cross(vec3<T>(u[0], u[1], u[2]), vec3<T>(v[0], v[1], v[2]));
     for (int k = 0; k < 3; ++k) uv[k] = c(k);
   }
-  template <class T> static void close(const JointConstants&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
+  template <class T> static void close(const JointNumbers<T>&, const Transform<T>& X, const Motion<T>&, ClosingJoint<T>& out) {
     close_components(free_components, X, {X.R, zero3<T>()}, out);
   }
-  template <class T> static void read(const JointConstants&, const Transform<T>& X, const T* near, T* q) {
+  template <class T> static void read(const JointNumbers<T>&, const Transform<T>& X, const T* near, T* q) {
     quaternion_near(X.R, near).store(q);
   }
   static void cayley_to_exponential(double* u) {

@@ -20,7 +20,7 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
     return Q;
   }
   template <class T> static Vec3<T> first_axis(const Coordinates<T>& c) {
-    return vec3<T>(T(c.constants->number[0]), T(0.0), T(c.constants->number[1]));
+    return vec3<T>(c.constants[0], T(0.0), c.constants[1]);
   }
   template <class T> static Transform<T> transform(const Coordinates<T>& c) {
     return pure_rotation(rotation_about(first_axis(c), c.sin[0], c.cos[0]) * rotation_z(c.sin[1], c.cos[1]));
@@ -37,8 +37,8 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
     return std::abs(k.number[0]) < 1e-9 ? "its two axes are parallel: use a Revolute" : nullptr;
   }
   /// The first angle is that about a at which z stands; what is left then turns about z.
-  template <class T> static void read(const JointConstants& k, const Transform<T>& X, const T* near, T* q) {
-    const Vec3<T> a = first_axis(Coordinates<T>{nullptr, nullptr, nullptr, &k}), z = unit_motion<T>(2).angular;
+  template <class T> static void read(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
+    const Vec3<T> a = first_axis(Coordinates<T>{nullptr, nullptr, nullptr, k}), z = unit_motion<T>(2).angular;
     const Vec3<T> stands = Vec3<T>(X.R.col(2)), across = z - a * dot(a, z), side = cross(a, z);
     const T sin = dot(stands, side), cos = dot(stands, across), inverse = T(1.0) / sqrt(sin * sin + cos * cos + T(1e-300));
     const Mat3<T> left = rotation_about(a, T(-sin * inverse), T(cos * inverse)) * X.R;
@@ -46,12 +46,12 @@ struct Universal : JointDefaults, VectorCoordinates<2> {
   }
   /// The angle between the two axes stays: a . R z = a . z, along the row z x a'.
   template <class T>
-  static void close(const JointConstants& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
-    const Vec3<T> a = transpose_times(X.R, first_axis(Coordinates<T>{nullptr, nullptr, nullptr, &k}));  // from the child
-    const T inverse = T(1.0) / T(std::abs(k.number[0]));
+  static void close(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
+    const Vec3<T> a = transpose_times(X.R, first_axis(Coordinates<T>{nullptr, nullptr, nullptr, k}));  // from the child
+    const T inverse = T(1.0) / abs(k[0]);
     const Vec3<T> n = vec3<T>(-a(1) * inverse, a(0) * inverse, T(0.0)), e = transpose_times(X.R, X.p), &w = V.angular;
     out.row[0] = {n, zero3<T>()};
-    out.residual[0] = (a(2) - T(k.number[1])) * inverse;
+    out.residual[0] = (a(2) - k[1]) * inverse;
     for (int i = 0; i < 3; ++i) {
       out.row[1 + i] = {zero3<T>(), unit_motion<T>(i).angular};
       out.residual[1 + i] = e(i);

@@ -59,7 +59,7 @@ template <class T> SARRUS_INLINE void reverse(int nv, const T* v, JointMotion<T>
 template <class T>
 SARRUS_NOINLINE void joint_motion(JointKind kind, int nv, const Coordinates<T>& c, const T* v, JointMotion<T>& m) {
   if (kind == JointKind::reversed) {
-    joint_motion(c.constants->reversed, nv, c, v, m);
+    joint_motion(c.constants.constants->reversed, nv, c, v, m);
     return reverse(nv, v, m);
   }
   visit_every(kind, nv, [&](auto joint) {

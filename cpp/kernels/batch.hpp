@@ -14,6 +14,7 @@
 #include "../mechanism/status.hpp"
 #include "../mechanism/variants.hpp"
 #include "kernels.hpp"
+#include "variant_copies.hpp"
 
 namespace sarrus {
 
@@ -44,6 +45,7 @@ inline bool sound_quaternions(const Mechanism& m, bool any_length, const double*
 struct Batch {
   const Mechanism& m;
   ManyStates kernel, each;
+  ManyVariants variants;
   int lanes;
   const Parameters& p;
   const Rows& rows;
@@ -96,21 +98,17 @@ struct Batch {
  private:
   /// The states of a variant stand together.
   void of_variants(std::int64_t begin, std::int64_t end) const {
-    VariantCopy copy(*m.variants());
-    const std::int64_t states = count / static_cast<std::int64_t>(m.which().size());
-    Parameters its = p;
-    std::vector<Frame> wrench_frame(p.wrench_frame, p.wrench_frame + p.wrenches);
-    its.wrench_frame = wrench_frame.data();
-    const auto place = [&](Frame& f) {
-      if (f.placed >= 0) f.X = copy.frame(f.placed).X;
-    };
+    const VariantNumbers& numbers = m.variants()->view();
+    const std::int64_t *which = m.which().data(), states = count / static_cast<std::int64_t>(m.which().size());
+    if (variants && states < lanes && !leaves_the_cache(m.tree(), lanes))
+      return variants(numbers, which, states, p, rows, begin, end);
+    Arena& arena = thread_arena();
+    const Arena::Scope scope(arena);
+    VariantCopy copy(numbers, p, arena);
     for (std::int64_t i = begin, last; i < end; i = last) {
-      const std::int64_t variant = i / states;
-      last = std::min(end, (variant + 1) * states);
-      copy.take(m.which()[static_cast<std::size_t>(variant)]);
-      place(its.frame);
-      for (Frame& f : wrench_frame) place(f);
-      (last - i < lanes ? each : kernel)(copy.tree(), its, rows, i, last);
+      last = std::min(end, (i / states + 1) * states);
+      copy.take(which[i / states]);
+      (last - i < lanes ? each : kernel)(copy.tree(), copy.parameters(), rows, i, last);
     }
   }
 

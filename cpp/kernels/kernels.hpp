@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "../control/tasks.hpp"
+#include "../mechanism/variant_numbers.hpp"
 #include "../simulation/simulation_kernels.hpp"
 #include "operation_list.hpp"
 
@@ -26,10 +27,21 @@ struct Rows {
 using OneState = double (*)(const Tree&, const Parameters&, const double* const* in, const double* const* wrench, double* out);
 using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::int64_t begin, std::int64_t end);
 
+/// Of variants: row i is a state of variant which[i / states].
+using ManyVariants = void (*)(const VariantNumbers&, const std::int64_t* which, std::int64_t states, const Parameters&,
+                              const Rows&, std::int64_t begin, std::int64_t end);
+
 /// Returns the status. Adds efforts to `motor`, of all joints.
 using ControlTasks = double (*)(const Tree&, const TaskControl&, const double* parameter, const double* call, double time,
                                 const double* q, const double* v, const double* z, double* motor, const Surroundings<double>&,
                                 const TaskReport<double>&);
+
+/// Whether the factors of so many states would leave the cache: then they go one by one, as the dense rows of fronts fill registers by themselves.
+inline bool leaves_the_cache(const Tree& tree, int lanes) {
+  constexpr std::int64_t cache = 1 << 20;
+  const Substructures* pieces = tree.loops.substructures;
+  return pieces && pieces->tree.loops.dynamics.slots * std::int64_t(lanes * sizeof(double)) > cache;
+}
 
 struct KernelTable {
   const char* level;
@@ -37,6 +49,7 @@ struct KernelTable {
   OneState one[operations];
   ManyStates many[operations];  // side by side
   ManyStates each[operations];  // one after the other
+  ManyVariants variants[operations];  // side by side; null: one after the other
   SimulationKernels simulation;
   ControlTasks tasks;
 };
@@ -50,6 +63,7 @@ void add_control_kernels(KernelTable&);
 void add_tree_batches(KernelTable&);
 void add_loop_batches(KernelTable&);
 void add_simulation_batches(KernelTable&);
+void add_variant_batches(KernelTable&);
 
 /// SimulationKernels::advance_many of methods that do not go side by side.
 void advance_one_by_one(const Tree&, const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);

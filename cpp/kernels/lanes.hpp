@@ -28,4 +28,7 @@ using SideBySide = double;
 using SideBySide = Packet<loop_lanes>;
 #endif
 
+/// States of variants.
+using OwnLanes = Packet<loop_lanes, true>;
+
 }  // namespace sarrus

@@ -11,12 +11,9 @@ namespace sarrus {
 SARRUS_LOOP_OPERATIONS(SARRUS_COMPILED)
 #undef SARRUS_COMPILED
 
-/// Where the factor of a packet would leave the cache, states go one by one: the dense rows of fronts fill registers by themselves.
 template <Operation op>
 void many_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
-  constexpr std::int64_t cache = 1 << 20;
-  const Substructures* pieces = tree.loops.substructures;
-  if (pieces && pieces->tree.loops.dynamics.slots * std::int64_t(loop_lanes * sizeof(double)) > cache)
+  if (leaves_the_cache(tree, loop_lanes))
     one_by_one<op>(tree, p, rows, begin, end);
   else
     many<op, loop_lanes>(tree, p, rows, begin, end);

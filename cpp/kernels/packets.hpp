@@ -52,7 +52,8 @@ template <class F> SARRUS_INLINE void for_blocks(int size, F&& f) {
 }
 
 /// Rows i .. i + W - 1 of an input, one a lane; past the last row it is repeated.
-template <int W> void gather(const double* from, std::int64_t step, int size, std::int64_t i, std::int64_t end, Packet<W>* to) {
+template <int W, bool Own> void gather(const double* from, std::int64_t step, int size, std::int64_t i, std::int64_t end,
+                                       Packet<W, Own>* to) {
   const double* row[W];
   for (int l = 0; l < W; ++l) row[l] = from + (i + l < end ? i + l : end - 1) * step;
   if constexpr (transposes<W>)
@@ -63,7 +64,7 @@ template <int W> void gather(const double* from, std::int64_t step, int size, st
   for (int k = 0; k < size; ++k)
     for (int l = 0; l < W; ++l) to[k].lanes[l] = row[l][k];
 }
-template <int W> void scatter(const Packet<W>* from, int size, std::int64_t i, std::int64_t end, double* to) {
+template <int W, bool Own> void scatter(const Packet<W, Own>* from, int size, std::int64_t i, std::int64_t end, double* to) {
   if constexpr (transposes<W>)
     if (size >= 4 && i + W <= end) {
       double* row[W];
@@ -77,17 +78,17 @@ template <int W> void scatter(const Packet<W>* from, int size, std::int64_t i, s
 }
 
 /// The same for all operations, which are too many to have it compiled into each.
-template <int W>
-SARRUS_NOINLINE void in_packets(Packet<W> (*kernel)(const Call<Packet<W>>&), const Tree& tree, const Parameters& p,
-                                const Rows& rows, std::int64_t begin, std::int64_t end) {
-  using P = Packet<W>;
+/// prepare(i) is called before the packet that begins with row i.
+template <int W, bool Own, class Prepare>
+SARRUS_NOINLINE void in_packets(Packet<W, Own> (*kernel)(const Call<Packet<W, Own>>&), const Tree& tree, const Parameters& p,
+                                const Rows& rows, std::int64_t begin, std::int64_t end, Prepare prepare) {
+  using P = Packet<W, Own>;
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   P* in[max_inputs];
   for (int k = 0; k < max_inputs; ++k) in[k] = rows.in[k] ? arena.take<P>(rows.in_size[k]) : nullptr;
   P** wrench = arena.take<P*>(p.wrenches);
   for (int k = 0; k < p.wrenches; ++k) wrench[k] = arena.take<P>(6);
-  const auto* external = external_wrenches(p, arena, wrench);
   P* out = arena.take<P>(rows.out_size);
   for (std::int64_t i = begin; i < end; i += W) {
     // a large result has left the cache since the last call: ask for its lines while the kernel works
@@ -97,6 +98,8 @@ SARRUS_NOINLINE void in_packets(Packet<W> (*kernel)(const Call<Packet<W>>&), con
       if (in[k]) gather(rows.in[k], rows.in_step[k], rows.in_size[k], i, end, in[k]);
     for (int k = 0; k < p.wrenches; ++k) gather(rows.wrench[k], rows.wrench_step[k], 6, i, end, wrench[k]);
     const Arena::Scope inner(arena);
+    prepare(i);
+    const auto* external = external_wrenches(p, arena, tree.numbers<P>(), wrench);
     const P status = kernel({tree, arena, p, in, external, out});
     for (std::int64_t l = i; l < std::min<std::int64_t>(i + W, end); ++l)
       rows.status[l] = static_cast<signed char>(status.lanes[l - i]);
@@ -106,7 +109,7 @@ SARRUS_NOINLINE void in_packets(Packet<W> (*kernel)(const Call<Packet<W>>&), con
 
 template <Operation op, int W> void many(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin,
                                          std::int64_t end) {
-  in_packets<W>(&Kernel<op>::template run<Packet<W>>, tree, p, rows, begin, end);
+  in_packets<W, false>(&Kernel<op>::template run<Packet<W>>, tree, p, rows, begin, end, [](std::int64_t) {});
 }
 
 }  // namespace

@@ -8,10 +8,11 @@ namespace sarrus {
 
 /// The wrenches of a call, with their values.
 template <class T>
-SARRUS_INLINE ExternalWrench<T>* external_wrenches(const Parameters& p, Arena& arena, const T* const* value) {
+SARRUS_INLINE ExternalWrench<T>* external_wrenches(const Parameters& p, Arena& arena, const Numbers<T>& own,
+                                                   const T* const* value) {
   auto* external = arena.take<ExternalWrench<T>>(p.wrenches);
   for (int k = 0; k < p.wrenches; ++k)
-    external[k] = {p.wrench_frame[k].link, p.wrench_frame[k].body, p.wrench_frame[k].X, value[k]};
+    external[k] = {p.wrench_frame[k].link, p.wrench_frame[k].body, own(p.wrench_frame[k].X), value[k]};
   return external;
 }
 
@@ -19,7 +20,7 @@ template <Operation op>
 double one(const Tree& tree, const Parameters& p, const double* const* in, const double* const* wrench, double* out) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
-  return Kernel<op>::template run<double>({tree, arena, p, in, external_wrenches(p, arena, wrench), out});
+  return Kernel<op>::template run<double>({tree, arena, p, in, external_wrenches(p, arena, tree.numbers<double>(), wrench), out});
 }
 
 template <Operation op>

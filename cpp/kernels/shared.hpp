@@ -40,10 +40,10 @@
   EXTERN template T* least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, const LoopSolution<T>&);                    \
   EXTERN template T constrained_dynamics(const Tree&, Arena&, const LoopInput<T>&, T*, T*, T*);
 
-#define SARRUS_SHARED_JOINTS(EXTERN, T)                                                                                        \
-  EXTERN template void joint_motion(JointKind, int, const Coordinates<T>&, const T*, JointMotion<T>&);                         \
-  EXTERN template void close_joint(JointKind, const JointConstants&, const Transform<T>&, const Motion<T>&, ClosingJoint<T>&); \
-  EXTERN template void read_joint(JointKind, int, const JointConstants&, const Transform<T>&, const Motion<T>&, const T*,      \
+#define SARRUS_SHARED_JOINTS(EXTERN, T)                                                                                         \
+  EXTERN template void joint_motion(JointKind, int, const Coordinates<T>&, const T*, JointMotion<T>&);                          \
+  EXTERN template void close_joint(JointKind, const JointNumbers<T>&, const Transform<T>&, const Motion<T>&, ClosingJoint<T>&); \
+  EXTERN template void read_joint(JointKind, int, const JointNumbers<T>&, const Transform<T>&, const Motion<T>&, const T*,      \
                                   ReadJoint<T>&);
 
 #define SARRUS_SHARED_CONTROL(EXTERN, T)                                                                                    \

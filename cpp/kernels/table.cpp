@@ -19,6 +19,7 @@ extern "C" const sarrus::KernelTable* sarrus_kernel_table() {
     sarrus::add_tree_batches(t);
     sarrus::add_loop_batches(t);
     sarrus::add_simulation_batches(t);
+    sarrus::add_variant_batches(t);
 #endif
     return t;
   }();

@@ -61,7 +61,7 @@ SARRUS_KERNEL(center_of_mass_jacobian, {
   const Kinematics<T> k = call.motion(in[0], none, none);
   T* A = arena.take<T>(6 * tree.nv);
   momentum_matrix(tree, arena, k, center_of_mass(tree, k), A);
-  const T share = T(1.0 / total_mass(tree));
+  const T share = T(1.0) / total_mass<T>(tree);
   for (int i = 0; i < 3 * tree.nv; ++i) out[i] = A[3 * tree.nv + i] * share;
 })
 SARRUS_KERNEL(momentum, store(momentum(tree, call.motion(in[0], in[1], none), zero3<T>()), out);)

@@ -98,11 +98,10 @@ SARRUS_NOINLINE void add_rotors(const Tree& tree, Arena& arena, const LoopState<
   constraint_rows(tree, arena, state, asked, loops.constraints, loops.constraints + loops.motor_constraints);
   for (int i = loops.constraints; i < loops.constraints + loops.motor_constraints; ++i) {
     const Constraint& c = loops.constraint[i];
-    for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= T(loops.rotor[c.row + k % c.rows - loops.rows]);
+    for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= state.own(loops.rotor[c.row + k % c.rows - loops.rows]);
   }
   for (int r = loops.rows; r < rows; ++r) {
-    const double root = loops.rotor[r - loops.rows];
-    e.scale[r] = T(1.0) + e.scale[r] * T(root * root);
+    e.scale[r] = T(1.0) + e.scale[r] * square(T(state.own(loops.rotor[r - loops.rows])));
     e.b[tree.nv + r] = T(0.0);
   }
   e.matrix.soft = soft, e.matrix.rows = rows, e.matrix.constraints = loops.constraints + loops.motor_constraints;
@@ -189,9 +188,6 @@ template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena
   return {e.lowered(arena, y), y, error, factor};
 }
 
-template <class T> SARRUS_INLINE T inverse_or_zero(const T& x) {
-  return select(x > T(0.0), T(1.0) / select(x > T(0.0), x, T(1.0)), T(0.0));
-}
 /// Size of velocities, squared, in the metric in which residuals are weighed.
 template <class T> SARRUS_INLINE T in_metric(const Saddle<T>& s, const T* a) {
   T sum = T(0.0);

@@ -25,9 +25,9 @@ template <class T> struct Sharing {
   const T *weights = nullptr, *preload = nullptr;
 };
 
-SARRUS_INLINE double unit_of_effort(const Tree& tree, int k) {
+template <class T> SARRUS_INLINE T unit_of_effort(const Tree& tree, int k) {
   const int carrier = tree.loops.actuator[k] - tree.nv;
-  return carrier < 0 ? tree.unit[carrier + tree.nv] : tree.loops.motor_unit[carrier - tree.loops.rows];
+  return tree.numbers<T>()(carrier < 0 ? tree.unit[carrier + tree.nv] : tree.loops.motor_unit[carrier - tree.loops.rows]);
 }
 
 /// Weights (actuators) of which the least is as by Tree::unit: only what they are beside each other matters. Returns the largest, by Tree::unit.
@@ -35,14 +35,12 @@ template <class T> SARRUS_NOINLINE T relative_weights(const Tree& tree, const T*
   const int actuators = tree.loops.actuators;
   T least = T(1e300), most = T(1.0);
   for (int k = 0; k < actuators; ++k) {
-    const double unit = unit_of_effort(tree, k);
-    const T w = weights[k] / T(unit * unit);
+    const T w = weights[k] / square(unit_of_effort<T>(tree, k));
     least = select(w < least, w, least);
   }
   for (int k = 0; k < actuators; ++k) {
-    const double unit = unit_of_effort(tree, k);
     weight[k] = weights[k] / least;
-    const T w = weight[k] / T(unit * unit);
+    const T w = weight[k] / square(unit_of_effort<T>(tree, k));
     most = select(w > most, w, most);
   }
   return most;
@@ -85,13 +83,11 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   }
   T *mobility = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv);
   for (int k = 0; k < nv; ++k) {
-    const double square = tree.unit[k] * tree.unit[k];
-    mobility[k] = T(square), motors[k] = T(0.0), epsilon[k] = passive / T(square);
+    mobility[k] = square(T(state.own(tree.unit[k]))), motors[k] = T(0.0), epsilon[k] = passive / mobility[k];
   }
   T *J = arena.take<T>(loops.entries + loops.motor_entries), *soft = arena.take<T>(rows), *mu = arena.take<T>(rows);
   for (int r = 0; r < rows; ++r) {
-    const double unit = r < loops.rows ? 0.0 : loops.motor_unit[r - loops.rows];
-    soft[r] = T(unit * unit);
+    soft[r] = r < loops.rows ? T(0.0) : square(T(state.own(loops.motor_unit[r - loops.rows])));
   }
   for (int k = 0; k < loops.actuators; ++k) {
     const int carrier = loops.actuator[k];
@@ -174,7 +170,7 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
 /// Of generalised forces [N m].
 template <class T> T squared_size(const Tree& tree, const T* tau) {
   T sum = T(0.0);
-  for (int k = 0; k < tree.nv; ++k) sum += tau[k] * tau[k] * T(tree.unit[k] * tree.unit[k]);
+  for (int k = 0; k < tree.nv; ++k) sum += square(T(tau[k] * tree.numbers<T>()(tree.unit[k])));
   return sum;
 }
 
@@ -190,7 +186,7 @@ template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
       for (int k = 0; k < joint.nv; ++k)
         sum += (dot(S.column[k].angular, S.column[k].angular) * dot(f.angular, f.angular) +
                 dot(S.column[k].linear, S.column[k].linear) * dot(f.linear, f.linear)) *
-               T(tree.unit[b.iv + k] * tree.unit[b.iv + k]);
+               square(T(tree.numbers<T>()(tree.unit[b.iv + k])));
     });
   }
   return sum;
@@ -230,7 +226,7 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
   const auto work = rnea(tree, arena, in, tau);
   T size = transmitted(tree, work) + squared_size(tree, static_cast<const T*>(tau));
   for (int k = 0; sharing.preload && k < tree.loops.actuators; ++k)
-    size += square(sharing.preload[k] * T(unit_of_effort(tree, k)));
+    size += square(T(sharing.preload[k] * unit_of_effort<T>(tree, k)));
   size = select(size > T(0.0), size, T(1.0));
   if (tree.loops.rows + tree.loops.motor_rows == 0) {
     for (int k = 0; k < tree.loops.actuators; ++k) {
@@ -259,7 +255,7 @@ T loop_jacobian(const Tree& tree, Arena& arena, const Kinematics<T>& k, const Lo
                                   static_cast<OffLoops<T>*>(nullptr)));
   for (int i = 0; i < 6; ++i) {
     const Arena::Scope scope(arena);
-    const T unit = T(i < 3 ? 1.0 : 1.0 / (tree.length * tree.length));
+    const T unit = i < 3 ? T(1.0) : T(1.0) / square(T(tree.numbers<T>()(tree.length)));
     T* row = J + i * tree.nv;
     size += squared_size(tree, static_cast<const T*>(row)) * unit;
     if (!open) {

@@ -214,7 +214,7 @@ void Mechanism::bake_bodies() {
     const Transform<double> before = bodies_[body.parent].X * (reversed ? j.at_child : j.at_parent);
     const JointConstants constants = settled(j);
     if (j.nv == 0) {  // a gimbal with nothing free still displaces
-      const Coordinates<double> none = {nullptr, nullptr, nullptr, &constants};
+      const Coordinates<double> none = {nullptr, nullptr, nullptr, {&constants}};
       Transform<double> across = visit_every(j.kind, 0, [&](auto joint) { return joint.transform(none); });
       if (reversed) across = across.inverse();
       body.X_joint = before * across;
@@ -391,7 +391,7 @@ void Mechanism::weigh() {
       const Link& b = links_[i];
       const bool looks = trial == 1 || (moves_elsewise(b) && !lacks_inertia_[b.iv]);
       if (moves && !looks) continue;
-      const Coordinates<double> c = {q.data() + b.iq, sines.data() + b.iangle, cosines.data() + b.iangle, &b.constants};
+      const Coordinates<double> c = {q.data() + b.iq, sines.data() + b.iangle, cosines.data() + b.iangle, {&b.constants}};
       JointMotion<double> J;
       joint_motion<double>(b.joint, b.nv, c, nullptr, J);
       if (looks && (b.inertia.m <= tree_.light || !has_inertia_along(b, J.column, passive_terms_.data() + b.iv)))

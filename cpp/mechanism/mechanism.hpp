@@ -137,10 +137,7 @@ class Mechanism {
   const Tree& tree() const { return tree_; }
   const Description& description() const { return description_; }
 
-  struct PlacedFrame {
-    int link, body;
-    Transform<double> X;
-  };
+  using PlacedFrame = sarrus::PlacedFrame;
   /// Those of the description, all bodies by their names, and NAME.parent and NAME.child, where joint NAME sits in the bodies that it joins,
   /// but where a frame or a body is called so. Null: there is none.
   const PlacedFrame* find_frame(const std::string& name) const {

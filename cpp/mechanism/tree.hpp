@@ -4,6 +4,7 @@
 #pragma once
 
 #include "loops.hpp"
+#include "numbers.hpp"
 
 namespace sarrus {
 
@@ -42,6 +43,12 @@ struct Body {
   bool reversed;  // whether the body is that joint's parent as it was described, and the one before it the child
   int child_link;
   Transform<double> X_child;  // the joint's frame on its child, in that child's link
+};
+
+/// Where a frame sits in a link; `body` is the described one that it belongs to.
+struct PlacedFrame {
+  int link, body;
+  Transform<double> X;
 };
 
 /// A spring with a damper between points of two bodies, in their frames.
@@ -91,6 +98,15 @@ struct Tree {
   bool ties_links;  // springs, or joints that close loops, act between them
   bool floats;  // link 1 carries all others, a joint of six velocities carries it, and no constraint touches these
   Loops loops;
+  std::intptr_t lanes = 0;  // Numbers::shift, where lanes have numbers of their own
+
+  /// Of this tree and of what it points to, which has to stand where it stood.
+  template <class T> SARRUS_INLINE Numbers<T> numbers() const {
+    if constexpr (has_own_numbers<T>)
+      return {lanes};
+    else
+      return {};
+  }
 };
 
 /// The same bodies, of which some float that joints carried: substructures.hpp. Its constraints are those of the tree, in their order, then

@@ -1,22 +1,34 @@
 #include "variants.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+
+#include "../joints/visit.hpp"
 
 namespace sarrus {
 namespace {
-constexpr std::size_t line = 64;  // of a cache
-std::size_t rounded_up(std::size_t bytes) { return (bytes + line - 1) / line * line; }
+/// Of each joint: whether it is a screw that advances, which decides how its coordinate is read off a pose.
+std::vector<char> advancing(const Description& d) {
+  std::vector<char> all;
+  for (const JointDescription& j : d.joints)
+    all.push_back(visit_every(j.kind, 0, [&](auto joint) { return joint.pose_tells_turns(j.constants); }));
+  return all;
+}
 }  // namespace
 
 Variants::Variants(const Mechanism& like)
-    : made_(new Mechanism(like, like.description())), massless_(like.massless()), decisions_(made_->decisions_), lacks_inertia_(like.tree().nv) {
+    : made_(new Mechanism(like, like.description())),
+      massless_(like.massless()),
+      decisions_(made_->decisions_),
+      advancing_(advancing(made_->description_)),
+      lacks_inertia_(like.tree().nv) {
   list();
   has_forces_.resize(made_->loop_motions_.size());
 }
 
 template <class T> void Variants::part(const T* from, std::size_t count) {
   parts_.push_back({reinterpret_cast<const char*>(from), count * sizeof(T), bytes_});
-  bytes_ += rounded_up(count * sizeof(T));
+  bytes_ += VariantNumbers::lines(count * sizeof(T));
 }
 
 void Variants::number(const double* from, int count) {
@@ -75,7 +87,6 @@ void Variants::list() {
     part(pieces->constraints_.data(), static_cast<std::size_t>(pieces->constraints_.size()));
   }
 
-  frames_at_ = place_of(m.frames_.data());
   numbers_of_tree(m.tree_), numbers(m.links_), numbers(m.passive_terms_), numbers(m.unit_), numbers(m.per_unit_square_);
   for (std::size_t i = 0; i < ties; ++i) number(tied[i]);
   numbers(m.motions_), numbers(m.rotor_), numbers(m.motor_unit_);
@@ -102,6 +113,10 @@ void Variants::add() {
   m.bake();
   if (m.pieces_) m.pieces_->take_numbers(m.tree_);
   m.require_same_decisions(decisions_);
+  const std::vector<char> advance = advancing(m.description_);
+  if (const auto [a, b] = std::mismatch(advance.begin(), advance.end(), advancing_.begin()); a != advance.end())
+    throw ModelError("joint '" + m.description_.joints[static_cast<std::size_t>(a - advance.begin())].name +
+                     "': of a screw's pitch all variants have one, or none has");
   if (m.massless_ != massless_)
     throw ModelError("what has inertia along its joint is the same in all variants, and here it is not: build it anew");
 
@@ -138,21 +153,21 @@ void Variants::finish() {
   block_.resize(bytes_);
   for (const Part& p : parts_)
     if (p.bytes) std::memcpy(block_.data() + p.at, p.from, p.bytes);
-  std::vector<std::size_t> place;
   for (const Numbers& n : all_)
-    for (int k = 0; k < n.count; ++k) place.push_back(n.at + static_cast<std::size_t>(k) * sizeof(double));
-  for (const int k : differs_) at_.push_back(place[k]);
+    for (int k = 0; k < n.count; ++k) place_.push_back(n.at + static_cast<std::size_t>(k) * sizeof(double));
+  for (const int k : differs_) at_.push_back(place_[k]);
+  view_ = {block_.data(),
+           bytes_,
+           static_cast<int>(pointers_.size()),
+           static_cast<int>(place_.size()),
+           static_cast<int>(at_.size()),
+           pointers_.data(),
+           place_.data(),
+           at_.data(),
+           rows_.data(),
+           place_of(m.frames_.data()),
+           m.pieces_ ? place_of(&m.pieces_->view_) : 0};
   is_listed_.clear(), first_.clear(), now_.clear();
-}
-
-VariantCopy::VariantCopy(const Variants& of) : of_(of), kept_(of.bytes_ + line) {
-  memory_ = reinterpret_cast<char*>(rounded_up(reinterpret_cast<std::size_t>(kept_.data())));
-  std::memcpy(memory_, of.block_.data(), of.bytes_);
-  for (const auto& p : of.pointers_) {
-    char* to = memory_ + p.to;
-    std::memcpy(memory_ + p.at, &to, sizeof to);
-  }
-  frames_ = reinterpret_cast<const Mechanism::PlacedFrame*>(memory_ + of.frames_at_);
 }
 
 }  // namespace sarrus

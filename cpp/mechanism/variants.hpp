@@ -4,12 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <new>
 #include <vector>
 
 #include "mechanism.hpp"
+#include "variant_numbers.hpp"
 
 namespace sarrus {
 
@@ -24,9 +23,9 @@ class Variants {
   std::int64_t size() const { return count_; }
   /// Once all are there.
   void finish();
+  const VariantNumbers& view() const { return view_; }
 
  private:
-  friend class VariantCopy;
   /// An array, or the tree itself: where it stands in `made_`, and in the block.
   struct Part {
     const char* from;
@@ -36,10 +35,6 @@ class Variants {
     const double* from;
     int count;
     std::size_t at;
-  };
-  /// A pointer in the block, and what it points to there.
-  struct Pointer {
-    std::size_t at, to;
   };
   struct Flags {
     bool has_armature, has_joint_forces, ties_links;
@@ -61,7 +56,9 @@ class Variants {
   template <class All> void numbers(const All& all) {
     for (const auto& x : all) number(x);
   }
-  void numbers_of_tree(const Tree& t) { number(t.gravity.data(), 3), number(&t.length, 1), number(&t.mass, 1), number(&t.light, 1); }
+  void numbers_of_tree(const Tree& t) {
+    number(t.gravity.data(), 3), number(&t.length, 1), number(&t.mass, 1), number(&t.light, 1);
+  }
   void list();
   void point(Tree& t);
   std::size_t place_of(const void* from) const;
@@ -69,41 +66,22 @@ class Variants {
 
   std::unique_ptr<Mechanism> made_;  // the last one
   std::vector<std::string> massless_;
-  std::vector<char> decisions_;
+  std::vector<char> decisions_, advancing_;
   std::vector<Part> parts_;
   std::vector<Numbers> all_;
-  std::vector<Pointer> pointers_;
+  std::vector<VariantNumbers::Pointer> pointers_;
   std::vector<double> first_, now_;  // all numbers of the first one, and of the last
   std::vector<int> differs_;  // which of all numbers differ
   std::vector<char> is_listed_;
-  std::vector<std::size_t> at_;  // and where these stand in the block
+  std::vector<std::size_t> place_, at_;  // where all stand in the block, and those
   std::vector<double> rows_;  // count x differs
   std::vector<char> lacks_inertia_;
   std::vector<char> has_forces_;  // of each motion of a joint that closes a loop
   Flags flags_{}, flags_of_pieces_{};
   std::vector<char> block_;
-  std::size_t bytes_ = 0, frames_at_ = 0;
+  VariantNumbers view_{};
+  std::size_t bytes_ = 0;
   std::int64_t count_ = 0;
-};
-
-/// What one thread works on: the block, with the numbers of one variant at a time.
-class VariantCopy {
- public:
-  explicit VariantCopy(const Variants& of);
-  /// As the i-th variant is.
-  void take(std::int64_t i) {
-    const std::size_t n = of_.at_.size();
-    const double* row = of_.rows_.data() + static_cast<std::size_t>(i) * n;
-    for (std::size_t k = 0; k < n; ++k) *reinterpret_cast<double*>(memory_ + of_.at_[k]) = row[k];
-  }
-  const Tree& tree() const { return *reinterpret_cast<const Tree*>(memory_); }
-  const Mechanism::PlacedFrame& frame(int i) const { return frames_[i]; }
-
- private:
-  const Variants& of_;
-  std::vector<char> kept_;
-  char* memory_;
-  const Mechanism::PlacedFrame* frames_;
 };
 
 }  // namespace sarrus

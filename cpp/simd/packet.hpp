@@ -40,7 +40,8 @@ template <int W> struct Mask {
   typename Register<W>::bits lanes;  // all ones where true
 };
 
-template <int W> struct Packet {
+/// `Own`: each lane is of another mechanism, with numbers of its own (mechanism/numbers.hpp); else all lanes share those of one.
+template <int W, bool Own = false> struct Packet {
   using Real = typename Register<W>::real;
   static constexpr int width = W;
   Real lanes;
@@ -81,8 +82,8 @@ template <int W> struct Packet {
   }
 };
 
-template <int W> SARRUS_INLINE Packet<W> select(Mask<W> m, Packet<W> a, Packet<W> b) {
-  return Packet<W>(m.lanes ? a.lanes : b.lanes);
+template <int W, bool Own> SARRUS_INLINE Packet<W, Own> select(Mask<W> m, Packet<W, Own> a, Packet<W, Own> b) {
+  return Packet<W, Own>(m.lanes ? a.lanes : b.lanes);
 }
 template <int W> SARRUS_INLINE bool any(Mask<W> m) {
   bool r = false;
@@ -90,20 +91,20 @@ template <int W> SARRUS_INLINE bool any(Mask<W> m) {
   return r;
 }
 template <int W> SARRUS_INLINE Mask<W> both(Mask<W> a, Mask<W> b) { return {a.lanes & b.lanes}; }
-template <int W> SARRUS_INLINE Packet<W> sqrt(Packet<W> x) {
+template <int W, bool Own> SARRUS_INLINE Packet<W, Own> sqrt(Packet<W, Own> x) {
   for (int i = 0; i < W; ++i) x.lanes[i] = __builtin_sqrt(x.lanes[i]);
   return x;
 }
-template <int W> Packet<W> atan2(Packet<W> y, Packet<W> x) {
-  return Packet<W>::each([&](int i) { return std::atan2(y.lanes[i], x.lanes[i]); });
+template <int W, bool Own> Packet<W, Own> atan2(Packet<W, Own> y, Packet<W, Own> x) {
+  return Packet<W, Own>::each([&](int i) { return std::atan2(y.lanes[i], x.lanes[i]); });
 }
 
-template <int W> Packet<W> nearest(Packet<W> x) {
-  return Packet<W>::each([&](int i) { return std::nearbyint(x.lanes[i]); });
+template <int W, bool Own> Packet<W, Own> nearest(Packet<W, Own> x) {
+  return Packet<W, Own>::each([&](int i) { return std::nearbyint(x.lanes[i]); });
 }
 
 SARRUS_INLINE double select(bool m, double a, double b) { return m ? a : b; }
-template <int W> SARRUS_INLINE Packet<W> select(bool m, Packet<W> a, Packet<W> b) { return m ? a : b; }
+template <int W, bool Own> SARRUS_INLINE Packet<W, Own> select(bool m, Packet<W, Own> a, Packet<W, Own> b) { return m ? a : b; }
 SARRUS_INLINE bool any(bool m) { return m; }
 SARRUS_INLINE bool both(bool a, bool b) { return a && b; }
 using std::atan2;
@@ -112,11 +113,11 @@ SARRUS_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
 
 /// How many numbers stand side by side in a T, and one of them.
 template <class T> constexpr int width_of = 1;
-template <int W> constexpr int width_of<Packet<W>> = W;
+template <int W, bool Own> constexpr int width_of<Packet<W, Own>> = W;
 SARRUS_INLINE double& lane(double& x, int) { return x; }
 SARRUS_INLINE double lane(const double& x, int) { return x; }
-template <int W> SARRUS_INLINE double& lane(Packet<W>& x, int l) { return reinterpret_cast<double*>(&x)[l]; }
-template <int W> SARRUS_INLINE double lane(const Packet<W>& x, int l) { return x.lanes[l]; }
+template <int W, bool Own> SARRUS_INLINE double& lane(Packet<W, Own>& x, int l) { return reinterpret_cast<double*>(&x)[l]; }
+template <int W, bool Own> SARRUS_INLINE double lane(const Packet<W, Own>& x, int l) { return x.lanes[l]; }
 
 // a typedef, because in `using` Clang drops the alignment of the elements
 #if defined(__AVX__)
@@ -178,6 +179,11 @@ SARRUS_INLINE double scalar_product(const double* a, const double* b, int count)
   for (int k = 0; k < width; ++k) sum += even[k];
   for (; i < count; ++i) sum += a[i] * b[i];
   return sum;
+}
+
+template <class T> SARRUS_INLINE T square(const T& x) { return x * x; }
+template <class T> SARRUS_INLINE T inverse_or_zero(const T& x) {
+  return select(x > T(0.0), T(1.0) / select(x > T(0.0), x, T(1.0)), T(0.0));
 }
 
 template <class T> SARRUS_INLINE T abs(T x) { return select(x < T(0.0), -x, x); }

@@ -17,8 +17,8 @@ constexpr double pio2_3 = 2.02226624879595063154e-21;
 constexpr double limit = 1.6e6;
 }  // namespace trig
 
-template <int W> inline void sincos(Packet<W> x, Packet<W>& s, Packet<W>& c) {
-  using P = Packet<W>;
+template <int W, bool Own> inline void sincos(Packet<W, Own> x, Packet<W, Own>& s, Packet<W, Own>& c) {
+  using P = Packet<W, Own>;
   using Bits = typename Register<W>::bits;
   using Real = typename Register<W>::real;
   const P shifted = x * P(trig::two_over_pi) + P(trig::magic), n = shifted - P(trig::magic);

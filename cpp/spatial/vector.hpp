@@ -13,7 +13,7 @@ template <class T> struct ScalarTraits : GenericNumTraits<T> {
   using Literal = double;
   enum { IsComplex = 0, IsInteger = 0, IsSigned = 1, RequireInitialization = 0, ReadCost = 1, AddCost = 1, MulCost = 1 };
 };
-template <int W> struct NumTraits<sarrus::Packet<W>> : ScalarTraits<sarrus::Packet<W>> {};
+template <int W, bool Own> struct NumTraits<sarrus::Packet<W, Own>> : ScalarTraits<sarrus::Packet<W, Own>> {};
 template <class T, class R> struct NumTraits<sarrus::Dual<T, R>> : ScalarTraits<sarrus::Dual<T, R>> {};
 }  // namespace Eigen
 

@@ -19,6 +19,7 @@ from .analysis.joint_targets import JointCoordinates, coordinates, paths, start_
 from .dynamics.options import SearchOptions, shows_options
 from .dynamics.variants import VariantFunctions
 from .errors import ModelError, ShapeError
+from .spatial import Transform
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -69,7 +70,8 @@ class Variants(VariantFunctions):
         >>> several.assemble(fixed={"motor": 0.5}).shape
         (5, 3)
         """
-        return self._closed({}, near, fixed, **cast(Any, options))
+        answer: Array = self._closed({}, near, fixed, **cast(Any, options))
+        return answer
 
     @shows_options
     def inverse_kinematics(
@@ -91,7 +93,8 @@ class Variants(VariantFunctions):
         >>> three = delta.variants(placements={"tool": [(0, 0, -0.01), (0, 0, -0.02), (0, 0, -0.03)]})  # doctest: +SKIP
         """
         check_frames(self.base, frames, "fixed")
-        return self._closed(frames, near, fixed, **cast(Any, options))
+        answer: Array = self._closed(frames, near, fixed, **cast(Any, options))
+        return answer
 
     def follow(
         self, joints: JointCoordinates, near: ArrayLike | JointCoordinates | None = None, *, time: ArrayLike | None = None,
@@ -123,15 +126,23 @@ class Variants(VariantFunctions):
         >>> q.shape, np.isfinite(q).all(axis=(1, 2)).tolist()
         ((3, 61, 3), [True, True, False])
         """
-        max_step, tolerance, threads = checked_number("max_step", max_step), checked_tolerance(tolerance), checked_count("threads", threads)
+        max_step, tolerance, threads = (
+            checked_number("max_step", max_step),
+            checked_tolerance(tolerance),
+            checked_count("threads", threads),
+        )
         ways, times = paths(self.base, joints, time, {})
         for name, way in ways.items():
             if way.shape[1] != 1:
-                raise ModelError(f"joint '{name}' has {way.shape[1]} coordinates, and variants follow single ones: assemble() takes them all")
+                raise ModelError(
+                    f"joint '{name}' has {way.shape[1]} coordinates, and variants follow single ones: assemble() takes them all"
+                )
         how = {"tolerance": tolerance, "threads": threads}
         start: Array = self._closed({}, near, {name: way[0] for name, way in ways.items()}, time=float(times[0]), **how)
         if start.ndim > 2:
-            raise ShapeError(f"near must be one configuration a variant, where a path starts; got shape {np.shape(near)}")
+            raise ShapeError(
+                f"near must be one configuration a variant, where a path starts; got shape {start.shape[:1] + start.shape[2:]}"
+            )
         branches = _Branches(self, ways, times, max_step, tolerance, threads)
         path = np.full((len(self), len(times), self.nq), np.nan)
         path[:, 0] = start
@@ -145,29 +156,36 @@ class Variants(VariantFunctions):
     def _closed(self, frames: Targets, near: Any, fixed: Any, **options: Any) -> Any:
         held = coordinates(self.base, fixed, many=True)
         shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()}
-        shapes["time"] = np.shape(checked_times(options.get("time")))
+        time = checked_times(options.get("time"))
+        shapes["time"] = () if time is None else np.shape(np.asarray(time))
         goals = {}
         for name, value in frames.items():
-            x = real_array(f"the target of frame '{name}'", getattr(value, "matrix", value))
+            x = real_array(f"the target of frame '{name}'", value.matrix if isinstance(value, Transform) else value)
             goals[name] = x, x.shape[-2:] == (4, 4)
             shapes[f"the target of frame '{name}'"] = x.shape[: -1 - goals[name][1]]
         guess = coordinates(self.base, near) if isinstance(near, Mapping) else {}
-        start = start_near(self.base, None if guess else near, guess, options.get("time"), () if guess or near is None else np.shape(near)[:-1])
+        x = None if near is None or isinstance(near, Mapping) else real_array("near", near)
+        start = start_near(self.base, x, guess, None, () if x is None else x.shape[:-1])
         shapes["near"] = start.shape[:-1]
         lead = common_axes(shapes)
         if not lead or lead[0] == 1:
             lead = (len(self), *lead[1:])
         if lead[0] != len(self):
-            raise ShapeError(f"the first axis is that of the variants, of which there are {len(self)}; these have leading axes {lead}")
+            raise ShapeError(
+                f"the first axis is that of the variants, of which there are {len(self)}; these have leading axes {lead}"
+            )
 
         def in_rows(x: Array, axes: int = 1) -> Array:  # the leading ones as one
             return np.broadcast_to(x, (*lead, *x.shape[x.ndim - axes :])).reshape(-1, *x.shape[x.ndim - axes :])
 
         each = np.repeat(np.arange(len(self)), math.prod(lead[1:]))
         many = self if len(lead) == 1 else self._of_rows(each)
-        if options.get("time") is not None:
-            options["time"] = in_rows(np.asarray(options["time"], dtype=float), 0)
-        out, return_status = options.pop("out", None), checked_truth("return_status", options.pop("return_status", False))
+        if time is not None:
+            options["time"] = in_rows(np.asarray(time), 0)
+        out, return_status = (
+            options.pop("out", None),
+            checked_truth("return_status", options.pop("return_status", False)),
+        )
         targets = {name: in_rows(x, 2 if turned else 1) for name, (x, turned) in goals.items()}
         held = {name: in_rows(x) for name, x in held.items()}
         q, state = looked_for(many, targets, in_rows(start), held, return_status=True, **options)
@@ -179,7 +197,13 @@ class _Branches:
     """The branches on which variants go along inputs, and the steps on them."""
 
     def __init__(
-        self, variants: Variants, ways: Mapping[str, Array], times: Array, max_step: float, tolerance: float, threads: int
+        self,
+        variants: Variants,
+        ways: Mapping[str, Array],
+        times: Array,
+        max_step: float,
+        tolerance: float,
+        threads: int,
     ) -> None:
         self.variants, self.ways, self.times = variants, ways, times
         self.max_step, self.tolerance, self.threads = max_step, tolerance, threads

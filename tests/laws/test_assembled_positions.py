@@ -161,7 +161,7 @@ def test_the_cut_is_a_choice(name):
 def test_loops_that_stand_open_have_no_derivatives():
     robot = sarrus.mechanisms.four_bar()
     q = robot.assemble(fixed={"motor": 0.9})
-    off = q + [0.0, 0.01, 0.0]
+    off = q + np.array([0.0, 0.01, 0.0])
     with pytest.raises(sarrus.StateError, match="loop"):
         D.assembled_positions(robot, off, ["motor"])
     found = D.assembled_positions(robot, [q, off], ["motor"])

@@ -12,13 +12,26 @@ from sarrus import Inertia, ModelError, Transform
 from sarrus import derivatives as D
 from sarrus.dynamics.variants import VariantFunctions
 from tests.gallery import made
-from tests.laws.test_copies import ASKED, KINDS, OF_FRAMES, OPERATIONS, one_answer, outcome, random_changes
+from tests.laws.test_copies import ASKED, KINDS, LIST, OF_FRAMES, OPERATIONS, outcome, random_changes
 from tests.random_closed import random_closed
 from tests.random_mechanisms import random_mechanism
 
-GALLERY = ("four_bar", "slider_crank", "stewart", "delta", "four_bar_ladder", "whipple_bicycle", "ring", "net", "double_pendulum")
+GALLERY = (
+    "four_bar",
+    "slider_crank",
+    "stewart",
+    "delta",
+    "four_bar_ladder",
+    "whipple_bicycle",
+    "ring",
+    "net",
+    "double_pendulum",
+)
 N = 11  # more than the lanes of any register, and no multiple
-WITHOUT = {"path_motion"}  # asks for pieces of a path, which are no states
+# asks for pieces of a path, which are no states; and ranks, and a condition number, of rows that may be dependent
+WITHOUT = {"path_motion", "mobility_numbers"}
+OF_FLOATING = set(re.findall(r"X\((\w+), [^)]*\bfloats\)", LIST.read_text()))
+FAR = {"configuration_by_mass"}  # steps from far away make much of rounding
 
 
 def varied(robot, rng, kinds=KINDS, count=N):
@@ -49,7 +62,11 @@ def inputs_of(robot, name, numbers):
     for _ in range(len(inputs) + 2):
         given = {k: np.ones(1) if x is None else x[0] for k, x in inputs.items()}
         said = outcome(lambda given=given: ASKED[name](robot, **given, **options))
-        found = re.match(r"(\w+) (?:has|is) .*; it (?:wants|needs an axis of) (\d+)", said[1]) if isinstance(said[0], type) else None
+        found = (
+            re.match(r"(\w+) (?:has|is) .*; (?:it wants|it needs an axis of|has nv =) (\d+)", said[1])
+            if isinstance(said[0], type)
+            else None
+        )
         if not found:
             return {k: np.ones((N, 1)) if x is None else x for k, x in inputs.items()}, options, said
         inputs[found[1]] = np.tile(np.linspace(0.1, 1.0, int(found[2])), (N, 1))
@@ -66,12 +83,16 @@ def same_answers(variants, each, rng):
             continue
         result, status = ASKED[name](variants, **inputs, **options)
         for i, one in enumerate(each):
-            expected, expected_status = ASKED[name](one, **{k: x[i] for k, x in inputs.items()}, **options)
+            rows = {k: np.repeat(x[i : i + 1], 4, axis=0) for k, x in inputs.items()}  # side by side, too
+            expected, expected_status = (x[0] for x in ASKED[name](one, **rows, **options))
             assert status[i] == expected_status, (name, i)
-            size = np.nanmax(np.abs(expected), initial=0.0)
-            assert_allclose(result[i], expected, rtol=0, atol=3e-9 * max(size, 1e-300), err_msg=f"{name}, {i}")
+            size = max(1e-4, np.nanmax(np.abs(expected), initial=0.0))  # smaller ones are rounding
+            assert_allclose(
+                result[i], expected, rtol=0, atol=(1e-5 if name in FAR else 3e-9) * size, err_msg=f"{name}, {i}"
+            )
         checked += 1
-    assert checked > 60, refused
+    assert checked > 55
+    assert not [name for name in refused if name not in OF_FLOATING and not name.startswith("cached")], refused
 
 
 @pytest.mark.filterwarnings("ignore::sarrus.errors.ModelWarning")
@@ -91,4 +112,162 @@ def test_random_variants(seed):
     cut = random_closed(seed + 100, bodies=9, loops=3, **options).description
     for description, substructures in ((tree, None), (closed, None), (cut, 1)):
         robot = sarrus.Mechanism(description, substructures=substructures)
+        if robot._asks_for_rows:
+            with pytest.raises(ModelError, match="function of q"):
+                robot.variants(gravity=np.zeros((2, 3)))
+            continue
         same_answers(*varied(robot, rng), rng)
+
+
+def four_bars(count=N, seed=0):
+    rng = np.random.default_rng(seed)
+    robot = sarrus.mechanisms.four_bar()
+    lengths = {name: rng.uniform(0.9, 1.1, count) for name in ("pin1.parent", "pin2.parent", "pin2.child")}
+    at = {
+        f"{j.name}.{end}": getattr(j, f"at_{end}").translation
+        for j in robot.description.joints
+        for end in ("parent", "child")
+    }
+    placements = {name: np.outer(f, at[name]) for name, f in lengths.items()}
+    variants = robot.variants(placements=placements)
+    return variants, [robot.replace(placements={n: x[i] for n, x in placements.items()}) for i in range(count)]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_positions_of_variants(threads):
+    variants, each = four_bars(100)
+    angles = np.linspace(0.3, 0.9, 100)
+    q = variants.assemble(fixed={"motor": angles}, threads=threads)
+    for i, one in enumerate(each):
+        assert_allclose(q[i], one.assemble(fixed={"motor": angles[i]}), rtol=0, atol=1e-12)
+    # a joint that closes the loop may be held, too
+    led = variants.assemble(near=q, fixed={"pin2": -0.6})
+    assert_allclose(led[7], each[7].assemble(near=q[7], fixed={"pin2": -0.6}), rtol=0, atol=1e-10)
+    several = variants.assemble(near=q[:, None], fixed={"motor": np.linspace(0.4, 0.8, 5)[None]})
+    assert several.shape == (100, 5, 3)
+    assert_allclose(several[3, 2], each[3].assemble(near=q[3], fixed={"motor": 0.6}), rtol=0, atol=1e-12)
+
+
+def test_frames_of_variants_are_led():
+    robot, rng = sarrus.mechanisms.stewart(), np.random.default_rng(2)
+    feet = {f"{j.name}.parent": j.at_parent.translation for j in robot.description.joints if j.name.startswith("foot")}
+    variants = robot.variants(placements={name: p + 0.03 * rng.normal(size=(5, 3)) for name, p in feet.items()})
+    goals = robot.pose(robot.assemble(), "platform")[:3, 3] + 0.03 * rng.normal(size=(5, 3))
+    q = variants.inverse_kinematics({"platform": goals}, near=robot.assemble())
+    assert_allclose(variants.pose(q, "platform")[:, :3, 3], goals, rtol=0, atol=1e-10)
+    assert_allclose(variants.constraint_residual(q), 0.0, rtol=0, atol=1e-10)
+    for i in range(5):
+        one = variants[i].inverse_kinematics({"platform": goals[i]}, near=robot.assemble())
+        assert_allclose(q[i], one, rtol=0, atol=1e-6)
+
+
+def test_paths_of_variants():
+    variants, each = four_bars(9)
+    angles = np.linspace(0.3, 6.6, 60)
+    q = variants.follow({"motor": angles})
+    for i, one in enumerate(each):
+        assert_allclose(q[i], one.follow({"motor": angles}), rtol=0, atol=1e-9)
+    long = np.array([0.4, 0.95])
+    robot = sarrus.mechanisms.four_bar()
+    ends = robot.variants(placements={"pin1.parent": np.outer(long, [1.0, 0, 0])}).follow({"motor": angles})
+    assert np.isfinite(ends[0]).all()
+    with pytest.raises(sarrus.BranchEnd) as end:
+        robot.replace(placements={"pin1.parent": (0.95, 0, 0)}).follow({"motor": angles})
+    count = len(end.value.path)
+    assert_allclose(ends[1, :count], end.value.path, rtol=0, atol=1e-9)
+    assert np.isnan(ends[1, count:]).all()
+
+
+def test_derivatives_of_variants():
+    variants, each = four_bars(5)
+    q = variants.assemble(fixed={"motor": 0.6})
+    v = variants.project_velocity(q, [1.0, 0.0, 0.0])
+    tau = np.ones(3)
+    found = D.forward_dynamics(variants, q, v, tau)
+    pulled = D.forward_dynamics_vjp(variants, q, v, tau, np.ones(3))
+    for i, one in enumerate(each):
+        assert_allclose(found.q[i], D.forward_dynamics(one, q[i], v[i], tau).q, rtol=0, atol=1e-10)
+        expected = D.forward_dynamics_vjp(one, q[i], v[i], tau, np.ones(3))
+        assert_allclose(pulled.parameters[i], expected.parameters, rtol=1e-9, atol=1e-10)
+    with pytest.raises(TypeError, match="must be a Mechanism"):
+        D.assembled_positions(variants, q, ["motor"])
+
+
+def test_axes_and_some_of_them():
+    variants, each = four_bars(6)
+    q = variants.assemble(fixed={"motor": 0.6})
+    assert len(variants) == 6
+    assert variants.pose(q[0], "rocker").shape == (6, 4, 4)
+    many = variants.pose(np.tile(q[:, None], (1, 20, 1)), "rocker")
+    assert many.shape == (6, 20, 4, 4)
+    assert_allclose(many[4, 7], each[4].pose(q[4], "rocker"), rtol=0, atol=1e-14)
+    assert variants.pose(q[None, :3], "rocker").shape == (6, 3, 4, 4)
+    with pytest.raises(sarrus.ShapeError, match="first axis is that of the variants, of which there are 6"):
+        variants.pose(q[:4], "rocker")
+    for which in ([4, 1, 4], slice(1, 5, 2), np.arange(6) % 2 == 0):
+        some = variants[which]
+        rows = np.arange(6)[which]
+        assert_allclose(some.mass_matrix(q[rows]), variants.mass_matrix(q)[rows], rtol=0, atol=1e-14)
+        assert some[1] == each[rows[1]]
+    assert [one == other for one, other in zip(variants, each, strict=True)] == [True] * 6
+    again = pickle.loads(pickle.dumps(variants[[3, 2]]))
+    assert_allclose(again.mass_matrix(q[[3, 2]]), variants.mass_matrix(q)[[3, 2]], rtol=0, atol=0)
+    out = np.empty((6, 3))
+    assert variants.gravity_forces(q, out=out) is out
+
+
+def test_a_bad_row_spoils_only_itself():
+    variants, _ = four_bars(20)
+    q = variants.assemble(fixed={"motor": 0.6})
+    q[3, 1], q[5, 2] = np.nan, q[5, 2] + 0.3
+    a, status = variants.forward_dynamics(q, np.zeros(3), np.zeros(3), return_status=True)
+    assert (status[3], status[5]) == (1, 4)
+    good = np.ones(20, bool)
+    good[[3, 5]] = False
+    assert not status[good].any()
+    assert np.isfinite(a[good]).all()
+    assert np.isnan(a[~good]).all()
+
+
+REFUSED = {
+    "none": ({}, sarrus.ShapeError, "there are none"),
+    "unequal": (
+        {"gravity": np.zeros((3, 3)), "damping": {"motor": np.ones(4)}},
+        sarrus.ShapeError,
+        "got 3 and 4 of them",
+    ),
+    "no such joint": ({"damping": {"motr": np.ones(3)}}, sarrus.NameNotFoundError, "motor"),
+    "negative": ({"damping": {"motor": [1.0, -1.0]}}, ModelError, "variant 1 cannot have"),
+    "not finite": ({"gravity": [[0, 0, 1], [0, np.nan, 0]]}, ModelError, "variant 1 cannot have"),
+    "one for all": ({"damping": {"motor": 2.0}}, sarrus.ShapeError, "each variant has its own|needs"),
+    "no inertia": ({"inertias": {"crank": np.eye(2, 10)}}, ModelError, "variant 1"),
+    "reflected": ({"placements": {"pin1.parent": np.diag([1.0, 1.0, -1.0, 1.0])[None]}}, ModelError, "no rotation"),
+    "armature across": ({"armature": {"pin2": [0.0, 1.0]}}, ModelError, "variant 1: joint 'pin2' closes a loop"),
+    "pitch": ({"pitch": {"motor": [0.1]}}, ModelError, "no pitch"),
+}
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_what_no_variants_can_have(which):
+    changes, error, text = REFUSED[which]
+    with pytest.raises(error, match=text):
+        sarrus.mechanisms.four_bar().variants(**changes)
+
+
+def test_what_is_asked_of_one_mechanism_says_so():
+    variants, _ = four_bars(3)
+    for ask in (lambda: sarrus.simulate(variants, np.zeros(3), np.zeros(3), 0.1), lambda: sarrus.view(variants)):
+        with pytest.raises((TypeError, AttributeError)):
+            ask()
+    with pytest.raises(TypeError, match=r"take variants\[i\]"):
+        variants.forward_dynamics(np.zeros(3), np.zeros(3), np.zeros(3), return_reactions=True)
+    with pytest.raises(AttributeError, match="variants do not change"):
+        variants.base = None
+    screw = sarrus.Builder("screw")
+    screw.add_body("nut", Inertia.sphere(1.0, 0.1))
+    screw.add_joint("thread", sarrus.Helical("z", 0.0), "ground", "nut")
+    with pytest.raises(ModelError, match="variant 1"):
+        screw.build().variants(pitch={"thread": [0.0, 0.1]})
+    assert issubclass(sarrus.results.Variants, VariantFunctions)
+    assert not isinstance(variants, sarrus.Mechanism)
+    assert Transform() is not None

@@ -26,10 +26,11 @@ struct Elliptic : JointDefaults, VectorCoordinates<1> {
   template <class T> static Subspace<T, 1> subspace_rate(const Coordinates<T>& c, const T* v) {
     return {{{zero3<T>(), along<T>(*c.constants, -c.cos[0] * v[0], -c.sin[0] * v[0])}}};
   }
-  template <class T> static void read(const JointConstants& k, const Transform<T>& X, const T* near, T* q) {
+  template <class T> static void read(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
     q[0] = turns_near(atan2(T(X.p(1) / T(k.number[1])), T(X.p(0) / T(k.number[0]))), near[0]);
   }
-  template <class T> static void close(const JointConstants& k, const Transform<T>& X, const Motion<T>& V, ClosingJoint<T>& out) {
+  template <class T> static void close(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
+                                       ClosingJoint<T>& out) {
     const T x = X.p(0) / T(k.number[0]), y = X.p(1) / T(k.number[1]), inverse = T(1.0) / sqrt(x * x + y * y + T(1e-300));
     const T cos = x * inverse, sin = y * inverse;
     const Motion<T> off = off_by(X, {Mat3<T>(Mat3<T>::Identity()), along<T>(k, cos, sin)});

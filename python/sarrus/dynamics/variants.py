@@ -6,7 +6,7 @@ The core keeps their numbers and gives each row of a batch its own (``cpp/mechan
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from types import MethodDescriptorType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -47,10 +47,14 @@ class VariantFunctions(Base):
 
     def __init__(self, base: LoopFunctions, changes: Mapping[str, Any]) -> None:
         if base._asks_for_rows:
-            name = next(c.name for c in base._constraints.values() if isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows))
+            name = next(
+                c.name for c in base._constraints.values() if isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows)
+            )
             raise ModelError(f"the rows of constraint '{name}' are a function of q, which knows nothing of variants")
         arrays = {key: _arrays(base, key, value) for key, value in changes.items()}
-        sizes = {len(x) for values in arrays.values() for x in (values.values() if isinstance(values, dict) else [values])}
+        sizes = {
+            len(x) for values in arrays.values() for x in (values.values() if isinstance(values, dict) else [values])
+        }
         if len(sizes) != 1:
             what = f"got {' and '.join(map(str, sorted(sizes)))} of them" if sizes else "there are none"
             raise ShapeError(f"variants need equally many numbers of everything, one a variant: {what}")
@@ -92,7 +96,15 @@ class VariantFunctions(Base):
     @property
     def _varied(self) -> int:
         """How many there were before some were taken."""
-        return len(next(iter(next(iter(self._changes.values())).values() if "gravity" not in self._changes else [self._changes["gravity"]])))
+        return len(
+            next(
+                iter(
+                    next(iter(self._changes.values())).values()
+                    if "gravity" not in self._changes
+                    else [self._changes["gravity"]]
+                )
+            )
+        )
 
     @cached_property
     def _rough(self) -> dict[str, Any]:
@@ -157,11 +169,8 @@ def _arrays(base: LoopFunctions, key: str, values: Any) -> Any:
         return _finite(key, _rows(key, values, 1)).copy()
     if not isinstance(values, Mapping):
         raise TypeError(f"{key} must be a mapping of names to what each variant is to have; got {values!r}")
-    make = {"inertias": _inertias, "placements": _placements}.get(key)
-    return {
-        name: np.array(make(f"{key} of '{name}'", x) if make else _terms(base, key, name, x), order="C")
-        for name, x in values.items()
-    }
+    make = partial({"inertias": _inertias, "placements": _placements}.get(key, _terms), base, key)
+    return {name: np.array(make(name, x), order="C") for name, x in values.items()}
 
 
 def _rows(what: str, value: Any, axes: int) -> Array:
@@ -179,7 +188,8 @@ def _finite(what: str, x: Array, good: Any = True) -> Array:
     return x
 
 
-def _inertias(what: str, value: Any) -> Array:
+def _inertias(base: LoopFunctions, key: str, name: str, value: Any) -> Array:
+    what = f"{key} of '{name}'"
     if isinstance(value, Sequence) and all(isinstance(x, Inertia) for x in value):
         parameters = np.array([x.parameters for x in value]).reshape(-1, 10)
     else:
@@ -200,13 +210,20 @@ def _perhaps_unphysical(parameters: Array) -> NDArray[np.bool_]:
     m, h = parameters[:, 0], parameters[:, 1:4]
     xx, xy, yy, xz, yz, zz = parameters[:, 4:].T
     half = 0.5 * (xx + yy + zz)
-    rows = [[half - xx, -xy, -xz, h[:, 0]], [-xy, half - yy, -yz, h[:, 1]], [-xz, -yz, half - zz, h[:, 2]], [*h.T, m]]
-    size = np.linalg.eigvalsh(np.moveaxis(np.array(rows), -1, 0))
-    return np.asarray(~(size[:, 0] > 1e-9 * size[:, -1]))
+    P = [[half - xx], [-xy, half - yy], [-xz, -yz, half - zz], [*h.T, m]]  # L D L^T of all of them at once
+    bad = np.zeros(len(m), bool)
+    for k, entry in enumerate([row[-1] for row in P]):
+        pivot = P[k][k]
+        bad |= ~(pivot > 1e-9 * entry)
+        for i in range(k + 1, 4):
+            for l in range(k + 1, i + 1):
+                P[i][l] = P[i][l] - P[i][k] * P[l][k] / np.where(bad, 1.0, pivot)
+    return bad
 
 
-def _placements(what: str, value: Any) -> Array:
+def _placements(base: LoopFunctions, key: str, name: str, value: Any) -> Array:
     """Rotation column by column, and translation."""
+    what = f"{key} of '{name}'"
     if isinstance(value, Sequence) and all(isinstance(x, Transform) for x in value):
         value = np.array([x.matrix for x in value]).reshape(-1, 4, 4)
     x = real_array(what, value)

@@ -1,0 +1,109 @@
+"""Many mechanisms that differ in numbers alone: side by side, beside a batch of one of them, and beside one after the other. ``python -m benchmarks --variants``"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+import sarrus
+
+from . import measure
+from .models import all_models
+
+COUNT, FEW = 10_000, 100
+Row = tuple[str, float, float, float]  # what, µs a variant, over a batch of one mechanism, one by one over it
+
+
+def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
+    """Functions of a state of 10,000 variants; assembled positions; a turn of four-bars."""
+    rng = np.random.default_rng(0)
+    panda = next(model for model in all_models() if model.name == "panda")
+    gallery = sarrus.mechanisms
+    robots = [sarrus.loads(panda.urdf), gallery.four_bar(), gallery.stewart(), gallery.four_bar_ladder(8)]
+    found = []
+    for robot in robots:
+        tell(robot.name)
+        changes = other_sizes(robot, rng.uniform(0.9, 1.1, COUNT))
+        variants = robot.variants(**changes)
+        q = np.tile(robot.assemble() if robot.nc else robot.neutral(), (COUNT, 1))
+        if robot.nc:
+            q = variants.assemble(near=q)
+        v = np.zeros((COUNT, robot.nv))
+        state = {"robot": robot, "variants": variants, "few": [variants[i] for i in range(FEW)], "q": q, "v": v}
+        calls = {
+            "forward dynamics": "forward_dynamics(q, v, v, check=False)",
+            "inverse dynamics": "inverse_dynamics(q, v, v)",
+        }
+        if robot.nc:
+            calls["actuator efforts"] = "actuator_efforts(q, v, v, check=False, return_status=True)"
+            calls["configurations from 1e-2 off"] = "project_configuration(q + 1e-2, return_status=True)"
+        for what, call in calls.items():
+            one = (
+                call.replace("q + ", "q[i] + ").replace("(q,", "(q[i],").replace("v,", "v[i],").replace(" v)", " v[i])")
+            )
+            times = measure.interleave(
+                {
+                    "variants": measure.statement(f"variants.{call}", "_", [None], **state),
+                    "plain": measure.statement(f"robot.{call}", "_", [None], **state),
+                    "each": measure.statement(f"[few[i].{one} for i in range({FEW})]", "_", [None], **state),
+                },
+                seconds,
+            )
+            found.append(_row(f"{robot.name}: {what}", times))
+        made = measure.interleave(
+            {"variants": measure.statement("robot.variants(**changes)", "_", [None], robot=robot, changes=changes)},
+            seconds,
+        )
+        found.append((f"{robot.name}: made", float(np.median(made["variants"])) * 1e6 / COUNT, np.nan, np.nan))
+    tell("turns of four-bars")
+    variants = gallery.four_bar().variants(
+        placements={"pin1.parent": np.outer(rng.uniform(0.35, 0.45, COUNT), [1.0, 0.0, 0.0])}
+    )
+    turn = {"variants": variants, "way": {"motor": np.linspace(0.0, 2.0 * np.pi, 200)}}
+    times = measure.interleave({"turn": measure.statement("variants.follow(way)", "_", [None], **turn)}, seconds)
+    found.append(
+        ("four-bars: a position of a turn of 200", float(np.median(times["turn"])) * 1e6 / COUNT / 200, np.nan, np.nan)
+    )
+    return found
+
+
+def other_sizes(robot: sarrus.Mechanism, factor: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
+    """Joints so many times as far from each other on their bodies, and bodies so many times as heavy."""
+    joints = {f"{j.name}.parent": np.outer(factor, j.at_parent.translation) for j in robot.description.joints}
+    closing = {f"{j.name}.child": np.outer(factor, j.at_child.translation) for j in robot.description.joints}
+    places = {name: x for name, x in (joints | closing).items() if _is_a_shift(robot, name)}
+    return {
+        "placements": places,
+        "inertias": {body.name: np.outer(factor, body.inertia.parameters) for body in robot.description.bodies},
+    }
+
+
+def _is_a_shift(robot: sarrus.Mechanism, name: str) -> bool:
+    """Whether the frame there is not turned, so that a translation is all of its placement."""
+    joint, end = name.rsplit(".", 1)
+    placement = getattr(next(j for j in robot.description.joints if j.name == joint), f"at_{end}")
+    return bool(
+        np.array_equal(
+            placement.rotation.matrix if hasattr(placement.rotation, "matrix") else placement.rotation, np.eye(3)
+        )
+    )
+
+
+def _row(name: str, times: dict[str, np.ndarray]) -> Row:
+    each = float(np.median(times["each"]) / FEW / (np.median(times["variants"]) / COUNT))
+    return (
+        name,
+        float(np.median(times["variants"])) * 1e6 / COUNT,
+        measure.ratio(times["variants"], times["plain"])[0],
+        each,
+    )
+
+
+def markdown(found: list[Row]) -> str:
+    """A table of them."""
+    lines = ["| 10,000 variants | µs each | over a batch of one mechanism | one by one over it |", "|---|---|---|---|"]
+    for name, each, plain, one_by_one in found:
+        beside = ["" if np.isnan(x) else f"{x:.2f}" for x in (plain, one_by_one)]
+        lines.append(f"| {name} | {each:.2f} | {beside[0]} | {beside[1]} |")
+    return "\n".join(lines) + "\n"

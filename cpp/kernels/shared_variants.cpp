@@ -1,0 +1,8 @@
+// What the kernels of variants share, for as many of them as a packet holds.
+#define SARRUS_COMPILES_SHARED
+#include "shared.hpp"
+
+namespace sarrus {
+SARRUS_SHARED(, OwnLanes)
+SARRUS_SHARED_JOINTS(, OwnLanes)
+}  // namespace sarrus

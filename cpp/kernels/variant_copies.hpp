@@ -1,0 +1,103 @@
+// A thread's own copy of variants' block: with the numbers of one of them in it (VariantCopy), or with those of W of them beside it, number by
+// number, lane by lane (VariantLanes), where Numbers finds them. What a call says of frames stands behind it: their places are numbers, too.
+#pragma once
+
+#include <algorithm>
+#include <new>
+
+#include "../mechanism/arena.hpp"
+#include "../mechanism/variant_numbers.hpp"
+#include "operation_list.hpp"
+
+namespace sarrus {
+
+class VariantCall {
+ public:
+  static std::size_t bytes(const Parameters& p) {
+    return VariantNumbers::lines(sizeof(Parameters)) + VariantNumbers::lines(static_cast<std::size_t>(p.wrenches) * sizeof(Frame));
+  }
+  VariantCall(const Parameters& p, char* memory) : own_(new (memory) Parameters(p)) {
+    wrench_ = reinterpret_cast<Frame*>(memory + VariantNumbers::lines(sizeof(Parameters)));
+    for (int k = 0; k < p.wrenches; ++k) new (wrench_ + k) Frame(p.wrench_frame[k]);
+    own_->wrench_frame = wrench_;
+  }
+  const Parameters& parameters() const { return *own_; }
+  template <class F> void each_frame(F f) {
+    f(own_->frame);
+    for (int k = 0; k < own_->wrenches; ++k) f(wrench_[k]);
+  }
+
+ private:
+  Parameters* own_;
+  Frame* wrench_;
+};
+
+class VariantCopy {
+ public:
+  VariantCopy(const VariantNumbers& of, const Parameters& p, Arena& arena)
+      : of_(of), memory_(reinterpret_cast<char*>(arena.take<double>((of.bytes + VariantCall::bytes(p)) / sizeof(double)))),
+        call_(p, memory_ + of.bytes) {
+    of.copy(memory_);
+  }
+  void take(std::int64_t variant) {
+    const double* row = of_.of(variant);
+    for (int k = 0; k < of_.differing; ++k) *reinterpret_cast<double*>(memory_ + of_.differs[k]) = row[k];
+    const auto* placed = reinterpret_cast<const PlacedFrame*>(memory_ + of_.frames);
+    call_.each_frame([&](Frame& f) {
+      if (f.placed >= 0) f.X = placed[f.placed].X;
+    });
+  }
+  const Tree& tree() const { return *reinterpret_cast<const Tree*>(memory_); }
+  const Parameters& parameters() const { return call_.parameters(); }
+
+ private:
+  const VariantNumbers& of_;
+  char* memory_;
+  VariantCall call_;
+};
+
+template <int W> class VariantLanes {
+  using P = Packet<W, true>;
+
+ public:
+  VariantLanes(const VariantNumbers& of, const Parameters& p, Arena& arena)
+      : of_(of), size_(of.bytes + VariantCall::bytes(p)), memory_(reinterpret_cast<char*>(arena.take<P>(packets(size_)))),
+        lanes_(arena.take<P>(size_ / sizeof(double))), call_(p, memory_ + of.bytes) {
+    of.copy(memory_);
+    const std::intptr_t shift = reinterpret_cast<std::intptr_t>(lanes_) - W * reinterpret_cast<std::intptr_t>(memory_);
+    reinterpret_cast<Tree*>(memory_)->lanes = shift;
+    if (of.pieces) reinterpret_cast<Substructures*>(memory_ + of.pieces)->tree.lanes = shift;
+    for (int k = 0; k < of.numbers; ++k) lanes_[of.number[k] / sizeof(double)] = P(*reinterpret_cast<double*>(memory_ + of.number[k]));
+    call_.each_frame([&](Frame& f) {
+      const double* X = f.X.R.data();
+      for (int i = 0; i < pose; ++i) lanes_of(f)[i] = P(X[i]);
+    });
+  }
+  /// One a lane; past the last one it is repeated.
+  template <class Variant> void take(int count, Variant variant) {
+    for (int l = 0; l < W; ++l) {
+      const double* row = of_.of(variant(l < count ? l : count - 1));
+      for (int k = 0; k < of_.differing; ++k) lane(lanes_[of_.differs[k] / sizeof(double)], l) = row[k];
+    }
+    call_.each_frame([&](Frame& f) {
+      const std::size_t at = of_.frames + static_cast<std::size_t>(f.placed) * sizeof(PlacedFrame) + offsetof(PlacedFrame, X);
+      if (f.placed >= 0) std::copy_n(lanes_ + at / sizeof(double), pose, lanes_of(f));
+    });
+  }
+  const Tree& tree() const { return *reinterpret_cast<const Tree*>(memory_); }
+  const Parameters& parameters() const { return call_.parameters(); }
+
+ private:
+  static constexpr int pose = 12;  // numbers of one
+  static_assert(sizeof(Transform<double>) == pose * sizeof(double), "no padding");
+  static int packets(std::size_t bytes) { return static_cast<int>(bytes / sizeof(P)) + 1; }
+  P* lanes_of(Frame& f) { return lanes_ + (reinterpret_cast<char*>(&f.X) - memory_) / sizeof(double); }
+
+  const VariantNumbers& of_;
+  std::size_t size_;
+  char* memory_;
+  P* lanes_;
+  VariantCall call_;
+};
+
+}  // namespace sarrus

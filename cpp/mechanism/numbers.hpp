@@ -1,0 +1,37 @@
+// How an algorithm reads the numbers of a mechanism. They are doubles, which all lanes of a packet share; but of a packet with numbers of its
+// own, Packet<W, true>, each lane is another mechanism of the same structure: what belongs to the double at address x stands, lane beside
+// lane, at `shift` + W x (variant_lanes.hpp). So what is read stands where the mechanism has it, and is no copy.
+#pragma once
+
+#include <cstdint>
+
+#include "../spatial/inertia.hpp"
+
+namespace sarrus {
+
+template <class T> constexpr bool has_own_numbers = false;
+template <int W> constexpr bool has_own_numbers<Packet<W, true>> = true;
+
+template <class T, bool = has_own_numbers<T>> struct Numbers {
+  SARRUS_INLINE T operator()(const double& x) const { return T(x); }
+  SARRUS_INLINE Vec3<T> operator()(const Vec3<double>& x) const { return cast<T>(x); }
+  SARRUS_INLINE Mat3<T> operator()(const Mat3<double>& x) const { return cast<T>(x); }
+  template <class X> SARRUS_INLINE auto operator()(const X& x) const { return cast<T>(x); }
+};
+
+template <class T> struct Numbers<T, true> {
+  std::intptr_t shift = 0;
+
+  SARRUS_INLINE const T& operator()(const double& x) const { return at<T>(&x); }
+  SARRUS_INLINE const Vec3<T>& operator()(const Vec3<double>& x) const { return at<Vec3<T>>(&x); }
+  SARRUS_INLINE const Mat3<T>& operator()(const Mat3<double>& x) const { return at<Mat3<T>>(&x); }
+  template <template <class> class X> SARRUS_INLINE const X<T>& operator()(const X<double>& x) const { return at<X<T>>(&x); }
+
+ private:
+  template <class Y> SARRUS_INLINE const Y& at(const void* x) const {
+    static_assert(sizeof(Y) % sizeof(T) == 0 && alignof(Y) <= alignof(T), "its lanes have gaps");
+    return *reinterpret_cast<const Y*>(shift + T::width * reinterpret_cast<std::intptr_t>(x));
+  }
+};
+
+}  // namespace sarrus
