@@ -19,6 +19,9 @@ def main() -> int:
     parser.add_argument(
         "--position", action="store_true", help="loops closed and frames led, one by one and many at once"
     )
+    parser.add_argument(
+        "--variants", action="store_true", help="many mechanisms that differ in numbers, at once and one by one"
+    )
     parser.add_argument("--derivatives", action="store_true", help="derivatives by a state, beside Pinocchio's")
     parser.add_argument(
         "--graphs", action="store_true", help="rings, strips and nets, beside SciPy's sparse factorisation"
@@ -80,10 +83,11 @@ def main() -> int:
         print(f"{error}: pip install '.[bench]'", file=sys.stderr)
         return 2
 
-    if options.derivatives:
-        from . import derivatives
+    if options.derivatives or options.variants:
+        from . import derivatives, variants
 
-        table = derivatives.markdown(derivatives.rows(_tell, 0.3 if options.quick else 2.0))
+        what = derivatives if options.derivatives else variants
+        table = what.markdown(what.rows(_tell, 0.3 if options.quick else 2.0))
         print(table)
         if options.markdown:
             options.markdown.write_text(table)

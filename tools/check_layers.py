@@ -34,6 +34,7 @@ PYTHON = (
     ("description",),
     ("dynamics",),
     ("analysis",),
+    ("variants",),
     ("mechanism",),
     ("derivatives", "floating", "works"),
     ("building",),

@@ -31,9 +31,9 @@ compile() { ${CXX:-c++} $flags_text "-DSARRUS_LEVEL=\"$level\"" -Wall -Wextra -c
 kernels=({tree,loop,derivative,simulation,control}_kernels shared_{one,joints,rates} table)
 case $sanitizers in
   *thread*) flags+=(-DSARRUS_FALLBACK) ;;  # one state and many share the same between threads: what goes side by side would double the build
-  *) kernels+=({tree,loop,simulation}_batches shared_many) ;;
+  *) kernels+=({tree,loop,simulation,variant}_batches shared_{many,variants}) ;;
 esac
-parts=("${kernels[@]/#/cpp/kernels/}" cpp/mechanism/{mechanism,closing,bake,elimination,fronts,substructures} tests/cpp/test_core)
+parts=("${kernels[@]/#/cpp/kernels/}" cpp/mechanism/{mechanism,closing,bake,variants,elimination,fronts,substructures} tests/cpp/test_core)
 export -f compile
 export flags_text="${flags[*]}" level out CXX
 printf '%s\n' "${parts[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} bash -c 'compile {}.cpp'

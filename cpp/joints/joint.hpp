@@ -30,9 +30,9 @@
 
 #include <initializer_list>
 
-#include "../mechanism/numbers.hpp"
 #include "../spatial/exponential.hpp"
 #include "../spatial/inertia.hpp"
+#include "../spatial/numbers.hpp"
 
 namespace sarrus {
 

@@ -3,8 +3,8 @@
 // has a smaller number.
 #pragma once
 
+#include "../spatial/numbers.hpp"
 #include "loops.hpp"
-#include "numbers.hpp"
 
 namespace sarrus {
 

@@ -40,7 +40,7 @@ template <int W> struct Mask {
   typename Register<W>::bits lanes;  // all ones where true
 };
 
-/// `Own`: each lane is of another mechanism, with numbers of its own (mechanism/numbers.hpp); else all lanes share those of one.
+/// `Own`: each lane is of another mechanism, with numbers of its own (spatial/numbers.hpp); else all lanes share those of one.
 template <int W, bool Own = false> struct Packet {
   using Real = typename Register<W>::real;
   static constexpr int width = W;

@@ -17,6 +17,7 @@ from .analysis.scaling import units_of_motion
 from .description.replaced import checked_changes
 from .dynamics.loop_operations import LoopFunctions
 from .dynamics.operations import Constraint, Joint, Kinematics
+from .variants import Variants
 
 if TYPE_CHECKING:
     from typing import Self
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from .building.builder import Builder
     from .spatial import Inertia, Transform
-    from .variants import Variants
 
     Placement = Transform | ArrayLike
 
@@ -277,8 +277,6 @@ class Mechanism(LoopFunctions):
         >>> moons[1].gravity.tolist()
         [0.0, 0.0, -1.62]
         """
-        from .variants import Variants
-
         changes = {
             "inertias": inertias, "placements": placements, "lengths": lengths, "pitch": pitch, "stiffness": stiffness,
             "damping": damping, "friction": friction, "armature": armature, "rest": rest, "gravity": gravity,

@@ -147,10 +147,13 @@ class Variants(VariantFunctions):
         path = np.full((len(self), len(times), self.nq), np.nan)
         path[:, 0] = start
         there = np.flatnonzero(np.isfinite(start).all(axis=-1))
-        last = np.zeros((len(self), self.nv))
+        last = before = np.zeros((len(there), self.nv))
         for k in range(1, len(times)):
-            path[there, k], last[there] = branches.advance(there, path[there, k - 1], last[there], k - 1.0, float(k))
-            there = there[np.isfinite(path[there, k]).all(axis=-1)]
+            # as steps have changed they go on changing
+            ahead = 2.0 * last - before if k > 2 else last
+            path[there, k], step = branches.advance(there, path[there, k - 1], ahead, k - 1.0, float(k))
+            on = np.isfinite(path[there, k]).all(axis=-1)
+            there, last, before = there[on], step[on], last[on]
         return path
 
     def _closed(self, frames: Targets, near: Any, fixed: Any, **options: Any) -> Any:
@@ -210,16 +213,16 @@ class _Branches:
         self.how = closing(variants, (), tuple(ways))
         self.places = {name: variants.base.joint(name).q_slice for name in ways if name not in self.how.led}
 
-    def advance(self, which: NDArray[np.intp], q: Array, last: Array, start: float, end: float) -> tuple[Array, Array]:
+    def advance(self, which: NDArray[np.intp], q: Array, ahead: Array, start: float, end: float) -> tuple[Array, Array]:
         """Configurations (n, nq) of these variants at an input, on from those at another one, and the steps (n, nv) that led there; NaN where a branch ends.
 
-        The first guess goes on as the last step went. What Newton's steps have to mend of it is little on a smooth branch: else, and where they find
-        nothing, the way is taken in two halves.
+        The first guess is so much ahead. What Newton's steps have to mend of it is little on a smooth branch: else, and where they find nothing, the way
+        is taken in two halves.
         """
         if not which.size:
-            return q, last
+            return q, ahead
         how = self._of(which)
-        guess = how.base.integrate(q, last)
+        guess = how.base.integrate(q, ahead)
         inputs = {name: np.interp(end, np.arange(len(self.times)), way[:, 0]) for name, way in self.ways.items()}
         for name, place in self.places.items():
             guess[:, place] = inputs[name]
@@ -229,16 +232,16 @@ class _Branches:
         found, state = from_each(how, guess, targets, time, self.tolerance, self.threads, nearby=True)
         step, mended = how.base.difference(q, found), how.base.difference(guess, found)
         longest, off = (abs(x / how.loops.column_scale).max(axis=-1, initial=0.0) for x in (step, mended))
-        begins = ~last.any(axis=-1)
+        begins = ~ahead.any(axis=-1)
         good = (state == 0) & (longest <= self.max_step) & ((off <= SMOOTH * longest) | begins)
         if good.all() or end - start < 0.5**HALVINGS:
             return np.where(good[:, None], found, np.nan), step
         again, middle = ~good, 0.5 * (start + end)
-        half, ahead = self.advance(which[again], q[again], 0.5 * last[again], start, middle)
+        half, first = self.advance(which[again], q[again], 0.5 * ahead[again], start, middle)
         on = np.isfinite(half).all(axis=-1)
         found[again], step[again] = np.nan, 0.0
         rest = np.flatnonzero(again)[on]
-        found[rest], second = self.advance(which[rest], half[on], ahead[on], middle, end)
+        found[rest], second = self.advance(which[rest], half[on], first[on], middle, end)
         step[rest] = 2.0 * second
         return found, step
 

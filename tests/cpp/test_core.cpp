@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "../../cpp/elements/list.hpp"
+#include "../../cpp/kernels/batch.hpp"
 #include "../../cpp/kernels/kernels.hpp"
 #include "../../cpp/kernels/operation_sizes.hpp"
 #include "../../cpp/mechanism/mechanism.hpp"
@@ -295,7 +296,7 @@ class States {
     }
     for (const char* name : {"tool", "elbow"}) {
       const auto& f = m.placed_frame(name);
-      frames_.push_back({f.link, f.body, f.X, ExpressedIn::frame});
+      frames_.push_back({f.link, f.body, f.X, ExpressedIn::frame, m.number_of(f)});
     }
   }
 
@@ -318,6 +319,35 @@ class States {
       if (unanswered) *unanswered += status != 0.0;
       std::copy_n(result.data(), n, out.data() + i * n);
     }
+    return out;
+  }
+  /// Of one of them, as another mechanism answers.
+  Array one_of(const Mechanism& m, int op, long row, double& status) const {
+    const Rows r = rows(op, true);
+    const double* at[max_inputs];
+    for (int k = 0; k < max_inputs; ++k) at[k] = r.in[k] ? r.in[k] + row * r.in_step[k] : nullptr;
+    const double* wrench[] = {wrench_[0].data() + 6 * row, wrench_[1].data() + 6 * row};
+    std::vector<Frame> frames = frames_;
+    for (Frame& f : frames) f.X = m.placed_frame(&f == &frames[0] ? "tool" : "elbow").X;
+    Parameters p = parameters(op, ExpressedIn::frame);
+    p.frame.X = frames[0].X, p.wrench_frame = frames.data();
+    Array result(result_size(infos[op], m.tree()));
+    status = sarrus_kernel_table()->one[op](m.tree(), p, at, wrench, result.data());
+    return result;
+  }
+  /// Of all of them, as variants of the mechanism answer.
+  Array of_variants(const Mechanism& all, int op, ManyVariants side_by_side, std::vector<signed char>& status) const {
+    const KernelTable& table = *sarrus_kernel_table();
+    const int n = result_size(infos[op], m_.tree());
+    Array out(n * count_);
+    const double* wrench[] = {wrench_[0].data(), wrench_[1].data()};
+    const std::int64_t wrench_step[] = {6, 6};
+    Rows r = rows(op, true);
+    status.assign(count_, 0);
+    r.wrench = wrench, r.wrench_step = wrench_step, r.out = out.data(), r.out_size = n, r.status = status.data();
+    const Parameters p = parameters(op, ExpressedIn::frame);
+    Batch{all, table.many[op], table.each[op], side_by_side, table.lanes, p, r, count_, {}, false, false}.run(
+        2, [] { return false; });
     return out;
   }
   /// The same by the kernel for many states, on `threads` threads of uneven shares.
@@ -481,6 +511,60 @@ void copies_live_alone(const Description& d) {
     const Array one = States(again, 2, 3).one(find(name), ExpressedIn::frame, true);
     const Array other = States(anew, 2, 3).one(find(name), ExpressedIn::frame, true);
     check(!std::memcmp(one.data(), other.data(), one.size() * sizeof(double)), std::string(name) + " of a copy is another");
+  }
+}
+
+void stretch(Description& d, double factor) {
+  d.gravity(1) = factor;
+  for (BodyDescription& b : d.bodies)
+    b.inertia = transformed(Transform<double>{Mat3<double>::Identity(), vec3(0.0, 0.0, 0.1 * factor)}, b.inertia);
+  for (JointDescription& j : d.joints) {
+    j.at_parent.p(1) += 0.1 * factor, j.at_child.p(2) -= 0.1 * factor;
+    for (double& x : j.damping) x *= 1.0 + factor;
+  }
+  for (FrameDescription& f : d.frames) f.X.p(0) += factor;
+}
+
+/// Each variant what a mechanism answers that was built so: side by side, one after the other, and where a variant has several states.
+void variants_answer_for_themselves(const Description& d) {
+  constexpr long count = 9;
+  const Mechanism like(d);
+  auto variants = std::make_shared<Variants>(like);
+  std::vector<std::unique_ptr<Mechanism>> each;
+  std::vector<std::int64_t> which;
+  for (long i = 0; i < count; ++i) {
+    Description changed = d;
+    stretch(changed, 0.1 * (i + 1));
+    each.push_back(std::make_unique<Mechanism>(like, changed));
+    variants->description() = std::move(changed);
+    variants->add();
+    which.push_back(i);
+  }
+  variants->finish();
+  const Mechanism all(like, variants, which);
+  const KernelTable& table = *sarrus_kernel_table();
+  for (const long states : {1L, 12L}) {
+    States rows(like, count * states, 11);
+    for (int op = 0; op < operations; ++op) {
+      const std::string name = infos[op].name;
+      if (states > 1 && name != "forward_dynamics" && name != "pose") continue;
+      if (infos[op].facts & floats && !like.tree().floats) continue;
+      if (name.rfind("cached", 0) == 0 || name == "equilibrium" || name.rfind("configuration", 0) == 0 || name == "close")
+        continue;
+      for (const bool side_by_side : {false, true}) {
+        if (side_by_side && !table.variants[op]) continue;
+        std::vector<signed char> status;
+        const Array got = rows.of_variants(all, op, side_by_side ? table.variants[op] : nullptr, status);
+        for (long i = 0; i < count; ++i) {
+          double said = 0.0;
+          const Array expected = rows.one_of(*each[i], op, i * states, said);
+          const Array here(expected.size());
+          std::copy_n(got.data() + i * states * here.size(), here.size(), here.data());
+          check(said == status[i * states], name + ": the status of a variant is another");
+          check(said != 0.0 || difference(expected, here) < rounding, name + " of a variant is another");
+        }
+      }
+    }
   }
 }
 
@@ -688,6 +772,7 @@ int main(int arguments, char** argument) {
     threads_share_a_mechanism(m, states);
     if (threads) continue;
     copies_live_alone(d);
+    variants_answer_for_themselves(d);
     laws(m, states);
     simulations(m, states);
     tasks(m, states);

@@ -14,24 +14,24 @@ struct Elliptic : JointDefaults, VectorCoordinates<1> {
   template <class F> static void fields(JointConstants& k, F field) {
     field("a", k.number[0], "m"), field("b", k.number[1], "m");
   }
-  template <class T> static Vec3<T> along(const JointConstants& k, const T& x, const T& y) {
-    return vec3<T>(T(k.number[0]) * x, T(k.number[1]) * y, T(0.0));
+  template <class T> static Vec3<T> along(const JointNumbers<T>& k, const T& x, const T& y) {
+    return vec3<T>(k[0] * x, k[1] * y, T(0.0));
   }
   template <class T> static Transform<T> transform(const Coordinates<T>& c) {
-    return {Mat3<T>(Mat3<T>::Identity()), along<T>(*c.constants, c.cos[0], c.sin[0])};
+    return {Mat3<T>(Mat3<T>::Identity()), along<T>(c.constants, c.cos[0], c.sin[0])};
   }
   template <class T> static Subspace<T, 1> subspace(const Coordinates<T>& c) {
-    return {{{zero3<T>(), along<T>(*c.constants, -c.sin[0], c.cos[0])}}};
+    return {{{zero3<T>(), along<T>(c.constants, -c.sin[0], c.cos[0])}}};
   }
   template <class T> static Subspace<T, 1> subspace_rate(const Coordinates<T>& c, const T* v) {
-    return {{{zero3<T>(), along<T>(*c.constants, -c.cos[0] * v[0], -c.sin[0] * v[0])}}};
+    return {{{zero3<T>(), along<T>(c.constants, -c.cos[0] * v[0], -c.sin[0] * v[0])}}};
   }
   template <class T> static void read(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
-    q[0] = turns_near(atan2(T(X.p(1) / T(k.number[1])), T(X.p(0) / T(k.number[0]))), near[0]);
+    q[0] = turns_near(atan2(T(X.p(1) / k[1]), T(X.p(0) / k[0])), near[0]);
   }
   template <class T> static void close(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
                                        ClosingJoint<T>& out) {
-    const T x = X.p(0) / T(k.number[0]), y = X.p(1) / T(k.number[1]), inverse = T(1.0) / sqrt(x * x + y * y + T(1e-300));
+    const T x = X.p(0) / k[0], y = X.p(1) / k[1], inverse = T(1.0) / sqrt(x * x + y * y + T(1e-300));
     const T cos = x * inverse, sin = y * inverse;
     const Motion<T> off = off_by(X, {Mat3<T>(Mat3<T>::Identity()), along<T>(k, cos, sin)});
     const Vec3<T> tangent = along<T>(k, -sin, cos), o = zero3<T>();

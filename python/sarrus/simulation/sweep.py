@@ -18,6 +18,7 @@ from ..control.elements import ForceElement
 from ..control.terms import functions_and_elements
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
+from ..variants import Variants
 from .arguments import (
     METHODS,
     MOST_STEPS,
@@ -46,7 +47,7 @@ MOST_THREADS = 2**16  # more than any machine has
 
 
 def simulate_many(
-    mechanism: Mechanism | Sequence[Mechanism],
+    mechanism: Mechanism | Sequence[Mechanism] | Variants,
     q: ArrayLike,
     v: ArrayLike,
     duration: float,
@@ -72,7 +73,7 @@ def simulate_many(
 
     Parameters
     ----------
-    mechanism : what moves; or one a run, a sequence (runs,) of mechanisms that differ in numbers (lengths, masses, places) but not in joints:
+    mechanism : what moves; or one a run, a sequence (runs,) of mechanisms that differ in numbers (lengths, masses, places) but not in joints, or variants:
         runs of the same one are side by side, others one after the other on each thread
     q, v : (runs, nq), (runs, nv), or one of them for all; where there are loops they are brought onto them
     duration : [s]; where it is no whole number of steps, the last one is shorter
@@ -399,8 +400,10 @@ def _check_callables(policy: Any, executor: Any, store: Any) -> None:
         raise TypeError("a policy is asked here, and not on an executor's workers: give one of them")
 
 
-def _robots(mechanisms: Mechanism | Sequence[Mechanism]) -> tuple[list[Mechanism], NDArray[np.intp] | None]:
+def _robots(mechanisms: Mechanism | Sequence[Mechanism] | Variants) -> tuple[list[Mechanism], NDArray[np.intp] | None]:
     """What moves; of several, one a run, each once, and which of them a run has."""
+    if isinstance(mechanisms, Variants):
+        mechanisms = list(mechanisms)
     if not isinstance(mechanisms, (list, tuple)) or not mechanisms:
         return [checked_mechanism(mechanisms)], None
     if len(mechanisms) == 1:
