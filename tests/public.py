@@ -156,6 +156,7 @@ ROWS = {
     "save": Row(None, why="files: tests/api/io"),
     "plot": Row(None, why="a picture: tests/api/figures"),
     "replace": Row(None, why="copies: test_copies.py"),
+    "variants": Row(None, why="many copies: test_variants.py"),
     "to_builder": Row(None, why="the description"),
     # configurations: test_assembly_laws.py
     "assemble": Row(q, "q", of=LOOPS, more=lambda c: {"fixed": c.held}),

@@ -18,7 +18,7 @@ template <class T> struct SpringForce {
   T stretch;
 };
 
-template <class T> SpringForce<T> spring_force(const PointSpring& s, const Numbers<T>& own, const Kinematics<T>& k) {
+template <class T> SpringForce<T> spring_force(const PointSpring& s, const NumbersOf<T>& own, const Kinematics<T>& k) {
   SpringForce<T> f;
   Vec3<T> u[2];
   for (int i = 0; i < 2; ++i) {
@@ -42,7 +42,7 @@ template <class T> struct LoopJointMotion {
 };
 
 template <class T>
-LoopJointMotion<T> loop_joint_motion(const LoopMotion& joint, const Numbers<T>& own, const Kinematics<T>& k) {
+LoopJointMotion<T> loop_joint_motion(const LoopMotion& joint, const NumbersOf<T>& own, const Kinematics<T>& k) {
   const LinkMotion<T>&parent = k.link[joint.link[0]], &child = k.link[joint.link[1]];
   const Transform<T> X_parent = parent.X * own(joint.X[0]);
   LoopJointMotion<T> m;
@@ -70,7 +70,7 @@ LoopJointMotion<T> loop_joint_motion(const LoopMotion& joint, const Numbers<T>& 
 
 /// Its coordinates and velocities, of those nearest to where its springs are relaxed.
 template <class T>
-void read_relaxed(const LoopMotion& joint, const Numbers<T>& own, const LoopJointMotion<T>& m, ReadJoint<T>& read) {
+void read_relaxed(const LoopMotion& joint, const NumbersOf<T>& own, const LoopJointMotion<T>& m, ReadJoint<T>& read) {
   T rest[7];
   for (int i = 0; i < 7; ++i) rest[i] = i < joint.nv ? own(joint.terms[i].rest) : T(0.0);
   read_joint(joint.joint, joint.nv, {&joint.constants, own}, m.X, m.V, rest, read);
@@ -81,7 +81,7 @@ template <class T> Vec3<T> ball_spring(const LoopMotion& joint, const ReadJoint<
 
 /// What friction, springs and armature make of its motion: on the child, in its axes at its origin. `dry`: Coulomb friction too.
 template <class T>
-Force<T> loop_joint_force(const LoopMotion& joint, const Numbers<T>& own, const LoopJointMotion<T>& m, bool dry) {
+Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& own, const LoopJointMotion<T>& m, bool dry) {
   ReadJoint<T> read;
   read_relaxed(joint, own, m, read);
   const Vec3<T> ball = ball_spring(joint, read);
@@ -102,13 +102,13 @@ Force<T> loop_joint_force(const LoopMotion& joint, const Numbers<T>& own, const 
 
 /// Each calls put(link, body, wrench in world axes about the world point p, p) for both ends.
 template <class T, class Put>
-SARRUS_INLINE void put_forces(const PointSpring& s, const Numbers<T>& own, const Kinematics<T>& k, Put put) {
+SARRUS_INLINE void put_forces(const PointSpring& s, const NumbersOf<T>& own, const Kinematics<T>& k, Put put) {
   const SpringForce<T> f = spring_force(s, own, k);
   put(s.link[0], s.body[0], Force<T>{zero3<T>(), f.pull}, f.end[0]);
   put(s.link[1], s.body[1], Force<T>{zero3<T>(), Vec3<T>(-f.pull)}, f.end[1]);
 }
 template <class T, class Put>
-SARRUS_INLINE void put_forces(const LoopMotion& joint, const Numbers<T>& own, const Kinematics<T>& k, Put put, bool dry) {
+SARRUS_INLINE void put_forces(const LoopMotion& joint, const NumbersOf<T>& own, const Kinematics<T>& k, Put put, bool dry) {
   if (!joint.has_forces && !joint.has_armature) return;
   const LoopJointMotion<T> m = loop_joint_motion(joint, own, k);
   const Force<T> f = loop_joint_force(joint, own, m, dry);

@@ -19,7 +19,7 @@ template <class T> struct Kinematics {
   LinkMotion<T>* link;   // tree.links
   Motion<T>* column;     // tree.nv
   Motion<T>* column_dot;
-  Numbers<T> own = {};
+  NumbersOf<T> own = {};
 
   static int size(const Tree& t) { return cached_kinematics_size(t); }
 

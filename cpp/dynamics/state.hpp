@@ -23,7 +23,7 @@ template <class T> class JointCoordinates {
  private:
   const T* q_;
   T *sin_, *cos_;
-  Numbers<T> own_;
+  NumbersOf<T> own_;
 };
 
 /// The bodies' poses in their parents, wherever a recursion keeps them: one every `stride` bytes.
@@ -69,22 +69,22 @@ template <class T> struct ExternalWrench {
 };
 
 template <class T>
-SARRUS_INLINE T deflection(const PassiveTerms& f, const Numbers<T>& own, const T* q, const T& ball_spring) {
+SARRUS_INLINE T deflection(const PassiveTerms& f, const NumbersOf<T>& own, const T* q, const T& ball_spring) {
   return f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - own(f.rest) : ball_spring;
 }
 /// Viscous friction and spring along velocity k.
 template <class T>
-SARRUS_INLINE T smooth_joint_force(const PassiveTerms& f, const Numbers<T>& own, const T* q, const T& v, const T& ball_spring) {
+SARRUS_INLINE T smooth_joint_force(const PassiveTerms& f, const NumbersOf<T>& own, const T* q, const T& v, const T& ball_spring) {
   return own(f.damping) * v + own(f.stiffness) * deflection(f, own, q, ball_spring);
 }
 /// All friction and spring: what a motor has to overcome (4.25, 4.26). Coulomb friction is zero at rest.
 template <class T>
-SARRUS_INLINE T joint_force(const PassiveTerms& f, const Numbers<T>& own, const T* q, const T& v, const T& ball_spring) {
+SARRUS_INLINE T joint_force(const PassiveTerms& f, const NumbersOf<T>& own, const T* q, const T& v, const T& ball_spring) {
   return smooth_joint_force(f, own, q, v, ball_spring) + own(f.friction) * sign(v);
 }
 /// What its spring holds.
 template <class T>
-SARRUS_INLINE T joint_energy(const PassiveTerms& f, const Numbers<T>& own, const T* q, const T& ball_spring) {
+SARRUS_INLINE T joint_energy(const PassiveTerms& f, const NumbersOf<T>& own, const T* q, const T& ball_spring) {
   const T by = deflection(f, own, q, ball_spring);
   return T(0.5) * own(f.stiffness) * by * by;
 }

@@ -56,7 +56,7 @@ struct JointConstants {
 /// The same, as a scalar sees its numbers.
 template <class T> struct JointNumbers {
   const JointConstants* constants;
-  Numbers<T> own = {};
+  NumbersOf<T> own = {};
 
   SARRUS_INLINE bool free(int i) const { return constants->free >> i & 1; }
   SARRUS_INLINE T operator[](int i) const { return own(constants->number[i]); }

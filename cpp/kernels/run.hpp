@@ -8,7 +8,7 @@ namespace sarrus {
 
 /// The wrenches of a call, with their values.
 template <class T>
-SARRUS_INLINE ExternalWrench<T>* external_wrenches(const Parameters& p, Arena& arena, const Numbers<T>& own,
+SARRUS_INLINE ExternalWrench<T>* external_wrenches(const Parameters& p, Arena& arena, const NumbersOf<T>& own,
                                                    const T* const* value) {
   auto* external = arena.take<ExternalWrench<T>>(p.wrenches);
   for (int k = 0; k < p.wrenches; ++k)

@@ -19,9 +19,10 @@ void side_by_side(const VariantNumbers& numbers, const std::int64_t* which, std:
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   VariantLanes<width> copy(numbers, p, arena);
-  in_packets<width, true>(&Kernel<op>::template run<OwnLanes>, copy.tree(), copy.parameters(), rows, begin, end, [&](std::int64_t i) {
-    copy.take(static_cast<int>(std::min<std::int64_t>(width, end - i)), [&](int l) { return which[(i + l) / states]; });
-  });
+  in_packets<width, true>(
+      &Kernel<op>::template run<OwnLanes>, copy.tree(), copy.parameters(), rows, begin, end, [&](std::int64_t i) {
+        copy.take(static_cast<int>(std::min<std::int64_t>(width, end - i)), [&](int l) { return which[(i + l) / states]; });
+      });
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // A thread's own copy of variants' block: with the numbers of one of them in it (VariantCopy), or with those of W of them beside it, number by
-// number, lane by lane (VariantLanes), where Numbers finds them. What a call says of frames stands behind it: their places are numbers, too.
+// number, lane by lane (VariantLanes), where NumbersOf finds them. What a call says of frames stands behind it: their places are numbers, too.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace sarrus {
 class VariantCall {
  public:
   static std::size_t bytes(const Parameters& p) {
-    return VariantNumbers::lines(sizeof(Parameters)) + VariantNumbers::lines(static_cast<std::size_t>(p.wrenches) * sizeof(Frame));
+    return VariantNumbers::lines(sizeof(Parameters)) +
+           VariantNumbers::lines(static_cast<std::size_t>(p.wrenches) * sizeof(Frame));
   }
   VariantCall(const Parameters& p, char* memory) : own_(new (memory) Parameters(p)) {
     wrench_ = reinterpret_cast<Frame*>(memory + VariantNumbers::lines(sizeof(Parameters)));
@@ -35,7 +36,8 @@ class VariantCall {
 class VariantCopy {
  public:
   VariantCopy(const VariantNumbers& of, const Parameters& p, Arena& arena)
-      : of_(of), memory_(reinterpret_cast<char*>(arena.take<double>((of.bytes + VariantCall::bytes(p)) / sizeof(double)))),
+      : of_(of),
+        memory_(reinterpret_cast<char*>(arena.take<double>((of.bytes + VariantCall::bytes(p)) / sizeof(double)))),
         call_(p, memory_ + of.bytes) {
     of.copy(memory_);
   }
@@ -61,13 +63,17 @@ template <int W> class VariantLanes {
 
  public:
   VariantLanes(const VariantNumbers& of, const Parameters& p, Arena& arena)
-      : of_(of), size_(of.bytes + VariantCall::bytes(p)), memory_(reinterpret_cast<char*>(arena.take<P>(packets(size_)))),
-        lanes_(arena.take<P>(size_ / sizeof(double))), call_(p, memory_ + of.bytes) {
+      : of_(of),
+        size_(of.bytes + VariantCall::bytes(p)),
+        memory_(reinterpret_cast<char*>(arena.take<P>(packets(size_)))),
+        lanes_(arena.take<P>(size_ / sizeof(double))),
+        call_(p, memory_ + of.bytes) {
     of.copy(memory_);
     const std::intptr_t shift = reinterpret_cast<std::intptr_t>(lanes_) - W * reinterpret_cast<std::intptr_t>(memory_);
     reinterpret_cast<Tree*>(memory_)->lanes = shift;
     if (of.pieces) reinterpret_cast<Substructures*>(memory_ + of.pieces)->tree.lanes = shift;
-    for (int k = 0; k < of.numbers; ++k) lanes_[of.number[k] / sizeof(double)] = P(*reinterpret_cast<double*>(memory_ + of.number[k]));
+    for (int k = 0; k < of.numbers; ++k)
+      lanes_[of.number[k] / sizeof(double)] = P(*reinterpret_cast<double*>(memory_ + of.number[k]));
     call_.each_frame([&](Frame& f) {
       const double* X = f.X.R.data();
       for (int i = 0; i < pose; ++i) lanes_of(f)[i] = P(X[i]);

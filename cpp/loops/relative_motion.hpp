@@ -14,7 +14,7 @@ template <class T> struct LoopState {
   const RneaLink<T>* link;  // null: no accelerations asked
   const Transform<T>* in_parent = nullptr;  // if made from q alone: the bodies' poses in their parents,
   const Motion<T>* stored = nullptr;  // and the columns of joints that visit() does not inline
-  Numbers<T> own = {};
+  NumbersOf<T> own = {};
 };
 
 /// Poses and columns in the world from those in the parents.
@@ -56,7 +56,7 @@ template <class T> struct Columns {
 
 /// A frame that is carried along by a gimbal, as both were described: X becomes X R^T Gimbal(g(t)) R, where R turns the joint's axis onto
 /// z. V and A (apparent) are what it adds, in the moved frame.
-template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const Numbers<T>& own, const T* time, Transform<T>& X,
+template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const NumbersOf<T>& own, const T* time, Transform<T>& X,
                                               Motion<T>& V, Motion<T>& A) {
   T q[6], sin[3], cos[3], v[6], a[6];
   for (int k = 0; k < 6; ++k) {

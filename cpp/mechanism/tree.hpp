@@ -98,10 +98,10 @@ struct Tree {
   bool ties_links;  // springs, or joints that close loops, act between them
   bool floats;  // link 1 carries all others, a joint of six velocities carries it, and no constraint touches these
   Loops loops;
-  std::intptr_t lanes = 0;  // Numbers::shift, where lanes have numbers of their own
+  std::intptr_t lanes = 0;  // NumbersOf::shift, where lanes have numbers of their own
 
   /// Of this tree and of what it points to, which has to stand where it stood.
-  template <class T> SARRUS_INLINE Numbers<T> numbers() const {
+  template <class T> SARRUS_INLINE NumbersOf<T> numbers() const {
     if constexpr (has_own_numbers<T>)
       return {lanes};
     else

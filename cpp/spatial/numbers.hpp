@@ -12,14 +12,14 @@ namespace sarrus {
 template <class T> constexpr bool has_own_numbers = false;
 template <int W> constexpr bool has_own_numbers<Packet<W, true>> = true;
 
-template <class T, bool = has_own_numbers<T>> struct Numbers {
+template <class T, bool = has_own_numbers<T>> struct NumbersOf {
   SARRUS_INLINE T operator()(const double& x) const { return T(x); }
   SARRUS_INLINE Vec3<T> operator()(const Vec3<double>& x) const { return cast<T>(x); }
   SARRUS_INLINE Mat3<T> operator()(const Mat3<double>& x) const { return cast<T>(x); }
   template <class X> SARRUS_INLINE auto operator()(const X& x) const { return cast<T>(x); }
 };
 
-template <class T> struct Numbers<T, true> {
+template <class T> struct NumbersOf<T, true> {
   std::intptr_t shift = 0;
 
   SARRUS_INLINE const T& operator()(const double& x) const { return at<T>(&x); }

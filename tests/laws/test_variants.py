@@ -261,6 +261,8 @@ def test_what_is_asked_of_one_mechanism_says_so():
             ask()
     with pytest.raises(TypeError, match=r"take variants\[i\]"):
         variants.forward_dynamics(np.zeros(3), np.zeros(3), np.zeros(3), return_reactions=True)
+    with pytest.raises(TypeError, match="of one mechanism alone"):
+        variants.project_configuration(np.zeros(3), locked=["motor"])
     with pytest.raises(AttributeError, match="variants do not change"):
         variants.base = None
     screw = sarrus.Builder("screw")

@@ -40,7 +40,7 @@ NEEDED = {
     "assembly_modes": ("fixed",),
 }  # which a run that goes on, or no mechanism that moves, does without
 # serves until Ctrl-C; has a grammar of its own; what only a Mechanism or a simulation makes
-SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint", "JointWrenches", "Sweep"}
+SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint", "JointWrenches", "Sweep", "Variants"}
 
 
 # what every object answers

@@ -110,6 +110,9 @@ class VariantFunctions(Base):
     def _rough(self) -> dict[str, Any]:
         return self.base._rough | {name: self.base.joint(name) for name in self._changes.get("friction", {})}
 
+    def _holding(self, *_: Any) -> Any:
+        raise TypeError("project_configuration takes locked= of one mechanism alone: take variants[i]; assemble(near=, fixed=) holds joints of variants")
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"variants do not change: {name!r} cannot be set")
 
