@@ -101,7 +101,7 @@ def reduced_form(
     one_state = q.ndim == v.ndim == 1 and not wrenches and (time is None or not np.ndim(time))
     asked = _asked(robot, coordinates, task)
     if asked is None and not one_state:
-        asked = _Asked.at(robot, _same_for_all(robot, q, time))
+        asked = _Asked.at(robot, best_shown(robot, q, time))
     frame, marks = ("ground", None) if asked is None else (asked.frame, asked.marks)
     if robot._asks_for_rows:
         options["pfaffian_rates"] = robot._pfaffian_numbers(q, v, True)
@@ -174,12 +174,27 @@ def _asked(robot: LoopFunctions, coordinates: Coordinates, task: str | tuple[str
     return _Asked.at(robot, chosen(robot, coordinates) or [])
 
 
-def _same_for_all(robot: LoopFunctions, q: ArrayLike, time: ArrayLike | None) -> list[int]:
-    """The velocities in which the motion of several states shows best."""
-    units = closing(robot, (), ()).loops.units
-    numbers = robot._loop_motions(q, units, time=time, return_status=True)[0].reshape(-1, robot.nv**2 + 1)
+def best_shown(
+    robot: LoopFunctions,
+    q: ArrayLike,
+    time: ArrayLike | None,
+    scale: Array | None = None,
+    first: Sequence[int] = (),
+) -> list[int]:
+    """The velocities in which the motion of all states shows best, those given first among them."""
+    P, freedom = free_projectors(robot, q, time, closing(robot, (), ()).loops.units if scale is None else scale)
+    count = same_freedom(freedom)
+    return showing(P.sum(axis=0), count, first[:count])
+
+
+def free_projectors(
+    robot: LoopFunctions, q: ArrayLike, time: ArrayLike | None, scale: Array
+) -> tuple[Array, NDArray[np.int_]]:
+    """The projectors (n, nv, nv) onto the motions that rows leave free, in the sound ones of these states, and how many these are (n,)."""
+    nv = robot.nv
+    numbers = robot._loop_motions(q, scale, time=time, return_status=True)[0].reshape(-1, nv**2 + 1)
     sound = numbers[np.isfinite(numbers[:, -1])]
-    return showing(sound[:, :-1].sum(axis=0).reshape(robot.nv, robot.nv), same_freedom(sound[:, -1].astype(int)))
+    return sound[:, :-1].reshape(len(sound), nv, nv), sound[:, -1].astype(int)
 
 
 def _judge(numbers: Array, names: Sequence[str], independent: bool, status: Any) -> Any:

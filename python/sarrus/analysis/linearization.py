@@ -11,26 +11,33 @@ all in one batch, extrapolated by Richardson's rule with the step of which each 
 
 from __future__ import annotations
 
+import itertools
+import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import Array, checked_count, checked_number, real_rows
+from .._arrays import Array, checked_count, checked_number
 from .._core import Status
 from .._showing import Brief
-from ..dynamics.derivatives import forward_dynamics as forward_dynamics_derivatives
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.options import TimeOptions, Wrenches
+from ..dynamics.operations import _undeclared
+from ..dynamics.options import BatchOptions, TimeOptions, Wrenches, shows_options
 from ..errors import ModelWarning, StateError
 from .actuation.efforts import actuation_matrix
-from .independent_coordinates import Coordinates, chosen, showing, velocity_names
-from .linear_algebra import FreeMotions, applied, solutions, transposed
+from .assembly.closing import closing, prepared
+from .independent_coordinates import Coordinates, best_shown, chosen, free_projectors, velocity_names
+from .linear_algebra import NEGLIGIBLE, same_freedom, transposed
 from .scaling import sliding
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+_linear_equations = _undeclared("linear_equations")
 
 # the largest step, in radians and parts of the mechanism's length (of velocities, of the largest), and how often it is halved: large steps suffer
 # from curvature, small ones from rounding, and between them one is good
@@ -163,9 +170,10 @@ class Linearization(Brief):
             return Modes(eigenvalues, size, damping, states / largest, shapes / largest, self)
 
 
+@shows_options
 def linearize(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, coordinates: Coordinates = None,
-    wrenches: Wrenches | None = None, time: ArrayLike | None = None,
+    wrenches: Wrenches | None = None, time: ArrayLike | None = None, **options: Unpack[BatchOptions],
 ) -> Linearization:  # fmt: skip
     """The linear equations of motion near a state: of equilibrium, of steady motion, or any point of a trajectory.
 
@@ -177,6 +185,7 @@ def linearize(
         velocity; default: those in which the motion shows best. Where rows hold velocities only, the configuration has
         more freedoms, and their coordinates follow these
     wrenches, time : as in :meth:`forward_dynamics`; they too stay as they are
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Returns
     -------
@@ -185,7 +194,7 @@ def linearize(
     Raises
     ------
     StateError
-        The state is off the loops; the coordinates do not determine the motion; a joint with Coulomb friction stands still, where
+        The state is off the loops, or has no acceleration; the coordinates do not determine the motion; a joint with Coulomb friction stands still, where
         motion has no linear equations; the mechanism cannot leave the state in a direction that its constraints seem to allow. Of
         many states a bad one is NaN, but for friction and for coordinates that will not do.
 
@@ -211,76 +220,112 @@ def linearize(
     >>> moving.real.round(6).tolist()
     [-0.322866, -0.775342, -0.775342, -14.07839]
     """
-    a = robot.forward_dynamics(q, v, np.zeros(robot.nv) if tau is None else tau, wrenches=wrenches, time=time)
-    lead = a.shape[:-1]
-    q = np.broadcast_to(real_rows("q", q, robot.nq, finite=False), (*lead, robot.nq))
-    v = np.broadcast_to(real_rows("v", v, robot.nv), (*lead, robot.nv))
+    tau = np.zeros(robot.nv) if tau is None else tau
+    asked = _Asked.of(robot, q, coordinates, time)
+    answer: Any = _linear_equations(
+        robot, q, v, tau, asked.marks, asked.scale, wrenches=wrenches, time=time, **cast(Any, options)
+    )
+    numbers, *status = answer if options.get("return_status") else (answer,)
+    lead = numbers.shape[:-1]
     _moves_where_friction_is(robot, q, v, time)
+    if not (known := numbers[..., :2]).all():
+        numbers[_lost(robot, asked, known[..., 1] == 0.0, q, time)] = np.nan
+    rate, G, W, A, E = (numbers[..., at].reshape(*lead, *shape) for at, shape in asked.answers)
+    # nobody knows the rates of rows that are a function of q
+    doubtful = np.isfinite(known[..., 0]) if robot._asks_for_rows else known[..., 0] == 0.0
+    error = np.zeros_like(A)
+    if doubtful.any():
+        near = _Near.of(robot, asked, doubtful, (q, v, tau), wrenches, time, G, W)
+        A[doubtful], error[doubtful] = near.differences()
+        _is_sure(A, error, asked.names, bool(status))
+    B = E[..., asked.motors] if asked.motors is not None else E @ actuation_matrix(robot, q, return_status=True)[0]
+    linear = Linearization(
+        asked.names, asked.names[: asked.m], A, B, E, rate, error, G, W, _spread(q, lead), time, robot
+    )
+    if status:  # also where no state nearby was found
+        none = (status[0] == Status.FINE) & ~np.isfinite(A).all(axis=(-2, -1))
+        return cast(Linearization, (linear, np.where(none, Status.NO_ANSWER, status[0]).astype(np.int8)))
+    return linear
 
-    J = robot.constraint_jacobian(q, time=time, return_status=True)[0]
-    holonomic = [held for c in robot._constraints.values() for held in c.holonomic]
-    free = solutions(np.broadcast_to(J, (*lead, *J.shape[-2:])))
-    first = chosen(robot, coordinates)
-    first, free_q = _best(free) if first is None else first, solutions(J[..., holonomic, :])
-    columns = first + [k for k in _best(free_q, first) if k not in first]
-    E_v, E_q = np.eye(robot.nv)[first], np.eye(robot.nv)[columns]
-    all_names = tuple(velocity_names(robot)[k] for k in columns)
-    names = all_names[: len(first)]
-    W = _dependence(free, E_v, names)
-    G = np.broadcast_to(_dependence(free_q, E_q, all_names), (*lead, robot.nv, len(columns)))
 
-    forces = np.zeros(robot.nv) if tau is None else np.asarray(tau, dtype=np.float64)
-    near = _Near(robot, q, v, forces, wrenches, time, E_q, E_v, np.asarray(G), np.asarray(W))
-    exact = near.derivatives()
-    A, error = near.differences() if exact is None else (exact, np.zeros_like(exact))
-    k = len(columns)
-    moved = robot._bracket(transposed(G), v[..., None, :], return_status=True)[0]
-    A[..., :k, :k] += transposed(moved @ E_q.T)
-    _is_sure(robot, A, error, all_names)
+def _spread(x: ArrayLike, lead: tuple[int, ...], axes: int = 1) -> Array:
+    """Numbers of a state, of each of these states."""
+    x = np.asarray(x, dtype=np.float64)
+    core = x.shape[x.ndim - axes :]
+    return x if x.shape == (*lead, *core) else np.broadcast_to(x, (*lead, *core))
 
-    E = np.concatenate([np.zeros((*lead, k, robot.nv)), E_v @ free.constrained_inverse(robot.mass_matrix(q))], axis=-2)
-    S = actuation_matrix(robot, q) if robot.actuated else np.zeros((robot.nv, 0))
-    rate = np.concatenate([applied(E_q, v), applied(E_v, a)], axis=-1)
-    return Linearization(all_names, names, A, E @ S, E, rate, error, G, W, q, time, robot)
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Coordinates: their places among the velocities, the first m those of velocity, too; how the core is told of them, and where in its rows the
+    answers stand (cpp/loops/linear_equations.hpp).
+    """
+
+    columns: list[int]
+    m: int
+    names: tuple[str, ...]
+    marks: Array
+    scale: Array
+    answers: tuple[tuple[slice, tuple[int, ...]], ...]
+    motors: list[int] | None  # among the velocities, where all of them drive joints of the tree
+
+    @classmethod
+    def of(cls, robot: LoopFunctions, q: ArrayLike, coordinates: Coordinates, time: ArrayLike | None) -> _Asked:
+        """Those that are named, or in which the motion shows best; and what the configuration has besides."""
+        first = chosen(robot, coordinates)
+        if first is None:
+            first = best_shown(robot, q, time) if robot.nc else list(range(robot.nv))
+        columns = first
+        if not (loops := closing(robot, (), ()).loops).holonomic.all():
+            columns = first + [k for k in best_shown(robot, q, time, loops.scale(), first) if k not in first]
+        m = len(first)
+        return prepared(robot, ("linear", m, *columns), lambda: cls.at(robot, columns, m))
+
+    @classmethod
+    def at(cls, robot: LoopFunctions, columns: list[int], m: int) -> _Asked:
+        """The same, kept for the next call."""
+        nv, k, n = robot.nv, len(columns), len(columns) + m
+        all_names, marks = velocity_names(robot), np.zeros(nv)
+        marks[columns] = np.arange(1, k + 1) * np.where(np.arange(k) < m, 1, -1)
+        shapes = ((n,), (nv, k), (nv, m), (n, n), (n, nv))
+        ends = (2 + np.cumsum([0, *map(math.prod, shapes)])).tolist()
+        answers = tuple(zip(itertools.starmap(slice, pairwise(ends)), shapes, strict=True))
+        driven = [robot.joint(name) for name in robot.actuated]
+        motors = None if any(j.closes_loop for j in driven) else [i for j in driven for i in range(nv)[j.v_slice]]
+        names = tuple(all_names[i] for i in columns)
+        return cls(columns, m, names, marks, closing(robot, (), ()).loops.units, answers, motors)
 
 
 @dataclass(frozen=True, eq=False)
 class _Near:
-    """A state, and the deviations y and u from it: d = G y, and W u of v, with E_q G = 1 and E_v W = 1."""
+    """States (n, ...), and the deviations y and u from them: d = G y, and W u of v, with E_q G = 1 and E_v W = 1."""
 
     robot: LoopFunctions
     q: Array
     v: Array
     tau: Array
-    wrenches: Wrenches | None
-    time: ArrayLike | None
+    wrenches: dict[str, Array] | None
+    time: Array | None
     E_q: Array
     E_v: Array
     G: Array
     W: Array
 
-    def derivatives(self) -> Array | None:
-        """[E_q v; E_v a] by y and u, exact; None where a state of the batch that has an acceleration has no derivative.
-
-        With q along G y the velocity goes so that the rows allow it and E_v v stays: by the least kinetic energy, and back along W.
-        """
-        robot, G, W = self.robot, self.G, self.W
-        if robot._asks_for_rows:
-            return None
-        how: dict[str, Any] = {"wrenches": self.wrenches, "time": self.time, "return_status": True}
-        D, status = forward_dynamics_derivatives(robot, self.q, self.v, self.tau, **how)
-        if np.any(status > Status.UNSOUND):
-            return None
-        v_y = D.velocity @ G
-        back = self.E_v @ v_y
-        v_y = v_y - W @ back
-        a_u = D.v @ W
-        a_y = D.q @ G - a_u @ back
-        top = np.concatenate([self.E_q @ v_y, self.E_q @ W], axis=-1)
-        return np.concatenate([top, np.concatenate([self.E_v @ a_y, self.E_v @ a_u], axis=-1)], axis=-2)
+    @classmethod
+    def of(
+        cls, robot: LoopFunctions, asked: _Asked, which: Any, state: tuple[ArrayLike, ...], wrenches: Wrenches | None,
+        time: ArrayLike | None, G: Array, W: Array,
+    ) -> _Near:  # fmt: skip
+        """Those of a batch which are asked for."""
+        lead = G.shape[:-2]
+        q, v, tau = (_spread(x, lead)[which] for x in state)
+        pushes = {frame: _spread(w, lead)[which] for frame, w in wrenches.items()} if wrenches else None
+        then = None if time is None else _spread(time, lead, 0)[which]
+        E = np.eye(robot.nv)[asked.columns]
+        return cls(robot, q, v, tau, pushes, then, E, E[: asked.m], G[which], W[which])
 
     def differences(self) -> tuple[Array, Array]:
-        """The same by differences, and by how much they may be off."""
+        """A, and by how much it may be off."""
         robot, q, v, G, W, time = self.robot, self.q, self.v, self.G, self.W, self.time
         lead, k, m, here = q.shape[:-1], G.shape[-1], W.shape[-1], (..., None, None, None, slice(None))
         # states nearby: (..., step, way, deviation, coordinate), as rows of one batch; no joint moves farther than a step
@@ -293,34 +338,34 @@ class _Near:
         away_v = np.concatenate([np.zeros((*lead, k, robot.nv)), transposed(W * reach_v)], axis=-2)
         q_near = robot.integrate(q[here], step * away_q[..., None, None, :, :])
         v_near = v[here] + step * away_v[..., None, None, :, :]
-        at: TimeOptions = {
-            "time": None if time is None else np.asarray(time, dtype=float)[..., None, None, None],
-            "return_status": True,
-        }
+        at: TimeOptions = {"time": None if time is None else time[..., None, None, None], "return_status": True}
         if robot.nc:
             q_near = robot._configuration_plain(q_near, None, **at)[0]
             v_near = robot._least_motion(q_near, v_near, None, 1.0 - self.E_v.sum(axis=0), **at)[0]
-        pushes = self.wrenches and {frame: np.asarray(w, dtype=float)[here] for frame, w in self.wrenches.items()}
+        pushes = self.wrenches and {frame: w[here] for frame, w in self.wrenches.items()}
         a_near = robot.forward_dynamics(q_near, v_near, self.tau[here], wrenches=pushes, **at)[0]
         rates = np.concatenate([v_near @ self.E_q.T, a_near @ self.E_v.T], axis=-1)
         reach = np.concatenate([reach_q, reach_v], axis=-1)
         slope, error = _extrapolated((rates[..., 0, :, :] - rates[..., 1, :, :]) / (2.0 * step[:, 0]))
-        return transposed(slope) / reach, transposed(error) / reach
+        A = transposed(slope) / reach
+        A[..., :k, :k] += transposed(robot._bracket(transposed(G), v[..., None, :]) @ self.E_q.T)
+        return A, transposed(error) / reach
 
 
-def _moves_where_friction_is(robot: LoopFunctions, q: Array, v: Array, time: ArrayLike | None) -> None:
+def _moves_where_friction_is(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None) -> None:
     rough = robot._rough
     if not rough:
         return
-    slow = MOVING * np.maximum(1.0, abs(v).max(axis=-1, initial=0.0))[..., None]
-    for name, velocity in robot.joint_states(q, v, time=time).v.items():
+    slow = MOVING * np.maximum(1.0, abs(np.asarray(v, dtype=float)).max(axis=-1, initial=0.0))[..., None]
+    states = cast(Any, robot.joint_states(q, v, time=time, return_status=True))[0]
+    for name, velocity in states.v.items():
         if name in rough and np.any((abs(velocity) < slow) & (np.asarray(rough[name].type.friction) > 0.0)):
             fault = "stands still and has Coulomb friction, which jumps there: motion has no linear equations"
             raise StateError(f"joint '{name}' {fault}; linearise where it moves, or without the friction")
 
 
-def _is_sure(robot: LoopFunctions, A: Array, error: Array, names: tuple[str, ...]) -> None:
-    if A.ndim == 2 and not np.isfinite(A).all():
+def _is_sure(A: Array, error: Array, names: tuple[str, ...], tells: bool) -> None:
+    if A.ndim == 2 and not np.isfinite(A).all() and not tells:
         k = int(np.argmax(~np.isfinite(A).all(axis=0)))
         which = names[k] if k < len(names) else "a velocity"
         raise StateError(
@@ -333,26 +378,23 @@ def _is_sure(robot: LoopFunctions, A: Array, error: Array, names: tuple[str, ...
         warnings.warn(f"{fault}: motion is not smooth near this state", ModelWarning, stacklevel=3)
 
 
-def _best(free: FreeMotions, first: Sequence[int] = ()) -> list[int]:
-    """The velocities in which free motions of all states show best, those given first among them."""
-    P, count = np.nan_to_num(free.basis @ transposed(free.basis)), free.same_freedom()
-    return showing(P.sum(axis=tuple(range(P.ndim - 2))), count, first[:count])
-
-
-def _dependence(free: FreeMotions, E: Array, names: tuple[str, ...]) -> Array:
-    """G (..., nv, k): the free motions with E G = 1. StateError where E does not choose them."""
-    freedom, listed = free.same_freedom(), ", ".join(names) or "no coordinates"
-    if len(names) != freedom:
-        raise StateError(f"there are {freedom} degrees of freedom, and {len(names)} coordinates: {listed}")
-    N = free.basis[..., :freedom]
-    solution = solutions(E @ N, np.ones(N.shape[:-2]))
-    lost = solution.freedom > 0
-    if lost.ndim == 0 and lost:
-        held = freedom - int(solution.freedom)
-        raise StateError(
-            f"{listed} determine {held} of {freedom} degrees of freedom: the mechanism moves while they rest"
-        )
-    return np.where(lost[..., None, None], np.nan, N @ solution.inverse)
+def _lost(robot: LoopFunctions, asked: _Asked, lost: Any, q: ArrayLike, time: ArrayLike | None) -> Any:
+    """States whose motion the coordinates do not determine; StateError where there are no others."""
+    if not lost.any() or not np.all(lost):
+        return lost
+    loops = closing(robot, (), ()).loops
+    for scale, count in ((loops.units, asked.m), (loops.scale(), len(asked.columns))):
+        P, known = free_projectors(robot, q, time, scale)
+        freedom, names = same_freedom(known), asked.names[:count]
+        listed = ", ".join(names) or "no coordinates"
+        if count != freedom:
+            raise StateError(f"there are {freedom} degrees of freedom, and {count} coordinates: {listed}")
+        sizes = np.linalg.svd(P[:, asked.columns[:count]], compute_uv=False)
+        if (held := int((sizes > NEGLIGIBLE).sum(axis=-1).max(initial=0))) < freedom:
+            raise StateError(
+                f"{listed} determine {held} of {freedom} degrees of freedom: the mechanism moves while they rest"
+            )
+    return lost
 
 
 def _largest(basis: Array, unit: Array) -> Array:

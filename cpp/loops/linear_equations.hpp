@@ -1,0 +1,222 @@
+// The motion near a state to first order, in as many coordinates y of the configuration and u of the velocity as the loops leave free: deviations
+// are q = integrate(q0, G y), and W u of v, with
+//
+//   J_q G = 0, E_q G = 1     J W = 0, E_v W = 1
+//
+// J_q being the rows that hold positions, and E_v the first rows of E_q. With q along G y the velocity goes as rows allow it while E_v v stays:
+// Dv, by the least kinetic energy (derivatives.hpp), and back along W, V_y = Dv - W E_v Dv. A deviation d moves on at d-dot = dv + [d, v], so that
+//
+//   [y-dot]   [E_q (V_y + [G, v])         E_q W   ] [y]
+//   [u-dot] = [E_v (Da along (G, V_y))  E_v Da W  ] [u]     and by forces u-dot = E_v (M^-1 within the loops) d
+//
+// Derivatives are taken along these freedoms only, as many at a time as go side by side.
+//
+//   cost    O(bodies) and three solves a freedom; dense in the loops' rows for G and W (loop_motions.hpp)
+#pragma once
+
+#include "derivatives.hpp"
+#include "loop_motions.hpp"
+
+namespace sarrus {
+
+/// k velocities that are coordinates of the configuration, of which the first m are those of velocity, too.
+struct LinearCoordinates {
+  int k = 0, m = 0;
+  int* place;
+
+  /// `marks` (nv): 0, or which coordinate it is, from 1; negative where it is one of the configuration alone.
+  LinearCoordinates(int nv, Arena& arena, const double* marks) : place(arena.take<int>(nv)) {
+    std::fill(place, place + nv, 0);
+    for (int i = 0; i < nv; ++i) {
+      const int mine = static_cast<int>(std::abs(std::clamp(marks[i], -1e9, 1e9)));
+      k += marks[i] != 0.0, m += marks[i] > 0.0;
+      if (mine > 0 && mine <= nv) place[mine - 1] = i;
+    }
+  }
+};
+
+/// One after the other in the row of numbers of a state; its size is linear_equations_size (kernels/operation_sizes.hpp).
+struct LinearOutput {
+  double *exact,
+      *determined;  // whether there are derivatives; whether the coordinates determine the motion, without which all else is zero
+  double *rate, *G, *W, *A,
+      *E;  // (k + m), E_q v and E_v a; (nv, k); (nv, m); (k + m, k + m); (k + m, nv), whose first k rows stay zero
+
+  static LinearOutput over(int nv, int k, int m, double* x) {
+    double *G = x + 2 + k + m, *W = G + nv * k, *A = W + nv * m;
+    return {x, x + 1, x + 2, G, W, A, A + (k + m) * (k + m)};
+  }
+};
+
+/// Relative residuals: of the state's own equation, and the same or more that forbids derivatives.
+struct LinearErrors {
+  double state = 0.0, derivatives = 0.0;
+};
+
+template <class R> class LinearEquations {
+ public:
+  LinearEquations(const Tree& tree, Arena& arena, const LoopInput<double>& in, const LinearCoordinates& y,
+                  const LinearOutput& out)
+      : tree_(tree),
+        arena_(arena),
+        in_(in),
+        y_(y),
+        out_(out),
+        G_(arena.take<double>(tree.nv * y.k)),
+        W_(arena.take<double>(tree.nv * y.m)) {}
+
+  /// Of a mechanism without loops: all that moves is a coordinate.
+  LinearErrors of_tree() {
+    const int nv = tree_.nv;
+    *out_.determined = y_.k == nv && y_.m == nv;
+    if (*out_.determined == 0.0) return {};
+    const auto D = ForwardDerivatives::over(nv, arena_.take<double>(ForwardDerivatives::size(nv)));
+    double* a = arena_.take<double>(nv);
+    aba(tree_, arena_, AbaInput<double>{in_.q, in_.v, in_.tau, in_.wrenches, in_.wrench}, a);
+    tree_dynamics_derivatives<R>(tree_, arena_, in_, D);
+    std::fill(G_, G_ + nv * nv, 0.0), std::fill(W_, W_ + nv * nv, 0.0);
+    for (int c = 0; c < nv; ++c) G_[c * nv + y_.place[c]] = W_[c * nv + y_.place[c]] = 1.0;
+    put_motions(a);
+    for (int j = 0; j < nv; ++j) {
+      const int row = y_.place[j] * nv;
+      for (int c = 0; c < nv; ++c) A(nv + j, c) = D.q[row + y_.place[c]], A(nv + j, nv + c) = D.v[row + y_.place[c]];
+      std::copy(D.tau + row, D.tau + row + nv, out_.E + (nv + j) * nv);
+    }
+    return {};
+  }
+
+  /// `column`, `row`: scales as in closing.hpp.
+  LinearErrors of_loops(const double* column, const double* row) {
+    const ForwardSensitivity<R> state(tree_, arena_, in_);
+    const LinearErrors own = {state.equation().solved, state.error()};
+    const double* J = state.equation().J();
+    bool determined = depend_on(LoopMotions(tree_, arena_, J, column, row), y_.m, W_);
+    if (state.holds_velocities_only())
+      determined &= depend_on(LoopMotions(tree_, arena_, rows_of_positions(J), column, row), y_.k, G_);
+    else if (determined &= y_.k == y_.m; determined)
+      std::copy(W_, W_ + tree_.nv * y_.m, G_);
+    *out_.determined = determined;
+    if (!determined) return own;
+    put_motions(state.equation().a);
+    push(state);
+    double worst = 0.0;
+    for (int first = 0; first < y_.k + y_.m; first += width_of<R>) worst = std::max(worst, go_along(state, first));
+    return {own.state, worst > tolerances::contradiction ? std::max(worst, own.derivatives) : own.derivatives};
+  }
+
+ private:
+  double& A(int i, int j) const { return out_.A[i * (y_.k + y_.m) + j]; }
+
+  /// J, but nothing in rows that hold velocities only.
+  const double* rows_of_positions(const double* J) const {
+    const Loops& loops = tree_.loops;
+    double* kept = arena_.take<double>(loops.entries);
+    std::copy(J, J + loops.entries, kept);
+    for (int i = 0; i < loops.constraints; ++i) {
+      const Constraint& c = loops.constraint[i];
+      for (int k = 0; k < c.columns * c.rows; ++k)
+        if (!holds_position(c, k % c.rows)) kept[c.entry + k] = 0.0;
+    }
+    return kept;
+  }
+
+  /// X = N (E N)^-1, one motion after the other, of the first `count` coordinates; whether these determine the motions.
+  bool depend_on(const LoopMotions& motions, int count, double* X) const {
+    const int nv = tree_.nv;
+    std::fill(X, X + nv * count, 0.0);
+    if (motions.freedom != count) return false;
+    const Arena::Scope scope(arena_);
+    double *seen = arena_.take<double>(count * count), *one = arena_.take<double>(count), *along = arena_.take<double>(count);
+    const double* N = motions.basis();
+    for (int j = 0; j < count; ++j)
+      for (int i = 0; i < count; ++i) seen[j * count + i] = N[j * nv + y_.place[i]];
+    const PivotedQr chosen(count, count, seen, arena_, tolerances::negligible, 1.0);
+    if (chosen.rank < count) return false;
+    for (int i = 0; i < count; ++i) {
+      std::fill(one, one + count, 0.0), one[i] = 1.0;
+      chosen.solve(one, along);
+      for (int j = 0; j < count; ++j) add_multiple(nv, along[j], N + j * nv, X + i * nv);
+    }
+    return true;
+  }
+
+  /// G, W, the rates, and what of A they tell alone.
+  void put_motions(const double* a) const {
+    const int nv = tree_.nv, k = y_.k, m = y_.m;
+    double* bracket_with_v = arena_.take<double>(nv);
+    for (int c = 0; c < k; ++c) {
+      for (int i = 0; i < nv; ++i) out_.G[i * k + c] = G_[c * nv + i];
+      bracket(tree_, G_ + c * nv, in_.v, bracket_with_v);
+      for (int i = 0; i < k; ++i) A(i, c) = bracket_with_v[y_.place[i]];
+      out_.rate[c] = in_.v[y_.place[c]];
+    }
+    for (int j = 0; j < m; ++j) {
+      for (int i = 0; i < nv; ++i) out_.W[i * m + j] = W_[j * nv + i];
+      for (int i = 0; i < k; ++i) A(i, k + j) = W_[j * nv + y_.place[i]];
+      out_.rate[k + j] = a[y_.place[j]];
+    }
+  }
+
+  /// E, by symmetry from the accelerations that a unit of force along each u brings.
+  void push(const ForwardSensitivity<R>& state) const {
+    const int nv = tree_.nv;
+    for (int first = 0; first < y_.m; first += width_of<R>) {
+      const Arena::Scope scope(arena_);
+      const int count = std::min(width_of<R>, y_.m - first);
+      R *unit = arena_.take<R>(nv), *x = arena_.take<R>(state.equation().unknowns());
+      for (int i = 0; i < nv; ++i) unit[i] = R(0.0);
+      for (int l = 0; l < count; ++l) lane(unit[y_.place[first + l]], l) = 1.0;
+      state.push(unit, x);
+      for (int l = 0; l < count; ++l)
+        for (int i = 0; i < nv; ++i) out_.E[(y_.k + first + l) * nv + i] = lane(x[i], l);
+    }
+  }
+
+  /// Columns of A from the first-th on, along G and then W. Returns the largest relative residual.
+  double go_along(const ForwardSensitivity<R>& state, int first) const {
+    const Arena::Scope scope(arena_);
+    const int nv = tree_.nv, k = y_.k, m = y_.m, unknowns = state.equation().unknowns();
+    const int count = std::min(width_of<R>, k + m - first), displacements = std::clamp(k - first, 0, count);
+    R *d = arena_.take<R>(nv), *change = arena_.take<R>(unknowns), *x = arena_.take<R>(unknowns);
+    for (int i = 0; i < nv; ++i) {
+      d[i] = change[i] = R(0.0);
+      for (int l = 0; l < displacements; ++l) lane(d[i], l) = G_[(first + l) * nv + i];
+    }
+    if (displacements > 0) {
+      state.follow(d, change);
+      for (int j = 0; j < m; ++j) {
+        const R back = change[y_.place[j]];
+        for (int i = 0; i < nv; ++i) change[i] -= back * R(W_[j * nv + i]);
+      }
+    }
+    for (int l = displacements; l < count; ++l)
+      for (int i = 0; i < nv; ++i) lane(change[i], l) = W_[(first + l - k) * nv + i];
+    // along some, such as a shift of all, nothing changes but rounding: it is of a state whose forces turn with a radian
+    R least = R(0.0);
+    for (int i = 0; i < nv; ++i) least += (d[i] * d[i] + change[i] * change[i]) * R(tree_.per_unit_square[i]);
+    const R left = state.accelerate({displacements > 0 ? d : nullptr, change}, nullptr, x, least * R(state.equation().terms()));
+    double worst = 0.0;
+    for (int l = 0; l < count; ++l) {
+      worst = std::max(worst, lane(left, l));
+      for (int j = 0; j < m; ++j) A(k + j, first + l) = lane(x[y_.place[j]], l);
+      for (int i = 0; i < k && l < displacements; ++i) A(i, first + l) += lane(change[y_.place[i]], l);
+    }
+    return worst;
+  }
+
+  const Tree& tree_;
+  Arena& arena_;
+  const LoopInput<double>& in_;
+  const LinearCoordinates& y_;
+  const LinearOutput& out_;
+  double *G_, *W_;
+};
+
+template <class R>
+LinearErrors linear_equations(const Tree& tree, Arena& arena, const LoopInput<double>& in, const LinearCoordinates& y,
+                              const double* column, const double* row, const LinearOutput& out) {
+  LinearEquations<R> equations(tree, arena, in, y, out);
+  return tree.loops.rows + tree.loops.rotor_rows == 0 ? equations.of_tree() : equations.of_loops(column, row);
+}
+
+}  // namespace sarrus
