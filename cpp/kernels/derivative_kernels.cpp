@@ -22,16 +22,17 @@ SARRUS_KERNEL(forward_dynamics_derivatives, {
   return verdict_of_solution(forward_dynamics_derivatives<SideBySide>(tree, arena, state, in[3][0] > 0.0, answer), off);
 })
 
-// where there is a state but no derivative, it says so in its first number
+// where there is a state but no derivative, it says so in its first number; coordinates that were not asked for stand at the end
 SARRUS_KERNEL(linear_equations, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
   if (call.parameters.check) state.off = &off;
-  const LinearCoordinates y(tree.nv, arena, in[3]);
-  const LinearOutput answer = LinearOutput::over(tree.nv, y.k, y.m, out);
-  std::fill(out, out + linear_equations_size(tree.nv, y.k + y.m), 0.0);
-  const LinearErrors error = linear_equations<SideBySide>(tree, arena, state, y, in[4], in[4] + tree.nv, answer);
-  *answer.exact = verdict_of_solution(error.derivatives, off) == 0.0;
+  LinearCoordinates y(tree.nv, arena, in[3]);
+  const int size = in[3] ? linear_equations_size(tree.nv, y.k + y.m) : size_of_axis('L', tree);
+  std::fill(out, out + size, 0.0);
+  const auto error = linear_equations<SideBySide>(tree, arena, state, y, !in[3], in[4], in[4] + tree.nv, out);
+  if (!in[3]) y.mark(out + size - tree.nv);
+  out[0] = verdict_of_solution(error.derivatives, off) == 0.0;
   return verdict_of_solution(error.state, off);
 })
 

@@ -105,7 +105,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'Q': return t.nq + 1;
     case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
     case 'D': return t.nv * (6 * t.nv + 2);
-    case 'L': return linear_equations_size(t.nv, 2 * t.nv);
+    case 'L': return linear_equations_size(t.nv, 2 * t.nv) + t.nv;  // of any coordinates, and which
     case 'G': return 3 * t.nv + 10 * (t.bodies - 1);
     case 'F': return t.nv * t.nv + 1;
     case 'S': return t.nq + 2 * t.nv + 1;

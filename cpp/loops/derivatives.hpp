@@ -201,8 +201,8 @@ template <class R> class ForwardSensitivity {
     for (int k = 0; k < tree_.nv; ++k) x[k] = d[k] - x[k];
   }
 
-  /// x (unknowns): Dv, in its first nv, where q moves along d.
-  void follow(const R* d, R* x) const {
+  /// x (unknowns): Dv, in its first nv, where q moves along d. In lanes where it does not, Da where these forces change (null: none).
+  void follow(const R* d, R* x, const R* force = nullptr) const {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
     const R* none = nullptr;
@@ -215,6 +215,7 @@ template <class R> class ForwardSensitivity {
                     place<Varied<R>>(tree_, arena_, varied_configuration(tree_, arena_, in_.q, d), in_.time ? &time : nullptr,
                                      varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none)),
                     asked, 0, loops.constraints);
+    for (int k = 0; k < tree_.nv && force; ++k) side.add(k, force[k]);
     for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, target[r].rate);
     each_entry(J, [&](int row, int column, const Varied<R>& entry)
                       SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });

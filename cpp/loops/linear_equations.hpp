@@ -15,7 +15,7 @@
 #pragma once
 
 #include "derivatives.hpp"
-#include "loop_motions.hpp"
+#include "reduced_dynamics.hpp"
 
 namespace sarrus {
 
@@ -24,14 +24,21 @@ struct LinearCoordinates {
   int k = 0, m = 0;
   int* place;
 
-  /// `marks` (nv): 0, or which coordinate it is, from 1; negative where it is one of the configuration alone.
+  /// `marks` (nv): 0, or which coordinate it is, from 1; negative where it is one of the configuration alone. Null: they are yet to be chosen.
   LinearCoordinates(int nv, Arena& arena, const double* marks) : place(arena.take<int>(nv)) {
     std::fill(place, place + nv, 0);
-    for (int i = 0; i < nv; ++i) {
+    for (int i = 0; i < nv && marks; ++i) {
       const int mine = static_cast<int>(std::abs(std::clamp(marks[i], -1e9, 1e9)));
       k += marks[i] != 0.0, m += marks[i] > 0.0;
       if (mine > 0 && mine <= nv) place[mine - 1] = i;
     }
+  }
+  void all(int nv) {
+    k = m = nv;
+    for (int i = 0; i < nv; ++i) place[i] = i;
+  }
+  void mark(double* marks) const {
+    for (int i = 0; i < k; ++i) marks[place[i]] = i < m ? i + 1 : -(i + 1);
   }
 };
 
@@ -55,21 +62,17 @@ struct LinearErrors {
 
 template <class R> class LinearEquations {
  public:
-  LinearEquations(const Tree& tree, Arena& arena, const LoopInput<double>& in, const LinearCoordinates& y,
-                  const LinearOutput& out)
-      : tree_(tree),
-        arena_(arena),
-        in_(in),
-        y_(y),
-        out_(out),
-        G_(arena.take<double>(tree.nv * y.k)),
-        W_(arena.take<double>(tree.nv * y.m)) {}
+  /// `numbers` are zero.
+  LinearEquations(const Tree& tree, Arena& arena, const LoopInput<double>& in, LinearCoordinates& y, bool chooses,
+                  double* numbers)
+      : tree_(tree), arena_(arena), in_(in), y_(y), chooses_(chooses), numbers_(numbers) {}
 
   /// Of a mechanism without loops: all that moves is a coordinate.
   LinearErrors of_tree() {
     const int nv = tree_.nv;
-    *out_.determined = y_.k == nv && y_.m == nv;
-    if (*out_.determined == 0.0) return {};
+    if (chooses_) y_.all(nv);
+    if (y_.k != nv || y_.m != nv) return {};
+    make_room();
     const auto D = ForwardDerivatives::over(nv, arena_.take<double>(ForwardDerivatives::size(nv)));
     double* a = arena_.take<double>(nv);
     aba(tree_, arena_, AbaInput<double>{in_.q, in_.v, in_.tau, in_.wrenches, in_.wrench}, a);
@@ -90,22 +93,33 @@ template <class R> class LinearEquations {
     const ForwardSensitivity<R> state(tree_, arena_, in_);
     const LinearErrors own = {state.equation().solved, state.error()};
     const double* J = state.equation().J();
-    bool determined = depend_on(LoopMotions(tree_, arena_, J, column, row), y_.m, W_);
-    if (state.holds_velocities_only())
-      determined &= depend_on(LoopMotions(tree_, arena_, rows_of_positions(J), column, row), y_.k, G_);
-    else if (determined &= y_.k == y_.m; determined)
-      std::copy(W_, W_ + tree_.nv * y_.m, G_);
-    *out_.determined = determined;
-    if (!determined) return own;
+    const LoopMotions motions(tree_, arena_, J, column, row);
+    std::optional<LoopMotions> of_positions;
+    if (state.holds_velocities_only()) of_positions.emplace(tree_, arena_, rows_of_positions(J), column, row);
+    const LoopMotions& displacements = of_positions ? *of_positions : motions;
+    const double *N = motions.basis(), *N_q = of_positions ? displacements.basis() : N;
+    if (chooses_) choose(motions.freedom, N, displacements.freedom, N_q);
+    if (y_.m != motions.freedom || y_.k != displacements.freedom) return own;
+    make_room();
+    if (!depend_on(N, y_.m, W_) || !depend_on(N_q, y_.k, G_)) return own;
     put_motions(state.equation().a);
-    push(state);
+    const int n = y_.k + y_.m;
     double worst = 0.0;
-    for (int first = 0; first < y_.k + y_.m; first += width_of<R>) worst = std::max(worst, go_along(state, first));
+    for (int first = 0; first < n; first += width_of<R>) follow(state, first);
+    for (int first = 0; first < n; first += width_of<R>) worst = std::max(worst, accelerate(state, first));
     return {own.state, worst > tolerances::contradiction ? std::max(worst, own.derivatives) : own.derivatives};
   }
 
  private:
   double& A(int i, int j) const { return out_.A[i * (y_.k + y_.m) + j]; }
+
+  /// Once the coordinates stand, and determine the motion.
+  void make_room() {
+    const int nv = tree_.nv;
+    out_ = LinearOutput::over(nv, y_.k, y_.m, numbers_);
+    *out_.determined = 1.0;
+    G_ = arena_.take<double>(nv * y_.k), V_ = arena_.take<double>(nv * y_.k), W_ = arena_.take<double>(nv * y_.m);
+  }
 
   /// J, but nothing in rows that hold velocities only.
   const double* rows_of_positions(const double* J) const {
@@ -120,24 +134,38 @@ template <class R> class LinearEquations {
     return kept;
   }
 
-  /// X = N (E N)^-1, one motion after the other, of the first `count` coordinates; whether these determine the motions.
-  bool depend_on(const LoopMotions& motions, int count, double* X) const {
+  /// Those in which the motion shows best, and of the configuration those behind them.
+  void choose(int m, const double* N, int k, const double* N_q) {
     const int nv = tree_.nv;
-    std::fill(X, X + nv * count, 0.0);
-    if (motions.freedom != count) return false;
+    double* P = arena_.take<double>(nv * nv);
+    int* shown = arena_.take<int>(nv);
+    ReducedCoordinates::project(nv, m, N, P);
+    showing(nv, P, m, 0, y_.place);
+    y_.k = y_.m = m;
+    if (N_q == N) return;
+    std::copy(y_.place, y_.place + m, shown);
+    ReducedCoordinates::project(nv, k, N_q, P);
+    showing(nv, P, k, m, shown);
+    for (int i = 0; i < k && y_.k < nv; ++i)
+      if (std::find(y_.place, y_.place + m, shown[i]) == y_.place + m) y_.place[y_.k++] = shown[i];
+  }
+
+  /// X = N (E N)^-1, one motion after the other, of the first `count` coordinates; whether these determine the motions.
+  bool depend_on(const double* N, int count, double* X) const {
+    const int nv = tree_.nv;
     const Arena::Scope scope(arena_);
     double *seen = arena_.take<double>(count * count), *one = arena_.take<double>(count), *along = arena_.take<double>(count);
-    const double* N = motions.basis();
     for (int j = 0; j < count; ++j)
       for (int i = 0; i < count; ++i) seen[j * count + i] = N[j * nv + y_.place[i]];
     const PivotedQr chosen(count, count, seen, arena_, tolerances::negligible, 1.0);
-    if (chosen.rank < count) return false;
-    for (int i = 0; i < count; ++i) {
+    *out_.determined = chosen.rank == count;
+    std::fill(X, X + nv * count, 0.0);
+    for (int i = 0; i < count && chosen.rank == count; ++i) {
       std::fill(one, one + count, 0.0), one[i] = 1.0;
       chosen.solve(one, along);
       for (int j = 0; j < count; ++j) add_multiple(nv, along[j], N + j * nv, X + i * nv);
     }
-    return true;
+    return chosen.rank == count;
   }
 
   /// G, W, the rates, and what of A they tell alone.
@@ -157,49 +185,67 @@ template <class R> class LinearEquations {
     }
   }
 
-  /// E, by symmetry from the accelerations that a unit of force along each u brings.
-  void push(const ForwardSensitivity<R>& state) const {
+  /// Lanes from the first-th coordinate on: how many are there, and how many of them are of the configuration.
+  std::pair<int, int> lanes(int first) const {
+    const int count = std::min(width_of<R>, y_.k + y_.m - first);
+    return {count, std::clamp(y_.k - first, 0, count)};
+  }
+  bool rests() const {
+    bool rests = true;
+    for (int k = 0; k < tree_.nv; ++k) rests &= in_.v[k] == 0.0;
+    for (int i = 0; i < tree_.loops.constraints; ++i) rests &= !tree_.loops.constraint[i].driven;
+    return rests;
+  }
+  R* displacements(int first, int count) const {
+    R* d = arena_.take<R>(tree_.nv);
+    for (int i = 0; i < tree_.nv; ++i) {
+      d[i] = R(0.0);
+      for (int l = 0; l < count; ++l) lane(d[i], l) = G_[(first + l) * tree_.nv + i];
+    }
+    return d;
+  }
+
+  /// V_y; and behind it E, by symmetry from the accelerations that a unit of force along each u brings.
+  void follow(const ForwardSensitivity<R>& state, int first) const {
+    const Arena::Scope scope(arena_);
     const int nv = tree_.nv;
-    for (int first = 0; first < y_.m; first += width_of<R>) {
-      const Arena::Scope scope(arena_);
-      const int count = std::min(width_of<R>, y_.m - first);
-      R *unit = arena_.take<R>(nv), *x = arena_.take<R>(state.equation().unknowns());
-      for (int i = 0; i < nv; ++i) unit[i] = R(0.0);
-      for (int l = 0; l < count; ++l) lane(unit[y_.place[first + l]], l) = 1.0;
-      state.push(unit, x);
-      for (int l = 0; l < count; ++l)
-        for (int i = 0; i < nv; ++i) out_.E[(y_.k + first + l) * nv + i] = lane(x[i], l);
+    const auto [count, moving] = lanes(first);
+    R *force = arena_.take<R>(nv), *x = arena_.take<R>(state.equation().unknowns());
+    for (int i = 0; i < nv; ++i) force[i] = R(0.0);
+    for (int l = moving; l < count; ++l) lane(force[y_.place[first + l - y_.k]], l) = 1.0;
+    if (moving == 0 || rests())  // then no velocity follows
+      state.push(force, x);
+    else
+      state.follow(displacements(first, moving), x, force);
+    for (int l = moving; l < count; ++l)
+      for (int i = 0; i < nv; ++i) out_.E[(first + l) * nv + i] = lane(x[i], l);
+    for (int l = 0; l < moving; ++l) {
+      double* V = V_ + (first + l) * nv;
+      for (int i = 0; i < nv; ++i) V[i] = lane(x[i], l);
+      for (int j = 0; j < y_.m; ++j) add_multiple(nv, -lane(x[y_.place[j]], l), W_ + j * nv, V);
+      for (int i = 0; i < y_.k; ++i) A(i, first + l) += V[y_.place[i]];
     }
   }
 
-  /// Columns of A from the first-th on, along G and then W. Returns the largest relative residual.
-  double go_along(const ForwardSensitivity<R>& state, int first) const {
+  /// Columns of A. Returns the largest relative residual.
+  double accelerate(const ForwardSensitivity<R>& state, int first) const {
     const Arena::Scope scope(arena_);
-    const int nv = tree_.nv, k = y_.k, m = y_.m, unknowns = state.equation().unknowns();
-    const int count = std::min(width_of<R>, k + m - first), displacements = std::clamp(k - first, 0, count);
-    R *d = arena_.take<R>(nv), *change = arena_.take<R>(unknowns), *x = arena_.take<R>(unknowns);
-    for (int i = 0; i < nv; ++i) {
-      d[i] = change[i] = R(0.0);
-      for (int l = 0; l < displacements; ++l) lane(d[i], l) = G_[(first + l) * nv + i];
-    }
-    if (displacements > 0) {
-      state.follow(d, change);
-      for (int j = 0; j < m; ++j) {
-        const R back = change[y_.place[j]];
-        for (int i = 0; i < nv; ++i) change[i] -= back * R(W_[j * nv + i]);
-      }
-    }
-    for (int l = displacements; l < count; ++l)
-      for (int i = 0; i < nv; ++i) lane(change[i], l) = W_[(first + l - k) * nv + i];
+    const int nv = tree_.nv, k = y_.k;
+    const auto [count, moving] = lanes(first);
+    R *d = moving > 0 ? displacements(first, moving) : nullptr, *change = arena_.take<R>(nv),
+      *x = arena_.take<R>(state.equation().unknowns());
     // along some, such as a shift of all, nothing changes but rounding: it is of a state whose forces turn with a radian
     R least = R(0.0);
-    for (int i = 0; i < nv; ++i) least += (d[i] * d[i] + change[i] * change[i]) * R(tree_.per_unit_square[i]);
-    const R left = state.accelerate({displacements > 0 ? d : nullptr, change}, nullptr, x, least * R(state.equation().terms()));
+    for (int i = 0; i < nv; ++i) {
+      change[i] = R(0.0);
+      for (int l = 0; l < count; ++l) lane(change[i], l) = (l < moving ? V_ : W_ - k * nv)[(first + l) * nv + i];
+      least += (change[i] * change[i] + (d ? d[i] * d[i] : R(0.0))) * R(tree_.per_unit_square[i]);
+    }
+    const R left = state.accelerate({d, change}, nullptr, x, least * R(state.equation().terms()));
     double worst = 0.0;
     for (int l = 0; l < count; ++l) {
       worst = std::max(worst, lane(left, l));
-      for (int j = 0; j < m; ++j) A(k + j, first + l) = lane(x[y_.place[j]], l);
-      for (int i = 0; i < k && l < displacements; ++i) A(i, first + l) += lane(change[y_.place[i]], l);
+      for (int j = 0; j < y_.m; ++j) A(k + j, first + l) = lane(x[y_.place[j]], l);
     }
     return worst;
   }
@@ -207,15 +253,18 @@ template <class R> class LinearEquations {
   const Tree& tree_;
   Arena& arena_;
   const LoopInput<double>& in_;
-  const LinearCoordinates& y_;
-  const LinearOutput& out_;
-  double *G_, *W_;
+  LinearCoordinates& y_;
+  bool chooses_;
+  double* numbers_;
+  LinearOutput out_{};
+  double *G_ = nullptr, *V_ = nullptr, *W_ = nullptr;  // one motion after the other
 };
 
+/// `chooses`: the coordinates are those in which the motion shows best.
 template <class R>
-LinearErrors linear_equations(const Tree& tree, Arena& arena, const LoopInput<double>& in, const LinearCoordinates& y,
-                              const double* column, const double* row, const LinearOutput& out) {
-  LinearEquations<R> equations(tree, arena, in, y, out);
+LinearErrors linear_equations(const Tree& tree, Arena& arena, const LoopInput<double>& in, LinearCoordinates& y, bool chooses,
+                              const double* column, const double* row, double* numbers) {
+  LinearEquations<R> equations(tree, arena, in, y, chooses, numbers);
   return tree.loops.rows + tree.loops.rotor_rows == 0 ? equations.of_tree() : equations.of_loops(column, row);
 }
 

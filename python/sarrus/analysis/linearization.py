@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
@@ -221,24 +222,35 @@ def linearize(
     [-0.322866, -0.775342, -0.775342, -14.07839]
     """
     tau = np.zeros(robot.nv) if tau is None else tau
-    asked = _Asked.of(robot, q, coordinates, time)
-    answer: Any = _linear_equations(
-        robot, q, v, tau, asked.marks, asked.scale, wrenches=wrenches, time=time, **cast(Any, options)
-    )
+    asked = None
+    if (
+        coordinates is not None
+        or wrenches
+        or time is not None
+        or options
+        or not np.ndim(q) == np.ndim(v) == np.ndim(tau) == 1
+    ):
+        asked = _asked(robot, q, coordinates, time)
+    marks, scale = asked and asked.marks, closing(robot, (), ()).loops.units
+    answer: Any = _linear_equations(robot, q, v, tau, marks, scale, wrenches=wrenches, time=time, **cast(Any, options))
     numbers, *status = answer if options.get("return_status") else (answer,)
+    if asked is None:
+        asked = _Asked.at(robot, numbers[numbers.size - robot.nv :].tolist())
     lead = numbers.shape[:-1]
     _moves_where_friction_is(robot, q, v, time)
-    if not (known := numbers[..., :2]).all():
-        numbers[_lost(robot, asked, known[..., 1] == 0.0, q, time)] = np.nan
-    rate, G, W, A, E = (numbers[..., at].reshape(*lead, *shape) for at, shape in asked.answers)
-    # nobody knows the rates of rows that are a function of q
-    doubtful = np.isfinite(known[..., 0]) if robot._asks_for_rows else known[..., 0] == 0.0
-    error = np.zeros_like(A)
-    if doubtful.any():
+    sure = not robot._asks_for_rows and bool(numbers[..., :2].all())
+    if not sure:
+        numbers[_lost(robot, asked, numbers[..., 1] == 0.0, q, time)] = np.nan
+    rate, G, W, A, E = (numbers[..., at].reshape(lead + shape) for at, shape in asked.answers)
+    error = np.zeros(A.shape)
+    if not sure:
+        # nobody knows the rates of rows that are a function of q
+        exact = numbers[..., 0]
+        doubtful = np.isfinite(exact) if robot._asks_for_rows else exact == 0.0
         near = _Near.of(robot, asked, doubtful, (q, v, tau), wrenches, time, G, W)
         A[doubtful], error[doubtful] = near.differences()
         _is_sure(A, error, asked.names, bool(status))
-    B = E[..., asked.motors] if asked.motors is not None else E @ actuation_matrix(robot, q, return_status=True)[0]
+    B = E.take(asked.motors, -1) if asked.motors is not None else E @ actuation_matrix(robot, q, return_status=True)[0]
     linear = Linearization(
         asked.names, asked.names[: asked.m], A, B, E, rate, error, G, W, _spread(q, lead), time, robot
     )
@@ -265,35 +277,49 @@ class _Asked:
     m: int
     names: tuple[str, ...]
     marks: Array
-    scale: Array
     answers: tuple[tuple[slice, tuple[int, ...]], ...]
-    motors: list[int] | None  # among the velocities, where all of them drive joints of the tree
+    motors: NDArray[np.intp] | None  # among the velocities, where all of them drive joints of the tree
 
     @classmethod
-    def of(cls, robot: LoopFunctions, q: ArrayLike, coordinates: Coordinates, time: ArrayLike | None) -> _Asked:
-        """Those that are named, or in which the motion shows best; and what the configuration has besides."""
-        first = chosen(robot, coordinates)
-        if first is None:
-            first = best_shown(robot, q, time) if robot.nc else list(range(robot.nv))
-        columns = first
-        if not (loops := closing(robot, (), ()).loops).holonomic.all():
-            columns = first + [k for k in best_shown(robot, q, time, loops.scale(), first) if k not in first]
-        m = len(first)
-        return prepared(robot, ("linear", m, *columns), lambda: cls.at(robot, columns, m))
-
-    @classmethod
-    def at(cls, robot: LoopFunctions, columns: list[int], m: int) -> _Asked:
-        """The same, kept for the next call."""
-        nv, k, n = robot.nv, len(columns), len(columns) + m
-        all_names, marks = velocity_names(robot), np.zeros(nv)
-        marks[columns] = np.arange(1, k + 1) * np.where(np.arange(k) < m, 1, -1)
-        shapes = ((n,), (nv, k), (nv, m), (n, n), (n, nv))
+    def of(cls, robot: LoopFunctions, marks: list[float]) -> _Asked:
+        """Of what the core is told, or tells."""
+        nv, m = robot.nv, sum(mark > 0 for mark in marks)
+        columns = sorted((i for i in range(nv) if marks[i]), key=lambda i: abs(marks[i]))
+        n, all_names = len(columns) + m, velocity_names(robot)
+        shapes = ((n,), (nv, len(columns)), (nv, m), (n, n), (n, nv))
         ends = (2 + np.cumsum([0, *map(math.prod, shapes)])).tolist()
         answers = tuple(zip(itertools.starmap(slice, pairwise(ends)), shapes, strict=True))
         driven = [robot.joint(name) for name in robot.actuated]
-        motors = None if any(j.closes_loop for j in driven) else [i for j in driven for i in range(nv)[j.v_slice]]
+        motors = None
+        if not any(j.closes_loop for j in driven):
+            motors = np.array([i for j in driven for i in range(nv)[j.v_slice]], dtype=np.intp)
         names = tuple(all_names[i] for i in columns)
-        return cls(columns, m, names, marks, closing(robot, (), ()).loops.units, answers, motors)
+        return cls(columns, m, names, np.array(marks), answers, motors)
+
+    @classmethod
+    def at(cls, robot: LoopFunctions, marks: list[float]) -> _Asked:
+        """The same, kept for the next call."""
+        return prepared(robot, ("linear", *marks), lambda: cls.of(robot, marks))
+
+
+def _asked(robot: LoopFunctions, q: ArrayLike, coordinates: Coordinates, time: ArrayLike | None) -> _Asked:
+    """Those that are named, or in which the motion of all states shows best, and what the configuration has besides."""
+    loops = closing(robot, (), ()).loops
+    if loops.holonomic.all() and coordinates and all(type(name) is str for name in coordinates):
+        key = "linear", type(coordinates), *coordinates
+        return prepared(robot, key, lambda: _Asked.at(robot, _marks(robot, chosen(robot, coordinates) or [])))
+    first, rest = chosen(robot, coordinates), []
+    first = best_shown(robot, q, time) if first is None else first
+    if not loops.holonomic.all():
+        rest = [k for k in best_shown(robot, q, time, loops.scale(), first) if k not in first]
+    return _Asked.at(robot, _marks(robot, first, rest))
+
+
+def _marks(robot: LoopFunctions, first: list[int], rest: Sequence[int] = ()) -> list[float]:
+    """Of each velocity 0, or which coordinate it is, from 1; negative where it is one of the configuration alone."""
+    marks = np.zeros(robot.nv)
+    marks[[*first, *rest]] = [*range(1, len(first) + 1), *range(-len(first) - 1, -len(first) - len(rest) - 1, -1)]
+    return marks.tolist()
 
 
 @dataclass(frozen=True, eq=False)
