@@ -182,19 +182,19 @@ def best_shown(
     first: Sequence[int] = (),
 ) -> list[int]:
     """The velocities in which the motion of all states shows best, those given first among them."""
-    P, freedom = free_projectors(robot, q, time, closing(robot, (), ()).loops.units if scale is None else scale)
-    count = same_freedom(freedom)
-    return showing(P.sum(axis=0), count, first[:count])
+    nv, motions = (
+        robot.nv,
+        free_projectors(robot, q, time, closing(robot, (), ()).loops.units if scale is None else scale),
+    )
+    count = same_freedom(motions[:, -1].astype(int))
+    return showing(motions.sum(axis=0)[:-1].reshape(nv, nv), count, first[:count])
 
 
-def free_projectors(
-    robot: LoopFunctions, q: ArrayLike, time: ArrayLike | None, scale: Array
-) -> tuple[Array, NDArray[np.int_]]:
-    """The projectors (n, nv, nv) onto the motions that rows leave free, in the sound ones of these states, and how many these are (n,)."""
-    nv = robot.nv
-    numbers = robot._loop_motions(q, scale, time=time, return_status=True)[0].reshape(-1, nv**2 + 1)
-    sound = numbers[np.isfinite(numbers[:, -1])]
-    return sound[:, :-1].reshape(len(sound), nv, nv), sound[:, -1].astype(int)
+def free_projectors(robot: LoopFunctions, q: ArrayLike, time: ArrayLike | None, scale: Array) -> Array:
+    """The projectors onto the motions that rows leave free in the sound ones of these states, and then how many these are: (n, nv * nv + 1)."""
+    motions = robot._loop_motions(q, scale, time=time, return_status=True)[0].reshape(-1, robot.nv**2 + 1)
+    sound = np.isfinite(motions[:, -1])
+    return motions if sound.all() else motions[sound]
 
 
 def _judge(numbers: Array, names: Sequence[str], independent: bool, status: Any) -> Any:

@@ -410,8 +410,9 @@ def _lost(robot: LoopFunctions, asked: _Asked, lost: Any, q: ArrayLike, time: Ar
         return lost
     loops = closing(robot, (), ()).loops
     for scale, count in ((loops.units, asked.m), (loops.scale(), len(asked.columns))):
-        P, known = free_projectors(robot, q, time, scale)
-        freedom, names = same_freedom(known), asked.names[:count]
+        motions = free_projectors(robot, q, time, scale)
+        P = motions[:, :-1].reshape(-1, robot.nv, robot.nv)
+        freedom, names = same_freedom(motions[:, -1].astype(int)), asked.names[:count]
         listed = ", ".join(names) or "no coordinates"
         if count != freedom:
             raise StateError(f"there are {freedom} degrees of freedom, and {count} coordinates: {listed}")
