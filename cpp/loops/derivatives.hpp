@@ -52,27 +52,33 @@ template <class R> class SensitivityEquation {
   double solved = 0.0;  // what its accelerations leave, relative
   bool dependent = false;  // whether rows depend on one another
 
-  SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<double>& in) : tree_(tree) {
+  /// `later`: the caller will look whether rows depend on one another, and for the multipliers.
+  SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool later = false) : tree_(tree) {
     double* acceleration = arena.take<double>(tree.nv);
     a = acceleration;
     equation_.emplace(loop_equation(tree, arena, in));
-    const LoopSolution<double> solution = solve_tightly(*equation_, arena, equation_->b);
+    solution_.emplace(solve_tightly(*equation_, arena, equation_->b));
+    const LoopSolution<double>& solution = *solution_;
     all_.emplace(Factored{equation_->solved(), solution.factor});
     if (in.off) see_gap(*equation_, arena, solution, *in.off);
     for (int k = 0; k < tree.nv; ++k) acceleration[k] = solution.x[k];
-    double *multipliers = arena.take<double>(tree.loops.rows), left = 0.0;
-    lambda = multipliers;
-    dependent = depend(arena);
-    if (dependent)
-      least_multipliers(tree, arena, *equation_, solution, multipliers, left);
-    else
-      for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = -solution.x[tree.nv + r];
-    solved = solution.error, error = std::max(solved, left);
+    solved = error = solution.error;
+    if (!later) find_multipliers(arena, depend(arena));
     // what rounding of the rows would move: towards a singular position that grows as 1 / distance
     const double size = equation_->terms + in_metric(equation_->solved(), solution.y);
     if (moved_by_errors(*equation_, arena, solution.factor, size, 2e-17, true) > size * square(tolerances::differentiable))
       error = std::max(error, tolerances::contradiction);
     hold_positions(arena);
+  }
+
+  void find_multipliers(Arena& arena, bool rows_depend) {
+    double *multipliers = arena.take<double>(tree_.loops.rows), left = 0.0;
+    lambda = multipliers, dependent = rows_depend;
+    if (dependent)
+      least_multipliers(tree_, arena, *equation_, *solution_, multipliers, left);
+    else
+      for (int r = 0; r < tree_.loops.rows; ++r) multipliers[r] = -solution_->x[tree_.nv + r];
+    error = std::max(error, left);
   }
 
   int unknowns() const { return tree_.nv + tree_.loops.rows; }
@@ -168,6 +174,7 @@ template <class R> class SensitivityEquation {
 
   const Tree& tree_;
   std::optional<LoopEquation<double>> equation_;
+  std::optional<LoopSolution<double>> solution_;
   std::optional<Factored> all_, holding_;
 };
 
@@ -183,8 +190,10 @@ template <class R> struct Sides {
 
 template <class R> class ForwardSensitivity {
  public:
-  ForwardSensitivity(const Tree& tree, Arena& arena, const LoopInput<double>& in)
-      : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in) {}
+  /// `later`: as above.
+  ForwardSensitivity(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool later = false)
+      : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in, later) {}
+  void find_multipliers(bool rows_depend) { equation_.find_multipliers(arena_, rows_depend); }
 
   double error() const { return equation_.error; }
   const SensitivityEquation<R>& equation() const { return equation_; }

@@ -90,10 +90,11 @@ template <class R> class LinearEquations {
 
   /// `column`, `row`: scales as in closing.hpp.
   LinearErrors of_loops(const double* column, const double* row) {
-    const ForwardSensitivity<R> state(tree_, arena_, in_);
-    const LinearErrors own = {state.equation().solved, state.error()};
+    ForwardSensitivity<R> state(tree_, arena_, in_, true);
     const double* J = state.equation().J();
     const LoopMotions motions(tree_, arena_, J, column, row);
+    state.find_multipliers(tree_.nv - motions.freedom < tree_.loops.rows);
+    const LinearErrors own = {state.equation().solved, state.error()};
     std::optional<LoopMotions> of_positions;
     if (state.holds_velocities_only()) of_positions.emplace(tree_, arena_, rows_of_positions(J), column, row);
     const LoopMotions& displacements = of_positions ? *of_positions : motions;

@@ -222,15 +222,9 @@ def linearize(
     [-0.322866, -0.775342, -0.775342, -14.07839]
     """
     tau = np.zeros(robot.nv) if tau is None else tau
-    asked = None
-    if (
-        coordinates is not None
-        or wrenches
-        or time is not None
-        or options
-        or not np.ndim(q) == np.ndim(v) == np.ndim(tau) == 1
-    ):
-        asked = _asked(robot, q, coordinates, time)
+    one = np.ndim(q) == np.ndim(v) == np.ndim(tau) == 1 and time is None and not (wrenches or options)
+    # of one state the core chooses, which looks at its rows anyway
+    asked = None if one and coordinates is None else _asked(robot, q, coordinates, time)
     marks, scale = asked and asked.marks, closing(robot, (), ()).loops.units
     answer: Any = _linear_equations(robot, q, v, tau, marks, scale, wrenches=wrenches, time=time, **cast(Any, options))
     numbers, *status = answer if options.get("return_status") else (answer,)
@@ -247,8 +241,9 @@ def linearize(
         # nobody knows the rates of rows that are a function of q
         exact = numbers[..., 0]
         doubtful = np.isfinite(exact) if robot._asks_for_rows else exact == 0.0
-        near = _Near.of(robot, asked, doubtful, (q, v, tau), wrenches, time, G, W)
-        A[doubtful], error[doubtful] = near.differences()
+        if doubtful.any():
+            near = _Near.of(robot, asked, doubtful, (q, v, tau), wrenches, time, G, W)
+            A[doubtful], error[doubtful] = near.differences()
         _is_sure(A, error, asked.names, bool(status))
     B = E.take(asked.motors, -1) if asked.motors is not None else E @ actuation_matrix(robot, q, return_status=True)[0]
     linear = Linearization(
