@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import Array, checked_count, checked_number
+from .._arrays import Array, checked_count, checked_number, real_array
 from .._core import Status
 from .._showing import Brief
 from ..dynamics.loop_operations import LoopFunctions
@@ -222,7 +222,8 @@ def linearize(
     [-0.322866, -0.775342, -0.775342, -14.07839]
     """
     tau = np.zeros(robot.nv) if tau is None else tau
-    one = np.ndim(q) == np.ndim(v) == np.ndim(tau) == 1 and time is None and not (wrenches or options)
+    q, v, tau = (x if type(x) is np.ndarray else real_array(name, x) for name, x in (("q", q), ("v", v), ("tau", tau)))
+    one = q.ndim == v.ndim == tau.ndim == 1 and time is None and not (wrenches or options)
     # of one state the core chooses, which looks at its rows anyway
     asked = None if one and coordinates is None else _asked(robot, q, coordinates, time)
     marks, scale = asked and asked.marks, closing(robot, (), ()).loops.units
@@ -300,7 +301,8 @@ class _Asked:
 def _asked(robot: LoopFunctions, q: ArrayLike, coordinates: Coordinates, time: ArrayLike | None) -> _Asked:
     """Those that are named, or in which the motion of all states shows best, and what the configuration has besides."""
     loops = closing(robot, (), ()).loops
-    if loops.holonomic.all() and coordinates and all(type(name) is str for name in coordinates):
+    named = isinstance(coordinates, str | list | tuple) and all(type(name) is str for name in coordinates)
+    if named and coordinates and loops.holonomic.all():
         key = "linear", type(coordinates), *coordinates
         return prepared(robot, key, lambda: _Asked.at(robot, _marks(robot, chosen(robot, coordinates) or [])))
     first, rest = chosen(robot, coordinates), []
