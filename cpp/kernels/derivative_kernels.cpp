@@ -31,7 +31,7 @@ SARRUS_KERNEL(linear_equations, {
   const int size = in[3] ? linear_equations_size(tree.nv, y.k + y.m) : size_of_axis('L', tree);
   std::fill(out, out + size, 0.0);
   const auto error = linear_equations<SideBySide>(tree, arena, state, y, !in[3], in[4], in[4] + tree.nv, out);
-  if (!in[3]) y.mark(out + size - tree.nv);
+  if (!in[3]) y.tell(out + size - tree.nv);
   out[0] = verdict_of_solution(error.derivatives, off) == 0.0;
   return verdict_of_solution(error.state, off);
 })

@@ -88,7 +88,7 @@ inline int size_of(InputSize size, const Tree& t) {
 inline int size_of_input(const std::string& input, const Tree& t) { return size_of(size_by_name(input), t); }
 
 /// Of so many coordinates of configuration and velocity together (loops/linear_equations.hpp).
-inline int linear_equations_size(int nv, int n) { return 2 + n * (1 + 2 * nv + n); }
+inline int linear_equations_size(int nv, int n) { return 5 + n * (1 + 2 * nv + n); }
 
 inline int size_of_axis(char axis, const Tree& t) {
   switch (axis) {

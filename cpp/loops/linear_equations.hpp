@@ -24,34 +24,34 @@ struct LinearCoordinates {
   int k = 0, m = 0;
   int* place;
 
-  /// `marks` (nv): 0, or which coordinate it is, from 1; negative where it is one of the configuration alone. Null: they are yet to be chosen.
-  LinearCoordinates(int nv, Arena& arena, const double* marks) : place(arena.take<int>(nv)) {
-    std::fill(place, place + nv, 0);
-    for (int i = 0; i < nv && marks; ++i) {
-      const int mine = static_cast<int>(std::abs(std::clamp(marks[i], -1e9, 1e9)));
-      k += marks[i] != 0.0, m += marks[i] > 0.0;
-      if (mine > 0 && mine <= nv) place[mine - 1] = i;
+  /// `asked` (nv): of each coordinate which velocity it is, from 1, negative where it is one of the configuration alone; 0: no more. Null: they
+  /// are yet to be chosen.
+  LinearCoordinates(int nv, Arena& arena, const double* asked) : place(arena.take<int>(nv)) {
+    for (int i = 0; i < nv && asked; ++i) {
+      if (asked[i] == 0.0) continue;
+      place[k++] = static_cast<int>(std::clamp(std::abs(asked[i]), 1.0, static_cast<double>(nv))) - 1, m += asked[i] > 0.0;
     }
   }
   void all(int nv) {
     k = m = nv;
     for (int i = 0; i < nv; ++i) place[i] = i;
   }
-  void mark(double* marks) const {
-    for (int i = 0; i < k; ++i) marks[place[i]] = i < m ? i + 1 : -(i + 1);
+  void tell(double* chosen) const {
+    for (int i = 0; i < k; ++i) chosen[i] = i < m ? place[i] + 1 : -(place[i] + 1);
   }
 };
 
 /// One after the other in the row of numbers of a state; its size is linear_equations_size (kernels/operation_sizes.hpp).
 struct LinearOutput {
-  double *exact,
-      *determined;  // whether there are derivatives; whether the coordinates determine the motion, without which all else is zero
-  double *rate, *G, *W, *A,
-      *E;  // (k + m), E_q v and E_v a; (nv, k); (nv, m); (k + m, k + m); (k + m, nv), whose first k rows stay zero
+  double* exact;  // whether there are derivatives
+  // Freedoms of velocity, and how many of them the coordinates determine; likewise of the configuration. All else is zero where some are not
+  double* freedom;
+  double *rate, *G, *W;  // (k + m), E_q v and E_v a; (nv, k); (nv, m)
+  double *A, *E;  // (k + m, k + m); (k + m, nv), whose first k rows stay zero
 
   static LinearOutput over(int nv, int k, int m, double* x) {
-    double *G = x + 2 + k + m, *W = G + nv * k, *A = W + nv * m;
-    return {x, x + 1, x + 2, G, W, A, A + (k + m) * (k + m)};
+    double *G = x + 5 + k + m, *W = G + nv * k, *A = W + nv * m;
+    return {x, x + 1, x + 5, G, W, A, A + (k + m) * (k + m)};
   }
 };
 
@@ -71,8 +71,9 @@ template <class R> class LinearEquations {
   LinearErrors of_tree() {
     const int nv = tree_.nv;
     if (chooses_) y_.all(nv);
-    if (y_.k != nv || y_.m != nv) return {};
-    make_room();
+    make_room(nv, nv);
+    out_.freedom[1] = y_.m, out_.freedom[3] = y_.k;
+    if (y_.k != nv || y_.m != nv) return {0.0, undetermined};
     const auto D = ForwardDerivatives::over(nv, arena_.take<double>(ForwardDerivatives::size(nv)));
     double* a = arena_.take<double>(nv);
     aba(tree_, arena_, AbaInput<double>{in_.q, in_.v, in_.tau, in_.wrenches, in_.wrench}, a);
@@ -100,9 +101,8 @@ template <class R> class LinearEquations {
     const LoopMotions& displacements = of_positions ? *of_positions : motions;
     const double *N = motions.basis(), *N_q = of_positions ? displacements.basis() : N;
     if (chooses_) choose(motions.freedom, N, displacements.freedom, N_q);
-    if (y_.m != motions.freedom || y_.k != displacements.freedom) return own;
-    make_room();
-    if (!depend_on(N, y_.m, W_) || !depend_on(N_q, y_.k, G_)) return own;
+    make_room(motions.freedom, displacements.freedom);
+    if (!depend_on(N, y_.m, out_.freedom, W_) || !depend_on(N_q, y_.k, out_.freedom + 2, G_)) return {own.state, undetermined};
     put_motions(state.equation().a);
     const int n = y_.k + y_.m;
     double worst = 0.0;
@@ -112,13 +112,15 @@ template <class R> class LinearEquations {
   }
 
  private:
+  static constexpr double undetermined = 1.0;  // no derivatives in coordinates that do not determine the motion
+
   double& A(int i, int j) const { return out_.A[i * (y_.k + y_.m) + j]; }
 
-  /// Once the coordinates stand, and determine the motion.
-  void make_room() {
+  /// Once the coordinates stand.
+  void make_room(int freedom, int freedom_of_positions) {
     const int nv = tree_.nv;
     out_ = LinearOutput::over(nv, y_.k, y_.m, numbers_);
-    *out_.determined = 1.0;
+    out_.freedom[0] = freedom, out_.freedom[2] = freedom_of_positions;
     G_ = arena_.take<double>(nv * y_.k), V_ = arena_.take<double>(nv * y_.k), W_ = arena_.take<double>(nv * y_.m);
   }
 
@@ -151,22 +153,23 @@ template <class R> class LinearEquations {
       if (std::find(y_.place, y_.place + m, shown[i]) == y_.place + m) y_.place[y_.k++] = shown[i];
   }
 
-  /// X = N (E N)^-1, one motion after the other, of the first `count` coordinates; whether these determine the motions.
-  bool depend_on(const double* N, int count, double* X) const {
-    const int nv = tree_.nv;
+  /// X = N (E N)^-1, one motion after the other, of the first `count` coordinates. told: freedoms, and then how many of them these determine.
+  bool depend_on(const double* N, int count, double* told, double* X) const {
+    const int nv = tree_.nv, freedom = static_cast<int>(told[0]);
     const Arena::Scope scope(arena_);
-    double *seen = arena_.take<double>(count * count), *one = arena_.take<double>(count), *along = arena_.take<double>(count);
-    for (int j = 0; j < count; ++j)
+    double *seen = arena_.take<double>(count * freedom), *one = arena_.take<double>(count), *along = arena_.take<double>(freedom);
+    for (int j = 0; j < freedom; ++j)
       for (int i = 0; i < count; ++i) seen[j * count + i] = N[j * nv + y_.place[i]];
-    const PivotedQr chosen(count, count, seen, arena_, tolerances::negligible, 1.0);
-    *out_.determined = chosen.rank == count;
+    const PivotedQr chosen(count, freedom, seen, arena_, tolerances::negligible, 1.0);
+    told[1] = chosen.rank;
+    if (chosen.rank < freedom || count > freedom) return false;
     std::fill(X, X + nv * count, 0.0);
-    for (int i = 0; i < count && chosen.rank == count; ++i) {
+    for (int i = 0; i < count; ++i) {
       std::fill(one, one + count, 0.0), one[i] = 1.0;
       chosen.solve(one, along);
       for (int j = 0; j < count; ++j) add_multiple(nv, along[j], N + j * nv, X + i * nv);
     }
-    return chosen.rank == count;
+    return true;
   }
 
   /// G, W, the rates, and what of A they tell alone.

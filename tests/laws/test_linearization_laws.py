@@ -217,6 +217,11 @@ def test_a_bad_state_spoils_its_own_row():
     for k in range(3):
         one = robot.linearize(q[k], v[k], tau, coordinates=["motor"])
         assert_allclose(many.A[k], one.A, rtol=1e-9)
+    # nor one in which more moves than the coordinates tell
+    flat = np.stack([np.zeros(3), q[0], np.zeros(3)])
+    lost, status = robot.linearize(flat, np.zeros(3), tau, coordinates=["motor"], return_status=True)
+    assert status.tolist() == [2, 0, 2] and np.isnan(lost.A[[0, 2]]).all()
+    assert_allclose(lost.A[1], many.A[0], rtol=0, atol=DIGITS)
     again = robot.linearize(q, v, tau, coordinates=["motor"], threads=2)
     assert np.array_equal(many.A, again.A, equal_nan=True)
     assert_allclose(many.A, robot.linearize(q, v, tau).A, rtol=1e-9)

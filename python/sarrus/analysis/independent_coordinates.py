@@ -122,7 +122,7 @@ def reduced_form(
         places = [] if math.isnan(count) else numbers[3 : 3 + int(count)].tolist()
         asked = _Asked.at(robot, list(map(int, places)))
     if not freedom == determined == len(asked.names):
-        status = _judge(numbers, asked.names, independent, status)
+        status = judge(numbers, asked.names, independent, status)
     return _form(asked, numbers, out), status
 
 
@@ -175,29 +175,18 @@ def _asked(robot: LoopFunctions, coordinates: Coordinates, task: str | tuple[str
 
 
 def best_shown(
-    robot: LoopFunctions,
-    q: ArrayLike,
-    time: ArrayLike | None,
-    scale: Array | None = None,
-    first: Sequence[int] = (),
+    robot: LoopFunctions, q: ArrayLike, time: ArrayLike | None, scale: Array | None = None, first: Sequence[int] = ()
 ) -> list[int]:
-    """The velocities in which the motion of all states shows best, those given first among them."""
-    nv, motions = (
-        robot.nv,
-        free_projectors(robot, q, time, closing(robot, (), ()).loops.units if scale is None else scale),
-    )
-    count = same_freedom(motions[:, -1].astype(int))
-    return showing(motions.sum(axis=0)[:-1].reshape(nv, nv), count, first[:count])
+    """The velocities in which the motion of several states shows best, those given first among them."""
+    nv, units = robot.nv, closing(robot, (), ()).loops.units if scale is None else scale
+    numbers = robot._loop_motions(q, units, time=time, return_status=True)[0].reshape(-1, nv**2 + 1)
+    sound = np.isfinite(numbers[:, -1])
+    numbers = numbers if sound.all() else numbers[sound]
+    count = same_freedom(numbers[:, -1].astype(int))
+    return showing(numbers.sum(axis=0)[:-1].reshape(nv, nv), count, first[:count])
 
 
-def free_projectors(robot: LoopFunctions, q: ArrayLike, time: ArrayLike | None, scale: Array) -> Array:
-    """The projectors onto the motions that rows leave free in the sound ones of these states, and then how many these are: (n, nv * nv + 1)."""
-    motions = robot._loop_motions(q, scale, time=time, return_status=True)[0].reshape(-1, robot.nv**2 + 1)
-    sound = np.isfinite(motions[:, -1])
-    return motions if sound.all() else motions[sound]
-
-
-def _judge(numbers: Array, names: Sequence[str], independent: bool, status: Any) -> Any:
+def judge(numbers: Array, names: Sequence[str], independent: bool, status: Any) -> Any:
     """NaN for states of which the coordinates do not determine the motion, or an error; the status."""
     freedom, determined, k = numbers[..., 0], numbers[..., 1], len(names)
     lost = determined < freedom

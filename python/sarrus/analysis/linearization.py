@@ -31,9 +31,9 @@ from ..dynamics.options import BatchOptions, TimeOptions, Wrenches, shows_option
 from ..errors import ModelWarning, StateError
 from .actuation.efforts import actuation_matrix
 from .assembly.closing import closing, prepared
-from .independent_coordinates import Coordinates, best_shown, chosen, free_projectors, velocity_names
-from .linear_algebra import NEGLIGIBLE, same_freedom, transposed
-from .scaling import sliding
+from .independent_coordinates import Coordinates, best_shown, chosen, judge, velocity_names
+from .linear_algebra import transposed
+from .scaling import sliding_velocities
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -222,157 +222,121 @@ def linearize(
     [-0.322866, -0.775342, -0.775342, -14.07839]
     """
     tau = np.zeros(robot.nv) if tau is None else tau
-    q, v, tau = (x if type(x) is np.ndarray else real_array(name, x) for name, x in (("q", q), ("v", v), ("tau", tau)))
+    q, v, tau = (x if type(x) is np.ndarray else real_array(n, x) for n, x in (("q", q), ("v", v), ("tau", tau)))
     one = q.ndim == v.ndim == tau.ndim == 1 and time is None and not (wrenches or options)
     # of one state the core chooses, which looks at its rows anyway
     asked = None if one and coordinates is None else _asked(robot, q, coordinates, time)
-    marks, scale = asked and asked.marks, closing(robot, (), ()).loops.units
-    answer: Any = _linear_equations(robot, q, v, tau, marks, scale, wrenches=wrenches, time=time, **cast(Any, options))
-    numbers, *status = answer if options.get("return_status") else (answer,)
-    if asked is None:
-        asked = _Asked.at(robot, numbers[numbers.size - robot.nv :].tolist())
-    lead = numbers.shape[:-1]
+    order, scale = asked and asked.order, closing(robot, (), ()).loops.units
+    answer: Any = _linear_equations(robot, q, v, tau, order, scale, wrenches=wrenches, time=time, **cast(Any, options))
+    numbers, status = answer if options.get("return_status") else (answer, None)
+    asked = _Asked.at(robot, numbers[numbers.size - robot.nv :].tolist()) if asked is None else asked
     _moves_where_friction_is(robot, q, v, time)
-    sure = not robot._asks_for_rows and bool(numbers[..., :2].all())
+    # nobody knows the rates of rows that are a function of q
+    sure = not robot._asks_for_rows and bool(numbers[..., 0].all())
     if not sure:
-        numbers[_lost(robot, asked, numbers[..., 1] == 0.0, q, time)] = np.nan
+        for k, names in ((1, asked.names[: asked.m]), (3, asked.names)):
+            status = judge(numbers[..., k : k + 2], names, True, status)
+        numbers[np.isnan(numbers[..., 1:5]).any(axis=-1)] = np.nan
+    lead = numbers.shape[:-1]
     rate, G, W, A, E = (numbers[..., at].reshape(lead + shape) for at, shape in asked.answers)
     error = np.zeros(A.shape)
     if not sure:
-        # nobody knows the rates of rows that are a function of q
-        exact = numbers[..., 0]
-        doubtful = np.isfinite(exact) if robot._asks_for_rows else exact == 0.0
-        if doubtful.any():
-            near = _Near.of(robot, asked, doubtful, (q, v, tau), wrenches, time, G, W)
-            A[doubtful], error[doubtful] = near.differences()
-        _is_sure(A, error, asked.names, bool(status))
+        doubtful = np.isfinite(numbers[..., 0]) if robot._asks_for_rows else numbers[..., 0] == 0.0
+        A[doubtful], error[doubtful] = _differences(robot, asked, doubtful, (q, v, tau), wrenches, time, G, W)
+        _is_sure(A, error, asked.names, status is None)
     B = E.take(asked.motors, -1) if asked.motors is not None else E @ actuation_matrix(robot, q, return_status=True)[0]
-    linear = Linearization(
-        asked.names, asked.names[: asked.m], A, B, E, rate, error, G, W, _spread(q, lead), time, robot
-    )
-    if status:  # also where no state nearby was found
-        none = (status[0] == Status.FINE) & ~np.isfinite(A).all(axis=(-2, -1))
-        return cast(Linearization, (linear, np.where(none, Status.NO_ANSWER, status[0]).astype(np.int8)))
-    return linear
-
-
-def _spread(x: ArrayLike, lead: tuple[int, ...], axes: int = 1) -> Array:
-    """Numbers of a state, of each of these states."""
-    x = np.asarray(x, dtype=np.float64)
-    core = x.shape[x.ndim - axes :]
-    return x if x.shape == (*lead, *core) else np.broadcast_to(x, (*lead, *core))
+    q = q if q.shape[:-1] == lead else np.broadcast_to(q, (*lead, robot.nq))
+    linear = Linearization(asked.names, asked.names[: asked.m], A, B, E, rate, error, G, W, q, time, robot)
+    if status is None:
+        return linear
+    found = np.isfinite(A).all(axis=(-2, -1)) | (status != Status.FINE)  # a state nearby, of those that are doubtful
+    return cast(Linearization, (linear, np.where(found, status, Status.NO_ANSWER).astype(np.int8)))
 
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """Coordinates: their places among the velocities, the first m those of velocity, too; how the core is told of them, and where in its rows the
+    """Coordinates: their places among the velocities, the first m those of velocity, too; how the core tells of them, and where in its rows the
     answers stand (cpp/loops/linear_equations.hpp).
     """
 
     columns: list[int]
     m: int
     names: tuple[str, ...]
-    marks: Array
+    order: Array
     answers: tuple[tuple[slice, tuple[int, ...]], ...]
     motors: NDArray[np.intp] | None  # among the velocities, where all of them drive joints of the tree
 
     @classmethod
-    def of(cls, robot: LoopFunctions, marks: list[float]) -> _Asked:
-        """Of what the core is told, or tells."""
-        nv, m = robot.nv, sum(mark > 0 for mark in marks)
-        columns = sorted((i for i in range(nv) if marks[i]), key=lambda i: abs(marks[i]))
+    def of(cls, robot: LoopFunctions, order: Sequence[float]) -> _Asked:
+        """`order`: of each coordinate which velocity it is, from 1, negative where it is one of the configuration alone; 0: no more."""
+        nv, columns, m = robot.nv, [abs(int(i)) - 1 for i in order if i], sum(i > 0 for i in order)
         n, all_names = len(columns) + m, velocity_names(robot)
         shapes = ((n,), (nv, len(columns)), (nv, m), (n, n), (n, nv))
-        ends = (2 + np.cumsum([0, *map(math.prod, shapes)])).tolist()
+        ends = (5 + np.cumsum([0, *map(math.prod, shapes)])).tolist()
         answers = tuple(zip(itertools.starmap(slice, pairwise(ends)), shapes, strict=True))
         driven = [robot.joint(name) for name in robot.actuated]
-        motors = None
-        if not any(j.closes_loop for j in driven):
-            motors = np.array([i for j in driven for i in range(nv)[j.v_slice]], dtype=np.intp)
+        motors = np.array([i for j in driven for i in range(nv)[j.v_slice]], dtype=np.intp)
         names = tuple(all_names[i] for i in columns)
-        return cls(columns, m, names, np.array(marks), answers, motors)
+        in_tree = not any(j.closes_loop for j in driven)
+        full = np.array([*order, *np.zeros(nv - len(order))])
+        return cls(columns, m, names, full, answers, motors if in_tree else None)
 
     @classmethod
-    def at(cls, robot: LoopFunctions, marks: list[float]) -> _Asked:
+    def at(cls, robot: LoopFunctions, order: Sequence[float]) -> _Asked:
         """The same, kept for the next call."""
-        return prepared(robot, ("linear", *marks), lambda: cls.of(robot, marks))
+        return prepared(robot, ("linear", *order), lambda: cls.of(robot, order))
 
 
-def _asked(robot: LoopFunctions, q: ArrayLike, coordinates: Coordinates, time: ArrayLike | None) -> _Asked:
+def _asked(robot: LoopFunctions, q: Array, coordinates: Coordinates, time: ArrayLike | None) -> _Asked:
     """Those that are named, or in which the motion of all states shows best, and what the configuration has besides."""
     loops = closing(robot, (), ()).loops
     named = isinstance(coordinates, str | list | tuple) and all(type(name) is str for name in coordinates)
-    if named and coordinates and loops.holonomic.all():
-        key = "linear", type(coordinates), *coordinates
-        return prepared(robot, key, lambda: _Asked.at(robot, _marks(robot, chosen(robot, coordinates) or [])))
-    first, rest = chosen(robot, coordinates), []
+    if named and loops.holonomic.all():
+        key = "linear", type(coordinates), *cast("Sequence[str]", coordinates)
+        return prepared(robot, key, lambda: _Asked.at(robot, [i + 1 for i in chosen(robot, coordinates) or []]))
+    first = chosen(robot, coordinates)
     first = best_shown(robot, q, time) if first is None else first
-    if not loops.holonomic.all():
-        rest = [k for k in best_shown(robot, q, time, loops.scale(), first) if k not in first]
-    return _Asked.at(robot, _marks(robot, first, rest))
+    rest = [] if loops.holonomic.all() else best_shown(robot, q, time, loops.scale(), first)
+    return _Asked.at(robot, [i + 1 for i in first] + [-i - 1 for i in rest if i not in first])
 
 
-def _marks(robot: LoopFunctions, first: list[int], rest: Sequence[int] = ()) -> list[float]:
-    """Of each velocity 0, or which coordinate it is, from 1; negative where it is one of the configuration alone."""
-    marks = np.zeros(robot.nv)
-    marks[[*first, *rest]] = [*range(1, len(first) + 1), *range(-len(first) - 1, -len(first) - len(rest) - 1, -1)]
-    return marks.tolist()
+def _differences(
+    robot: LoopFunctions, asked: _Asked, which: Any, state: tuple[Array, ...], wrenches: Wrenches | None, time: ArrayLike | None, G: Array,
+    W: Array,
+) -> tuple[Array, Array]:  # fmt: skip
+    """A (n, ...) of those states of a batch, and by how much it may be off."""
+    lead = G.shape[:-2]
 
+    def rows(x: ArrayLike, *size: int) -> Array:
+        # of states nearby: (n, step, way, deviation, coordinate), as rows of one batch
+        x = np.asarray(x, dtype=np.float64)
+        return np.asarray(np.broadcast_to(x, (*lead, *x.shape[x.ndim - len(size) :]))[which])[:, None, None, None]
 
-@dataclass(frozen=True, eq=False)
-class _Near:
-    """States (n, ...), and the deviations y and u from them: d = G y, and W u of v, with E_q G = 1 and E_v W = 1."""
-
-    robot: LoopFunctions
-    q: Array
-    v: Array
-    tau: Array
-    wrenches: dict[str, Array] | None
-    time: Array | None
-    E_q: Array
-    E_v: Array
-    G: Array
-    W: Array
-
-    @classmethod
-    def of(
-        cls, robot: LoopFunctions, asked: _Asked, which: Any, state: tuple[ArrayLike, ...], wrenches: Wrenches | None,
-        time: ArrayLike | None, G: Array, W: Array,
-    ) -> _Near:  # fmt: skip
-        """Those of a batch which are asked for."""
-        lead = G.shape[:-2]
-        q, v, tau = (_spread(x, lead)[which] for x in state)
-        pushes = {frame: _spread(w, lead)[which] for frame, w in wrenches.items()} if wrenches else None
-        then = None if time is None else _spread(time, lead, 0)[which]
-        E = np.eye(robot.nv)[asked.columns]
-        return cls(robot, q, v, tau, pushes, then, E, E[: asked.m], G[which], W[which])
-
-    def differences(self) -> tuple[Array, Array]:
-        """A, and by how much it may be off."""
-        robot, q, v, G, W, time = self.robot, self.q, self.v, self.G, self.W, self.time
-        lead, k, m, here = q.shape[:-1], G.shape[-1], W.shape[-1], (..., None, None, None, slice(None))
-        # states nearby: (..., step, way, deviation, coordinate), as rows of one batch; no joint moves farther than a step
-        step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
-        slides = np.concatenate([np.zeros(0, dtype=bool), *(sliding(robot.joint(name).type) for name in robot.joints)])
-        unit = np.where(slides, robot._length, 1.0)
-        fastest = np.maximum(1.0, abs(v / unit).max(axis=-1, initial=0.0))[..., None, None]
-        reach_q, reach_v = 1.0 / _largest(G, unit), fastest / _largest(W, unit)
-        away_q = np.concatenate([transposed(G * reach_q), np.zeros((*lead, m, robot.nv))], axis=-2)
-        away_v = np.concatenate([np.zeros((*lead, k, robot.nv)), transposed(W * reach_v)], axis=-2)
-        q_near = robot.integrate(q[here], step * away_q[..., None, None, :, :])
-        v_near = v[here] + step * away_v[..., None, None, :, :]
-        at: TimeOptions = {"time": None if time is None else time[..., None, None, None], "return_status": True}
-        if robot.nc:
-            q_near = robot._configuration_plain(q_near, None, **at)[0]
-            v_near = robot._least_motion(q_near, v_near, None, 1.0 - self.E_v.sum(axis=0), **at)[0]
-        pushes = self.wrenches and {frame: w[here] for frame, w in self.wrenches.items()}
-        a_near = robot.forward_dynamics(q_near, v_near, self.tau[here], wrenches=pushes, **at)[0]
-        rates = np.concatenate([v_near @ self.E_q.T, a_near @ self.E_v.T], axis=-1)
-        reach = np.concatenate([reach_q, reach_v], axis=-1)
-        slope, error = _extrapolated((rates[..., 0, :, :] - rates[..., 1, :, :]) / (2.0 * step[:, 0]))
-        A = transposed(slope) / reach
-        A[..., :k, :k] += transposed(robot._bracket(transposed(G), v[..., None, :]) @ self.E_q.T)
-        return A, transposed(error) / reach
+    q, v, tau = (rows(x, robot.nv) for x in state)
+    G, W, k, m, first = G[which], W[which], len(asked.columns), asked.m, asked.columns[: asked.m]
+    # no joint moves farther than a step
+    step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
+    unit = np.where(sliding_velocities(robot), robot._length, 1.0)
+    fastest = np.maximum(1.0, abs(v[:, 0, 0] / unit).max(axis=-1, initial=0.0))[..., None]
+    reach_q, reach_v = 1.0 / _largest(G, unit), fastest / _largest(W, unit)
+    away_q = np.concatenate([transposed(G * reach_q), np.zeros((len(G), m, robot.nv))], axis=-2)
+    away_v = np.concatenate([np.zeros((len(G), k, robot.nv)), transposed(W * reach_v)], axis=-2)
+    q_near = robot.integrate(q, step * away_q[:, None, None])
+    v_near = v + step * away_v[:, None, None]
+    at: TimeOptions = {"time": None if time is None else rows(time), "return_status": True}
+    if robot.nc:
+        q_near = robot._configuration_plain(q_near, None, **at)[0]
+        others = np.ones(robot.nv)
+        others[first] = 0.0
+        v_near = robot._least_motion(q_near, v_near, None, others, **at)[0]
+    pushes = wrenches and {frame: rows(w, 6) for frame, w in wrenches.items()}
+    a_near = robot.forward_dynamics(q_near, v_near, tau, wrenches=pushes, **at)[0]
+    rates = np.concatenate([v_near[..., asked.columns], a_near[..., first]], axis=-1)
+    reach = np.concatenate([reach_q, reach_v], axis=-1)
+    slope, error = _extrapolated((rates[..., 0, :, :] - rates[..., 1, :, :]) / (2.0 * step[:, 0]))
+    A = transposed(slope) / reach
+    A[:, :k, :k] += transposed(robot._bracket(transposed(G), v[:, 0, 0])[..., asked.columns])
+    return A, transposed(error) / reach
 
 
 def _moves_where_friction_is(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None) -> None:
@@ -387,8 +351,8 @@ def _moves_where_friction_is(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, t
             raise StateError(f"joint '{name}' {fault}; linearise where it moves, or without the friction")
 
 
-def _is_sure(A: Array, error: Array, names: tuple[str, ...], tells: bool) -> None:
-    if A.ndim == 2 and not np.isfinite(A).all() and not tells:
+def _is_sure(A: Array, error: Array, names: tuple[str, ...], raises: bool) -> None:
+    if raises and A.ndim == 2 and not np.isfinite(A).all():
         k = int(np.argmax(~np.isfinite(A).all(axis=0)))
         which = names[k] if k < len(names) else "a velocity"
         raise StateError(
@@ -399,26 +363,6 @@ def _is_sure(A: Array, error: Array, names: tuple[str, ...], tells: bool) -> Non
     if off > DOUBTFUL:
         fault = f"the differences that make A disagree by {off:.1e} of its largest entry"
         warnings.warn(f"{fault}: motion is not smooth near this state", ModelWarning, stacklevel=3)
-
-
-def _lost(robot: LoopFunctions, asked: _Asked, lost: Any, q: ArrayLike, time: ArrayLike | None) -> Any:
-    """States whose motion the coordinates do not determine; StateError where there are no others."""
-    if not lost.any() or not np.all(lost):
-        return lost
-    loops = closing(robot, (), ()).loops
-    for scale, count in ((loops.units, asked.m), (loops.scale(), len(asked.columns))):
-        motions = free_projectors(robot, q, time, scale)
-        P = motions[:, :-1].reshape(-1, robot.nv, robot.nv)
-        freedom, names = same_freedom(motions[:, -1].astype(int)), asked.names[:count]
-        listed = ", ".join(names) or "no coordinates"
-        if count != freedom:
-            raise StateError(f"there are {freedom} degrees of freedom, and {count} coordinates: {listed}")
-        sizes = np.linalg.svd(P[:, asked.columns[:count]], compute_uv=False)
-        if (held := int((sizes > NEGLIGIBLE).sum(axis=-1).max(initial=0))) < freedom:
-            raise StateError(
-                f"{listed} determine {held} of {freedom} degrees of freedom: the mechanism moves while they rest"
-            )
-    return lost
 
 
 def _largest(basis: Array, unit: Array) -> Array:
