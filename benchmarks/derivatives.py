@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -39,6 +40,23 @@ def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
         )
         found.append(_row(f"{robot.name}: forward dynamics", times["D"], None, times["own"]))
         found.append(_row(f"{robot.name}: a cotangent times that", times["vjp"], None, times["own"]))
+    return [*found, *_linear(gallery.delta(), 1000, seconds)]
+
+
+def _linear(robot: sarrus.Mechanism, count: int, seconds: float) -> list[Row]:
+    """Linear equations in the motors' coordinates, at one state and at many, of which the time is that of one."""
+    q = robot.assemble()
+    v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
+    found = []
+    for name, lead in (("linearize", ()), (f"linearize, one of {count}", (count, 1))):
+        state = {"robot": robot, "q": np.tile(q, lead), "v": np.tile(v, lead)}
+        codes = {
+            "own": "robot.forward_dynamics(q, v, v)",
+            "linear": "robot.linearize(q, v, v, coordinates='actuated')",
+        }
+        sides = {side: measure.statement(code, "_", [None], **state) for side, code in codes.items()}
+        times = {side: x / math.prod(lead) for side, x in measure.interleave(sides, seconds).items()}
+        found.append(_row(f"{robot.name}: {name}", times["linear"], None, times["own"]))
     return found
 
 

@@ -22,6 +22,7 @@ struct Info {
   std::string axes;
   unsigned facts;
   int pfaffian_values = -1;         // which input the core asks the mechanism itself for
+  int independent = -1;             // which input says how many numbers its result has
   PyObject* declaration = nullptr;  // the Python function that answers where its own keywords ask for more
 
   bool is(fact::Fact f) const { return facts & f; }
@@ -40,6 +41,7 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     in.by_keyword = in.name.rfind("base_", 0) == 0 || in.size == InputSize::one || in.size == InputSize::weights ||
                     in.size == InputSize::preload || in.size == InputSize::pfaffian_values;
     if (in.name == "pfaffian_values") info.pfaffian_values = static_cast<int>(info.inputs.size());
+    if (in.name == "independent") info.independent = static_cast<int>(info.inputs.size());
     in.key = PyUnicode_InternFromString(in.name.c_str());
     info.positional += !in.by_keyword, info.required += !in.optional;
     info.inputs.push_back(in);

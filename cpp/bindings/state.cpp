@@ -81,10 +81,18 @@ bool answerless(const Mechanism& m, const Info& info) {
   state_error(std::string(info.name) + " has no answer: " + why);
 }
 
+/// An axis of the result; where coordinates are asked for (nv numbers), by how many they are.
+std::int64_t axis_size(const Info& info, char axis, const Tree& t, const double* independent) {
+  if (info.independent < 0 || !independent) return size_of_axis(axis, t);
+  int count = 0;
+  for (int k = 0; k < t.nv; ++k) count += (independent[k] != 0.0) + (independent[k] > 0.0);
+  return linear_equations_size(t.nv, count);
+}
+
 /// Numbers of one state's result. Kernels count them, and the entries of an nv x nv matrix, in 32 bits.
-std::int64_t checked_size(const Info& info, const Tree& t) {
+std::int64_t checked_size(const Info& info, const Tree& t, const double* independent) {
   std::int64_t size = 1, matrix = info.is(fact::dense) ? static_cast<std::int64_t>(t.nv) * t.nv : 0;
-  for (const char c : info.axes) size *= size_of_axis(c, t);
+  for (const char c : info.axes) size *= axis_size(info, c, t, independent);
   if (std::max(size, matrix) > std::numeric_limits<int>::max())
     shape_error(std::string(info.name) + " of this mechanism holds " + std::to_string(std::max(size, matrix)) +
                 " numbers a state, and more than 2^31 - 1 it cannot count");
@@ -93,7 +101,7 @@ std::int64_t checked_size(const Info& info, const Tree& t) {
 
 /// What a status other than fine says of one state.
 [[noreturn]] void explain(PyObject* self, const Mechanism& m, const Info& info, const Arguments& a, signed char status,
-                          const double* out) {
+                          const double* out, std::int64_t size) {
   const bool stays_open = info.is(fact::closes_loops) && finite(out, size_of_axis(info.axes[0], m.tree()));
   const bool undecided = info.is(fact::on_loops) && m.tree().loops.rows > 0;
   if (status == no_answer && !stays_open && !undecided) refuse(m, info);
@@ -102,8 +110,7 @@ std::int64_t checked_size(const Info& info, const Tree& t) {
     if (a.input[i]) more[py::handle(info.inputs[i].key)] = py::handle(a.input[i]);
   if (a.wrenches) more["wrenches"] = py::handle(a.wrenches);
   if (a.exact) more["exact"] = true;
-  py::handle(from_python().explain)(py::handle(self), info.name, static_cast<int>(status), more,
-                                    py::array_t<double>(checked_size(info, m.tree()), out));
+  py::handle(from_python().explain)(py::handle(self), info.name, static_cast<int>(status), more, py::array_t<double>(size, out));
   throw py::value_error("unreachable");
 }
 
@@ -168,8 +175,9 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   }
   Py_ssize_t dims[3];  // no result has more axes
   int nd = 0;
-  const std::int64_t size = checked_size(info, t);
-  for (const char c : info.axes) dims[nd++] = size_of_axis(c, t);
+  const double* independent = info.independent < 0 ? nullptr : in[info.independent];
+  const std::int64_t size = checked_size(info, t, independent);
+  for (const char c : info.axes) dims[nd++] = axis_size(info, c, t, independent);
   double* out = nullptr;
   PyObject* result = nullptr;
   double scalar;
@@ -192,8 +200,8 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   py::object keep = py::reinterpret_steal<py::object>(result);
   const Parameters p = parameters(m, a);
   const double status = kernels().one[op](t, p, in, nullptr, out);
-  if (status != 0.0) explain(self, m, info, a, static_cast<signed char>(status), out);
-  if (!finite(out, size)) explain(self, m, info, a, no_answer, out);
+  if (status != 0.0) explain(self, m, info, a, static_cast<signed char>(status), out, size);
+  if (!finite(out, size)) explain(self, m, info, a, no_answer, out, size);
   return nd == 0 && !a.out ? PyFloat_FromDouble(scalar) : keep.release().ptr();
 }
 
@@ -321,8 +329,14 @@ py::object result_of(const Info& info, const Tree& t, const Arguments& a, const 
   if (operands.batch.size() + info.axes.size() > 32)  // what NumPy's oldest version that is supported can
     shape_error("the result would have " + std::to_string(operands.batch.size() + info.axes.size()) + " axes; there may be 32");
   std::vector<Py_ssize_t> dims = operands.batch;
-  rows.out_size = static_cast<int>(checked_size(info, t));
-  for (const char c : info.axes) dims.push_back(size_of_axis(c, t));
+  const double* independent = nullptr;
+  for (std::size_t i = 0; i < operands.all.size(); ++i)
+    if (info.independent >= 0 && operands.input[i] == info.independent) {
+      if (operands.all[i].step) shape_error("coordinates are the same for all states");
+      independent = operands.all[i].data;
+    }
+  rows.out_size = static_cast<int>(checked_size(info, t, independent));
+  for (const char c : info.axes) dims.push_back(axis_size(info, c, t, independent));
   const int nd = static_cast<int>(dims.size());
   if (!a.out) return py::reinterpret_steal<py::object>(new_array(nd, dims.data(), &rows.out));
   if (!is_plain(a.out) || !(proxy(a.out)->flags & py::detail::npy_api::NPY_ARRAY_WRITEABLE_))
@@ -393,8 +407,8 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
     for (const Operand& o : operands.all) require_sound(m, info, o.name, o.kind, o.data);
     if (answerless(m, info)) refuse(m, info);
     const double said = kernels().one[op](t, p, rows.in, rows.wrench, rows.out);
-    if (said != 0.0) explain(self, m, info, a, static_cast<signed char>(said), rows.out);
-    if (!finite(rows.out, rows.out_size)) explain(self, m, info, a, no_answer, rows.out);
+    if (said != 0.0) explain(self, m, info, a, static_cast<signed char>(said), rows.out, rows.out_size);
+    if (!finite(rows.out, rows.out_size)) explain(self, m, info, a, no_answer, rows.out, rows.out_size);
     rows.status[0] = fine;
   }
   if (operands.batch.empty() && info.axes.empty() && !a.out) result = py::float_(*rows.out);

@@ -1,6 +1,8 @@
 // Derivatives by a state, for one state at a time: its directions stand side by side.
 #include "../loops/efforts_pullback.hpp"
+#include "../loops/linear_equations.hpp"
 #include "call.hpp"
+#include "operation_sizes.hpp"
 #include "run.hpp"
 #include "shared.hpp"
 #include "verdict.hpp"
@@ -18,6 +20,20 @@ SARRUS_KERNEL(forward_dynamics_derivatives, {
   if (call.parameters.check) state.off = &off;
   const auto answer = ForwardDerivatives::over(tree.nv, out);
   return verdict_of_solution(forward_dynamics_derivatives<SideBySide>(tree, arena, state, in[3][0] > 0.0, answer), off);
+})
+
+// where there is a state but no derivative, it says so in its first number; coordinates that were not asked for stand at the end
+SARRUS_KERNEL(linear_equations, {
+  OffLoops<T> off;
+  LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
+  if (call.parameters.check) state.off = &off;
+  LinearCoordinates y(tree.nv, arena, in[3]);
+  const int size = in[3] ? linear_equations_size(tree.nv, y.k + y.m) : size_of_axis('L', tree);
+  std::fill(out, out + size, 0.0);
+  const auto error = linear_equations<SideBySide>(tree, arena, state, y, !in[3], in[4], in[4] + tree.nv, out);
+  if (!in[3]) y.tell(out + size - tree.nv);
+  out[0] = verdict_of_solution(error.derivatives, off) == 0.0;
+  return verdict_of_solution(error.state, off);
 })
 
 // d tau along a motion of q, v and a

@@ -87,6 +87,9 @@ inline int size_of(InputSize size, const Tree& t) {
 
 inline int size_of_input(const std::string& input, const Tree& t) { return size_of(size_by_name(input), t); }
 
+/// Of so many coordinates of configuration and velocity together (loops/linear_equations.hpp).
+inline int linear_equations_size(int nv, int n) { return 5 + n * (1 + 2 * nv + n); }
+
 inline int size_of_axis(char axis, const Tree& t) {
   switch (axis) {
     case 'q': return t.nq;
@@ -102,6 +105,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'Q': return t.nq + 1;
     case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
     case 'D': return t.nv * (6 * t.nv + 2);
+    case 'L': return linear_equations_size(t.nv, 2 * t.nv) + t.nv;  // of any coordinates, and which
     case 'G': return 3 * t.nv + 10 * (t.bodies - 1);
     case 'F': return t.nv * t.nv + 1;
     case 'S': return t.nq + 2 * t.nv + 1;

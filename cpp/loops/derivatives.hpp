@@ -39,29 +39,31 @@ struct ForwardDerivatives {
   }
 };
 
+/// Whether row r of a constraint does, or velocities only.
+inline bool holds_position(const Constraint& c, int r) {
+  return visit_constraint(c.kind, [r](const auto& kind) { return kind.holonomic(r); });
+}
+
 /// The equation at one state with its factor, for right-hand sides [forces (nv); rows] side by side.
 template <class R> class SensitivityEquation {
  public:
   const double *a, *lambda = nullptr;
-  double error = 0.0;  // of the state itself, relative
+  double error = 0.0;  // of the state itself, relative, or by what forbids derivatives there
+  double solved = 0.0;  // what its accelerations leave, relative
   bool dependent = false;  // whether rows depend on one another
 
-  SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<double>& in) : tree_(tree) {
+  /// `later`: the caller will look whether rows depend on one another, and for the multipliers.
+  SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool later = false) : tree_(tree) {
     double* acceleration = arena.take<double>(tree.nv);
     a = acceleration;
     equation_.emplace(loop_equation(tree, arena, in));
-    const LoopSolution<double> solution = solve_tightly(*equation_, arena, equation_->b);
+    solution_.emplace(solve_tightly(*equation_, arena, equation_->b));
+    const LoopSolution<double>& solution = *solution_;
     all_.emplace(Factored{equation_->solved(), solution.factor});
     if (in.off) see_gap(*equation_, arena, solution, *in.off);
     for (int k = 0; k < tree.nv; ++k) acceleration[k] = solution.x[k];
-    double *multipliers = arena.take<double>(tree.loops.rows), left = 0.0;
-    lambda = multipliers;
-    dependent = depend(arena);
-    if (dependent)
-      least_multipliers(tree, arena, *equation_, solution, multipliers, left);
-    else
-      for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = -solution.x[tree.nv + r];
-    error = std::max(solution.error, left);
+    solved = error = solution.error;
+    if (!later) find_multipliers(arena, depend(arena));
     // what rounding of the rows would move: towards a singular position that grows as 1 / distance
     const double size = equation_->terms + in_metric(equation_->solved(), solution.y);
     if (moved_by_errors(*equation_, arena, solution.factor, size, 2e-17, true) > size * square(tolerances::differentiable))
@@ -69,15 +71,26 @@ template <class R> class SensitivityEquation {
     hold_positions(arena);
   }
 
+  void find_multipliers(Arena& arena, bool rows_depend) {
+    double *multipliers = arena.take<double>(tree_.loops.rows), left = 0.0;
+    lambda = multipliers, dependent = rows_depend;
+    if (dependent)
+      least_multipliers(tree_, arena, *equation_, *solution_, multipliers, left);
+    else
+      for (int r = 0; r < tree_.loops.rows; ++r) multipliers[r] = -solution_->x[tree_.nv + r];
+    error = std::max(error, left);
+  }
+
   int unknowns() const { return tree_.nv + tree_.loops.rows; }
   bool holds_velocities_only() const { return holding_.has_value(); }  // some row
   /// Blocks of J.
   const double* J() const { return equation_->matrix.J; }
+  double terms() const { return equation_->terms; }
   double inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
 
   /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of. `positions`: by the rows alone
-  /// that hold them.
-  R solve(Arena& arena, const R* b, const R* terms, R* x, bool positions = false) const {
+  /// that hold them. `least`: a size, squared, beside which b is rounding.
+  R solve(Arena& arena, const R* b, const R* terms, R* x, bool positions = false, const R& least = R(0.0)) const {
     const Arena::Scope scope(arena);
     const Factored& by = positions && holding_ ? *holding_ : *all_;
     const int n = by.matrix.plan.unknowns;
@@ -96,6 +109,7 @@ template <class R> class SensitivityEquation {
     R size = R(0.0);
     for (int k = 0; k < tree_.nv; ++k) size += terms[k] * R(equation_->matrix.mobility[k]);
     for (int r = 0; r < tree_.loops.rows; ++r) size += terms[tree_.nv + r] * R(equation_->matrix.row_weight[r]);
+    size = select(size > least, size, least);
     return sqrt(left / select(size > R(0.0), size, R(1.0)));
   }
 
@@ -126,7 +140,7 @@ template <class R> class SensitivityEquation {
     for (int i = 0; i < tree_.loops.constraints; ++i) {
       const Constraint& c = tree_.loops.constraint[i];
       for (int r = 0; r < c.rows; ++r) {
-        if (visit_constraint(c.kind, [r](const auto& kind) { return kind.holonomic(r); })) continue;
+        if (holds_position(c, r)) continue;
         if (!soft) {
           soft = arena.take<double>(matrix.rows);
           for (int k = 0; k < matrix.rows; ++k) soft[k] = matrix.soft ? matrix.soft[k] : 0.0;
@@ -160,6 +174,7 @@ template <class R> class SensitivityEquation {
 
   const Tree& tree_;
   std::optional<LoopEquation<double>> equation_;
+  std::optional<LoopSolution<double>> solution_;
   std::optional<Factored> all_, holding_;
 };
 
@@ -175,8 +190,10 @@ template <class R> struct Sides {
 
 template <class R> class ForwardSensitivity {
  public:
-  ForwardSensitivity(const Tree& tree, Arena& arena, const LoopInput<double>& in)
-      : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in) {}
+  /// `later`: as above.
+  ForwardSensitivity(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool later = false)
+      : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in, later) {}
+  void find_multipliers(bool rows_depend) { equation_.find_multipliers(arena_, rows_depend); }
 
   double error() const { return equation_.error; }
   const SensitivityEquation<R>& equation() const { return equation_; }
@@ -193,8 +210,8 @@ template <class R> class ForwardSensitivity {
     for (int k = 0; k < tree_.nv; ++k) x[k] = d[k] - x[k];
   }
 
-  /// x (unknowns): Dv, in its first nv, where q moves along d.
-  void follow(const R* d, R* x) const {
+  /// x (unknowns): Dv, in its first nv, where q moves along d. In lanes where it does not, Da where these forces change (null: none).
+  void follow(const R* d, R* x, const R* force = nullptr) const {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
     const R* none = nullptr;
@@ -207,14 +224,15 @@ template <class R> class ForwardSensitivity {
                     place<Varied<R>>(tree_, arena_, varied_configuration(tree_, arena_, in_.q, d), in_.time ? &time : nullptr,
                                      varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none)),
                     asked, 0, loops.constraints);
+    for (int k = 0; k < tree_.nv && force; ++k) side.add(k, force[k]);
     for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, target[r].rate);
     each_entry(J, [&](int row, int column, const Varied<R>& entry)
                       SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
     equation_.solve(arena_, side.b, side.terms, x);
   }
 
-  /// x (unknowns): Da and -Dlambda along these directions and changes of tau (null: none); returns the relative residual.
-  R accelerate(const Directions<R>& along, const R* tau_rate, R* x) const {
+  /// x (unknowns): Da and -Dlambda along these directions and changes of tau (null: none); returns the relative residual, `least` as above.
+  R accelerate(const Directions<R>& along, const R* tau_rate, R* x, const R& least = R(0.0)) const {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
     Sides<R> side(arena_, equation_.unknowns());
@@ -225,7 +243,7 @@ template <class R> class ForwardSensitivity {
     for (int k = 0; k < tree_.nv; ++k) side.add(k, -tau[k].rate);
     for (int k = 0; k < tree_.nv && tau_rate; ++k) side.add(k, tau_rate[k]);
     if (loops.rows > 0) add_rows(motion, work, along.q != nullptr, side);
-    return equation_.solve(arena_, side.b, side.terms, x);
+    return equation_.solve(arena_, side.b, side.terms, x, false, least);
   }
 
   /// x (unknowns): Da and -Dlambda where these forces change.

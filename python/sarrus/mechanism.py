@@ -56,8 +56,8 @@ class Mechanism(LoopFunctions):
 
     These are not all of that kind, and do not take all of these: `kinematics`, whose answer is asked further; `joint_wrenches`,
     `derivatives.assembled_positions`,
-    `constraint_forces`, `poe_factors` and `reference_member`, which answer with structures of a batch whose bad rows are NaN; `linearize`,
-    `mobility`, of one state; `mobility_map` and `dynamic_singularity_map`, whose answer holds a status;
+    `constraint_forces`, `poe_factors` and `reference_member`, which answer with structures of a batch whose bad rows are NaN; `mobility`, of
+    one state; `mobility_map` and `dynamic_singularity_map`, whose answer holds a status;
     `motion` and `path`, which are runs; `plot`, which is a picture.
 
     Wrong sizes raise :class:`~sarrus.ShapeError`, unknown names :class:`~sarrus.NameNotFoundError`.

@@ -228,6 +228,14 @@ int result_size(const Info& info, const Tree& t) {
   return n;
 }
 
+int rows_of_positions(const Tree& t) {
+  int count = 0;
+  for (int i = 0; i < t.loops.constraints; ++i)
+    for (int r = 0; r < t.loops.constraint[i].rows; ++r)
+      count += visit_constraint(t.loops.constraint[i].kind, [r](const auto& kind) { return kind.holonomic(r); });
+  return count;
+}
+
 /// Rows of states for one mechanism, each input in an array of its own.
 class States {
  public:
@@ -265,6 +273,7 @@ class States {
                              "steps",
                              "pfaffian_rates",
                              "coordinates",
+                             "independent",
                              "piece",
                              "guide"}) {
       const int n = size_of_input(name, t);
@@ -278,6 +287,8 @@ class States {
                   : i % n < 2         ? i % n + 1
                   : i % n == t.nv + 4 ? std::min(t.nv, 2) + 1
                                       : 0;
+      for (long i = 0; !std::strcmp(name, "independent") && i < rows.size(); ++i)  // as many as are free, or all
+        rows[i] = i / n % 2 || i % n < n - t.loops.rows ? i % n + 1 : i % n < n - rows_of_positions(t) ? -(i % n + 1) : 0;
       for (long i = 0; !std::strcmp(name, "guide") && i < count; ++i)
         rows[i * n] = i % 2 ? t.nv : 2;  // too many rows, and too few
       for (long i = 0; !std::strcmp(name, "steps") && i < count; ++i)  // damping, how many, from how far off

@@ -9,7 +9,10 @@ from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus.analysis import linearization
+from sarrus.analysis.independent_coordinates import velocity_names
 from tests.effort import examples
+from tests.gallery import made
+from tests.oracles.linear_equations import linear_equations
 from tests.random_closed import closed_mechanisms
 from tests.random_mechanisms import mechanisms, random_state, seeds
 
@@ -81,6 +84,90 @@ def test_of_closed_mechanisms(closed, seed):
     assert_tells_of_states_nearby(linear, robot, q, v, tau, rng, time=time)
 
 
+# ---- by dense algebra ------------------------------------------------------------------------------------------------
+
+
+NAMES = ("A", "B", "E", "rate", "configuration_basis", "velocity_basis")
+
+
+def assert_is_dense_algebra(robot, q, v, tau, digits=1e-10, coordinates=None, first=None, **given):
+    """The exact path, and all of its numbers, beside the sizes of what they are made of."""
+    linear = robot.linearize(q, v, tau, coordinates=coordinates, **given)
+    dense = linear_equations(robot, q, v, tau, first, **given)
+    all_names = velocity_names(robot)
+    assert linear.coordinates == tuple(all_names[k] for k in dense["columns"])
+    assert linear.velocities == linear.coordinates[: dense["freedoms"]]
+    assert not linear.error.any()
+    for name in NAMES:
+        expected = dense[name]
+        size = max(1.0, np.abs(expected).max(initial=0.0))
+        assert getattr(linear, name).shape == expected.shape
+        assert_allclose(getattr(linear, name), expected, rtol=0, atol=digits * size, err_msg=name)
+
+
+ANY = [
+    "stanford_arm", "four_bar", "delta", "stewart", "whipple_bicycle", "rolling_disc", "bricard", "bennett", "goldberg_6r", "sarrus_linkage",
+    "tsai_3upu", "double_hooke", "free_flyer", "rover", "five_bar", "quadruped", "hoberman_ring", "scissor_lift", "biped_leg", "watt",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("at_rest", [False, True])
+@pytest.mark.parametrize("name", ANY)
+def test_of_the_gallery_by_dense_algebra(name, at_rest):
+    robot, rng = made(name), np.random.default_rng(11)
+    q = robot.assemble() if robot.nc else robot.random(1)
+    v, tau = rng.normal(size=(2, robot.nv))
+    v = np.zeros(robot.nv) if at_rest else robot.project_velocity(q, v) if robot.nc else v
+    assert_is_dense_algebra(robot, q, v, tau)
+    wrenches = {robot.bodies[-1]: rng.normal(size=6)}
+    assert_is_dense_algebra(robot, q, v, tau, wrenches=wrenches)
+
+
+@examples(20)
+@given(closed_mechanisms(), seeds())
+def test_of_closed_mechanisms_by_dense_algebra(closed, seed):
+    robot, (q, v, tau, time) = closed.robot, closed.state
+    if not robot._asks_for_rows:
+        assert_is_dense_algebra(robot, q, v, tau, 1e-8, time=time)
+
+
+@examples(10)
+@given(mechanisms(springs=True, joints=("spherical", "gimbal rx ry rz", "universal", "free", "planar")), seeds())
+def test_of_trees_in_any_order_of_coordinates(robot, seed):
+    rng = np.random.default_rng(seed)
+    q, v, tau = random_state(robot, rng)
+    first = rng.permutation(robot.nv).tolist()
+    assert_is_dense_algebra(robot, q, v, tau, 1e-8, places(robot, first), first)
+
+
+def places(robot, columns):
+    """Coordinates by joint and index."""
+    pairs = [(name, k) for name in robot.joints for k in range(robot.joint(name).nv)]
+    return [pairs[k] for k in columns]
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("delta", ["motor3", "motor1", "motor2"]),
+        ("whipple_bicycle", ["lean", "steer", "rear wheel"]),
+        ("five_bar", ["right_motor", "left_motor"]),
+    ],
+)
+def test_in_coordinates_that_are_asked_for(name, first):
+    robot, rng = made(name), np.random.default_rng(5)
+    q = robot.assemble()
+    v, tau = robot.project_velocity(q, rng.normal(size=robot.nv)), rng.normal(size=robot.nv)
+    columns = [velocity_names(robot).index(joint) for joint in first]
+    assert_is_dense_algebra(robot, q, v, tau, coordinates=first, first=columns)
+
+
+def without_derivatives(*arguments, core=linearization._linear_equations, **options):
+    numbers = core(*arguments, **options)
+    numbers[..., 0] = 0.0
+    return numbers
+
+
 @pytest.mark.parametrize("name", ["stanford_arm", "four_bar", "delta", "whipple_bicycle", "bricard"])
 def test_differences_say_what_derivatives_do(name, monkeypatch):
     """Those of states on the loops, which stand in where there are no derivatives."""
@@ -89,7 +176,7 @@ def test_differences_say_what_derivatives_do(name, monkeypatch):
     v, tau = rng.normal(size=(2, robot.nv))
     v = robot.project_velocity(q, v) if robot.nc else v
     exact = robot.linearize(q, v, tau)
-    monkeypatch.setattr(linearization._Near, "derivatives", lambda near: None)
+    monkeypatch.setattr(linearization, "_linear_equations", without_derivatives)
     other = robot.linearize(q, v, tau)
     assert not exact.error.any() and other.error.any()
     assert_allclose(other.A, exact.A, rtol=0, atol=DIGITS * max(1.0, np.abs(exact.A).max()))
@@ -115,6 +202,38 @@ def test_a_batch_is_its_states():
     assert_allclose(spoilt.A.reshape(6, 2, 2)[sound], both.A.reshape(6, 2, 2)[sound], rtol=0, atol=DIGITS)
     with pytest.raises(sarrus.StateError):
         fourbar.linearize(q[0, 1], v[0, 1])
+
+
+def test_a_bad_state_spoils_its_own_row():
+    """Also one that has no derivatives: where others have them these stay what they are."""
+    robot = sarrus.mechanisms.four_bar(1.0, 0.5, 1.0, 0.5)
+    near = np.array([0.7, 1e-5, 1.2, 0.3, 0.4])  # the second is next to the flat one
+    q, v, tau = np.stack([near, -near, near], axis=-1), np.zeros((5, 3)), np.array([0.2, 0.0, 0.0])
+    q[3, 0], v[4] = np.nan, 1.0
+    many, status = robot.linearize(q, v, tau, coordinates=["motor"], return_status=True)
+    assert status.tolist() == [0, 0, 0, 1, 4]
+    assert not many.error[[0, 2]].any() and many.error[1].any()
+    assert np.isnan(many.A[3:]).all() and np.isnan(many.B[3:]).all()
+    for k in range(3):
+        one = robot.linearize(q[k], v[k], tau, coordinates=["motor"])
+        assert_allclose(many.A[k], one.A, rtol=1e-9)
+    # nor one in which more moves than the coordinates tell
+    flat = np.stack([np.zeros(3), q[0], np.zeros(3)])
+    lost, status = robot.linearize(flat, np.zeros(3), tau, coordinates=["motor"], return_status=True)
+    assert status.tolist() == [2, 0, 2] and np.isnan(lost.A[[0, 2]]).all()
+    assert_allclose(lost.A[1], many.A[0], rtol=0, atol=DIGITS)
+    again = robot.linearize(q, v, tau, coordinates=["motor"], threads=2)
+    assert np.array_equal(many.A, again.A, equal_nan=True)
+    assert_allclose(many.A, robot.linearize(q, v, tau).A, rtol=1e-9)
+
+
+def test_a_status_instead_of_an_error():
+    robot = sarrus.mechanisms.four_bar(1.0, 0.5, 1.0, 0.5)
+    cases = [(np.zeros(3), None, 2), (np.full(3, np.nan), ["motor"], 1), (np.full(3, 0.7), None, 4)]
+    for q, coordinates, expected in cases:
+        linear, status = robot.linearize(q, np.zeros(3), coordinates=coordinates, return_status=True)
+        assert status == expected and np.isnan(linear.A).any()
+    assert robot.linearize([0.7, -0.7, 0.7], np.zeros(3), return_status=True)[1] == 0
 
 
 # ---- what does not depend on how it is asked -------------------------------------------------------------------------

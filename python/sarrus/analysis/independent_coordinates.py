@@ -101,7 +101,7 @@ def reduced_form(
     one_state = q.ndim == v.ndim == 1 and not wrenches and (time is None or not np.ndim(time))
     asked = _asked(robot, coordinates, task)
     if asked is None and not one_state:
-        asked = _Asked.at(robot, _same_for_all(robot, q, time))
+        asked = _Asked.at(robot, best_shown(robot, q, time))
     frame, marks = ("ground", None) if asked is None else (asked.frame, asked.marks)
     if robot._asks_for_rows:
         options["pfaffian_rates"] = robot._pfaffian_numbers(q, v, True)
@@ -122,7 +122,7 @@ def reduced_form(
         places = [] if math.isnan(count) else numbers[3 : 3 + int(count)].tolist()
         asked = _Asked.at(robot, list(map(int, places)))
     if not freedom == determined == len(asked.names):
-        status = _judge(numbers, asked.names, independent, status)
+        status = judge(numbers, asked.names, independent, status)
     return _form(asked, numbers, out), status
 
 
@@ -174,15 +174,19 @@ def _asked(robot: LoopFunctions, coordinates: Coordinates, task: str | tuple[str
     return _Asked.at(robot, chosen(robot, coordinates) or [])
 
 
-def _same_for_all(robot: LoopFunctions, q: ArrayLike, time: ArrayLike | None) -> list[int]:
-    """The velocities in which the motion of several states shows best."""
-    units = closing(robot, (), ()).loops.units
-    numbers = robot._loop_motions(q, units, time=time, return_status=True)[0].reshape(-1, robot.nv**2 + 1)
-    sound = numbers[np.isfinite(numbers[:, -1])]
-    return showing(sound[:, :-1].sum(axis=0).reshape(robot.nv, robot.nv), same_freedom(sound[:, -1].astype(int)))
+def best_shown(
+    robot: LoopFunctions, q: ArrayLike, time: ArrayLike | None, scale: Array | None = None, first: Sequence[int] = ()
+) -> list[int]:
+    """The velocities in which the motion of several states shows best, those given first among them."""
+    nv, units = robot.nv, closing(robot, (), ()).loops.units if scale is None else scale
+    numbers = robot._loop_motions(q, units, time=time, return_status=True)[0].reshape(-1, nv**2 + 1)
+    sound = np.isfinite(numbers[:, -1])
+    numbers = numbers if sound.all() else numbers[sound]
+    count = same_freedom(numbers[:, -1].astype(int))
+    return showing(numbers.sum(axis=0)[:-1].reshape(nv, nv), count, first[:count])
 
 
-def _judge(numbers: Array, names: Sequence[str], independent: bool, status: Any) -> Any:
+def judge(numbers: Array, names: Sequence[str], independent: bool, status: Any) -> Any:
     """NaN for states of which the coordinates do not determine the motion, or an error; the status."""
     freedom, determined, k = numbers[..., 0], numbers[..., 1], len(names)
     lost = determined < freedom

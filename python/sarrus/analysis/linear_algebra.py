@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._arrays import Array, common_axes, real_array
 from .._showing import Brief
@@ -49,7 +51,7 @@ class FreeMotions(Brief):
             raise StateError("there is a motion that the constraints allow and that moves nothing with mass") from None
 
 
-def same_freedom(known: Array) -> int:
+def same_freedom(known: NDArray[Any]) -> int:
     """The number of freedoms that states have in common; StateError where they differ."""
     if known.size and known.min() < known.max():
         raise StateError(

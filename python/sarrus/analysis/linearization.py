@@ -11,26 +11,34 @@ all in one batch, extrapolated by Richardson's rule with the step of which each 
 
 from __future__ import annotations
 
+import itertools
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import Array, checked_count, checked_number, real_rows
+from .._arrays import Array, checked_count, checked_number, real_array
 from .._core import Status
 from .._showing import Brief
-from ..dynamics.derivatives import forward_dynamics as forward_dynamics_derivatives
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.options import TimeOptions, Wrenches
+from ..dynamics.operations import _undeclared
+from ..dynamics.options import BatchOptions, TimeOptions, Wrenches, shows_options
 from ..errors import ModelWarning, StateError
 from .actuation.efforts import actuation_matrix
-from .independent_coordinates import Coordinates, chosen, showing, velocity_names
-from .linear_algebra import FreeMotions, applied, solutions, transposed
-from .scaling import sliding
+from .assembly.closing import closing, prepared
+from .independent_coordinates import Coordinates, best_shown, chosen, judge, velocity_names
+from .linear_algebra import transposed
+from .scaling import sliding_velocities
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+_linear_equations = _undeclared("linear_equations")
 
 # the largest step, in radians and parts of the mechanism's length (of velocities, of the largest), and how often it is halved: large steps suffer
 # from curvature, small ones from rounding, and between them one is good
@@ -163,9 +171,10 @@ class Linearization(Brief):
             return Modes(eigenvalues, size, damping, states / largest, shapes / largest, self)
 
 
+@shows_options
 def linearize(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, coordinates: Coordinates = None,
-    wrenches: Wrenches | None = None, time: ArrayLike | None = None,
+    wrenches: Wrenches | None = None, time: ArrayLike | None = None, **options: Unpack[BatchOptions],
 ) -> Linearization:  # fmt: skip
     """The linear equations of motion near a state: of equilibrium, of steady motion, or any point of a trajectory.
 
@@ -177,6 +186,7 @@ def linearize(
         velocity; default: those in which the motion shows best. Where rows hold velocities only, the configuration has
         more freedoms, and their coordinates follow these
     wrenches, time : as in :meth:`forward_dynamics`; they too stay as they are
+    threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Returns
     -------
@@ -185,7 +195,7 @@ def linearize(
     Raises
     ------
     StateError
-        The state is off the loops; the coordinates do not determine the motion; a joint with Coulomb friction stands still, where
+        The state is off the loops, or has no acceleration; the coordinates do not determine the motion; a joint with Coulomb friction stands still, where
         motion has no linear equations; the mechanism cannot leave the state in a direction that its constraints seem to allow. Of
         many states a bad one is NaN, but for friction and for coordinates that will not do.
 
@@ -211,116 +221,138 @@ def linearize(
     >>> moving.real.round(6).tolist()
     [-0.322866, -0.775342, -0.775342, -14.07839]
     """
-    a = robot.forward_dynamics(q, v, np.zeros(robot.nv) if tau is None else tau, wrenches=wrenches, time=time)
-    lead = a.shape[:-1]
-    q = np.broadcast_to(real_rows("q", q, robot.nq, finite=False), (*lead, robot.nq))
-    v = np.broadcast_to(real_rows("v", v, robot.nv), (*lead, robot.nv))
+    tau = np.zeros(robot.nv) if tau is None else tau
+    q, v, tau = (x if type(x) is np.ndarray else real_array(n, x) for n, x in (("q", q), ("v", v), ("tau", tau)))
+    one = q.ndim == v.ndim == tau.ndim == 1 and time is None and not (wrenches or options)
+    # of one state the core chooses, which looks at its rows anyway
+    asked = None if one and coordinates is None else _asked(robot, q, coordinates, time)
+    order, scale = asked and asked.order, closing(robot, (), ()).loops.units
+    answer: Any = _linear_equations(robot, q, v, tau, order, scale, wrenches=wrenches, time=time, **cast(Any, options))
+    numbers, status = answer if options.get("return_status") else (answer, None)
+    asked = _Asked.at(robot, numbers[numbers.size - robot.nv :].tolist()) if asked is None else asked
     _moves_where_friction_is(robot, q, v, time)
-
-    J = robot.constraint_jacobian(q, time=time, return_status=True)[0]
-    holonomic = [held for c in robot._constraints.values() for held in c.holonomic]
-    free = solutions(np.broadcast_to(J, (*lead, *J.shape[-2:])))
-    first = chosen(robot, coordinates)
-    first, free_q = _best(free) if first is None else first, solutions(J[..., holonomic, :])
-    columns = first + [k for k in _best(free_q, first) if k not in first]
-    E_v, E_q = np.eye(robot.nv)[first], np.eye(robot.nv)[columns]
-    all_names = tuple(velocity_names(robot)[k] for k in columns)
-    names = all_names[: len(first)]
-    W = _dependence(free, E_v, names)
-    G = np.broadcast_to(_dependence(free_q, E_q, all_names), (*lead, robot.nv, len(columns)))
-
-    forces = np.zeros(robot.nv) if tau is None else np.asarray(tau, dtype=np.float64)
-    near = _Near(robot, q, v, forces, wrenches, time, E_q, E_v, np.asarray(G), np.asarray(W))
-    exact = near.derivatives()
-    A, error = near.differences() if exact is None else (exact, np.zeros_like(exact))
-    k = len(columns)
-    moved = robot._bracket(transposed(G), v[..., None, :], return_status=True)[0]
-    A[..., :k, :k] += transposed(moved @ E_q.T)
-    _is_sure(robot, A, error, all_names)
-
-    E = np.concatenate([np.zeros((*lead, k, robot.nv)), E_v @ free.constrained_inverse(robot.mass_matrix(q))], axis=-2)
-    S = actuation_matrix(robot, q) if robot.actuated else np.zeros((robot.nv, 0))
-    rate = np.concatenate([applied(E_q, v), applied(E_v, a)], axis=-1)
-    return Linearization(all_names, names, A, E @ S, E, rate, error, G, W, q, time, robot)
+    # nobody knows the rates of rows that are a function of q
+    sure = not robot._asks_for_rows and bool(numbers[..., 0].all())
+    if not sure:
+        for k, names in ((1, asked.names[: asked.m]), (3, asked.names)):
+            status = judge(numbers[..., k : k + 2], names, True, status)
+        numbers[np.isnan(numbers[..., 1:5]).any(axis=-1)] = np.nan
+    lead = numbers.shape[:-1]
+    rate, G, W, A, E = (numbers[..., at].reshape(lead + shape) for at, shape in asked.answers)
+    error = np.zeros(A.shape)
+    if not sure:
+        doubtful = np.isfinite(numbers[..., 0]) if robot._asks_for_rows else numbers[..., 0] == 0.0
+        A[doubtful], error[doubtful] = _differences(robot, asked, doubtful, (q, v, tau), wrenches, time, G, W)
+        _is_sure(A, error, asked.names, status is None)
+    B = E.take(asked.motors, -1) if asked.motors is not None else E @ actuation_matrix(robot, q, return_status=True)[0]
+    q = q if q.shape[:-1] == lead else np.broadcast_to(q, (*lead, robot.nq))
+    linear = Linearization(asked.names, asked.names[: asked.m], A, B, E, rate, error, G, W, q, time, robot)
+    if status is None:
+        return linear
+    found = np.isfinite(A).all(axis=(-2, -1)) | (status != Status.FINE)  # a state nearby, of those that are doubtful
+    return cast(Linearization, (linear, np.where(found, status, Status.NO_ANSWER).astype(np.int8)))
 
 
 @dataclass(frozen=True, eq=False)
-class _Near:
-    """A state, and the deviations y and u from it: d = G y, and W u of v, with E_q G = 1 and E_v W = 1."""
+class _Asked:
+    """Coordinates: their places among the velocities, the first m those of velocity, too; how the core tells of them, and where in its rows the
+    answers stand (cpp/loops/linear_equations.hpp).
+    """
 
-    robot: LoopFunctions
-    q: Array
-    v: Array
-    tau: Array
-    wrenches: Wrenches | None
-    time: ArrayLike | None
-    E_q: Array
-    E_v: Array
-    G: Array
-    W: Array
+    columns: list[int]
+    m: int
+    names: tuple[str, ...]
+    order: Array
+    answers: tuple[tuple[slice, tuple[int, ...]], ...]
+    motors: NDArray[np.intp] | None  # among the velocities, where all of them drive joints of the tree
 
-    def derivatives(self) -> Array | None:
-        """[E_q v; E_v a] by y and u, exact; None where a state of the batch that has an acceleration has no derivative.
+    @classmethod
+    def of(cls, robot: LoopFunctions, order: Sequence[float]) -> _Asked:
+        """`order`: of each coordinate which velocity it is, from 1, negative where it is one of the configuration alone; 0: no more."""
+        nv, columns, m = robot.nv, [abs(int(i)) - 1 for i in order if i], sum(i > 0 for i in order)
+        n, all_names = len(columns) + m, velocity_names(robot)
+        shapes = ((n,), (nv, len(columns)), (nv, m), (n, n), (n, nv))
+        ends = (5 + np.cumsum([0, *map(math.prod, shapes)])).tolist()
+        answers = tuple(zip(itertools.starmap(slice, pairwise(ends)), shapes, strict=True))
+        driven = [robot.joint(name) for name in robot.actuated]
+        motors = np.array([i for j in driven for i in range(nv)[j.v_slice]], dtype=np.intp)
+        names = tuple(all_names[i] for i in columns)
+        in_tree = not any(j.closes_loop for j in driven)
+        full = np.array([*order, *np.zeros(nv - len(order))])
+        return cls(columns, m, names, full, answers, motors if in_tree else None)
 
-        With q along G y the velocity goes so that the rows allow it and E_v v stays: by the least kinetic energy, and back along W.
-        """
-        robot, G, W = self.robot, self.G, self.W
-        if robot._asks_for_rows:
-            return None
-        how: dict[str, Any] = {"wrenches": self.wrenches, "time": self.time, "return_status": True}
-        D, status = forward_dynamics_derivatives(robot, self.q, self.v, self.tau, **how)
-        if np.any(status > Status.UNSOUND):
-            return None
-        v_y = D.velocity @ G
-        back = self.E_v @ v_y
-        v_y = v_y - W @ back
-        a_u = D.v @ W
-        a_y = D.q @ G - a_u @ back
-        top = np.concatenate([self.E_q @ v_y, self.E_q @ W], axis=-1)
-        return np.concatenate([top, np.concatenate([self.E_v @ a_y, self.E_v @ a_u], axis=-1)], axis=-2)
-
-    def differences(self) -> tuple[Array, Array]:
-        """The same by differences, and by how much they may be off."""
-        robot, q, v, G, W, time = self.robot, self.q, self.v, self.G, self.W, self.time
-        lead, k, m, here = q.shape[:-1], G.shape[-1], W.shape[-1], (..., None, None, None, slice(None))
-        # states nearby: (..., step, way, deviation, coordinate), as rows of one batch; no joint moves farther than a step
-        step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
-        slides = np.concatenate([np.zeros(0, dtype=bool), *(sliding(robot.joint(name).type) for name in robot.joints)])
-        unit = np.where(slides, robot._length, 1.0)
-        fastest = np.maximum(1.0, abs(v / unit).max(axis=-1, initial=0.0))[..., None, None]
-        reach_q, reach_v = 1.0 / _largest(G, unit), fastest / _largest(W, unit)
-        away_q = np.concatenate([transposed(G * reach_q), np.zeros((*lead, m, robot.nv))], axis=-2)
-        away_v = np.concatenate([np.zeros((*lead, k, robot.nv)), transposed(W * reach_v)], axis=-2)
-        q_near = robot.integrate(q[here], step * away_q[..., None, None, :, :])
-        v_near = v[here] + step * away_v[..., None, None, :, :]
-        at: TimeOptions = {
-            "time": None if time is None else np.asarray(time, dtype=float)[..., None, None, None],
-            "return_status": True,
-        }
-        if robot.nc:
-            q_near = robot._configuration_plain(q_near, None, **at)[0]
-            v_near = robot._least_motion(q_near, v_near, None, 1.0 - self.E_v.sum(axis=0), **at)[0]
-        pushes = self.wrenches and {frame: np.asarray(w, dtype=float)[here] for frame, w in self.wrenches.items()}
-        a_near = robot.forward_dynamics(q_near, v_near, self.tau[here], wrenches=pushes, **at)[0]
-        rates = np.concatenate([v_near @ self.E_q.T, a_near @ self.E_v.T], axis=-1)
-        reach = np.concatenate([reach_q, reach_v], axis=-1)
-        slope, error = _extrapolated((rates[..., 0, :, :] - rates[..., 1, :, :]) / (2.0 * step[:, 0]))
-        return transposed(slope) / reach, transposed(error) / reach
+    @classmethod
+    def at(cls, robot: LoopFunctions, order: Sequence[float]) -> _Asked:
+        """The same, kept for the next call."""
+        return prepared(robot, ("linear", *order), lambda: cls.of(robot, order))
 
 
-def _moves_where_friction_is(robot: LoopFunctions, q: Array, v: Array, time: ArrayLike | None) -> None:
+def _asked(robot: LoopFunctions, q: Array, coordinates: Coordinates, time: ArrayLike | None) -> _Asked:
+    """Those that are named, or in which the motion of all states shows best, and what the configuration has besides."""
+    loops = closing(robot, (), ()).loops
+    named = isinstance(coordinates, str | list | tuple) and all(type(name) is str for name in coordinates)
+    if named and loops.holonomic.all():
+        key = "linear", type(coordinates), *cast("Sequence[str]", coordinates)
+        return prepared(robot, key, lambda: _Asked.at(robot, [i + 1 for i in chosen(robot, coordinates) or []]))
+    first = chosen(robot, coordinates)
+    first = best_shown(robot, q, time) if first is None else first
+    rest = [] if loops.holonomic.all() else best_shown(robot, q, time, loops.scale(), first)
+    return _Asked.at(robot, [i + 1 for i in first] + [-i - 1 for i in rest if i not in first])
+
+
+def _differences(
+    robot: LoopFunctions, asked: _Asked, which: Any, state: tuple[Array, ...], wrenches: Wrenches | None, time: ArrayLike | None, G: Array,
+    W: Array,
+) -> tuple[Array, Array]:  # fmt: skip
+    """A (n, ...) of those states of a batch, and by how much it may be off."""
+    lead = G.shape[:-2]
+
+    def rows(x: ArrayLike, *size: int) -> Array:
+        # of states nearby: (n, step, way, deviation, coordinate), as rows of one batch
+        x = np.asarray(x, dtype=np.float64)
+        return np.asarray(np.broadcast_to(x, (*lead, *x.shape[x.ndim - len(size) :]))[which])[:, None, None, None]
+
+    q, v, tau = (rows(x, robot.nv) for x in state)
+    G, W, k, m, first = G[which], W[which], len(asked.columns), asked.m, asked.columns[: asked.m]
+    # no joint moves farther than a step
+    step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
+    unit = np.where(sliding_velocities(robot), robot._length, 1.0)
+    fastest = np.maximum(1.0, abs(v[:, 0, 0] / unit).max(axis=-1, initial=0.0))[..., None]
+    reach_q, reach_v = 1.0 / _largest(G, unit), fastest / _largest(W, unit)
+    away_q = np.concatenate([transposed(G * reach_q), np.zeros((len(G), m, robot.nv))], axis=-2)
+    away_v = np.concatenate([np.zeros((len(G), k, robot.nv)), transposed(W * reach_v)], axis=-2)
+    q_near = robot.integrate(q, step * away_q[:, None, None])
+    v_near = v + step * away_v[:, None, None]
+    at: TimeOptions = {"time": None if time is None else rows(time), "return_status": True}
+    if robot.nc:
+        q_near = robot._configuration_plain(q_near, None, **at)[0]
+        others = np.ones(robot.nv)
+        others[first] = 0.0
+        v_near = robot._least_motion(q_near, v_near, None, others, **at)[0]
+    pushes = wrenches and {frame: rows(w, 6) for frame, w in wrenches.items()}
+    a_near = robot.forward_dynamics(q_near, v_near, tau, wrenches=pushes, **at)[0]
+    rates = np.concatenate([v_near[..., asked.columns], a_near[..., first]], axis=-1)
+    reach = np.concatenate([reach_q, reach_v], axis=-1)
+    slope, error = _extrapolated((rates[..., 0, :, :] - rates[..., 1, :, :]) / (2.0 * step[:, 0]))
+    A = transposed(slope) / reach
+    A[:, :k, :k] += transposed(robot._bracket(transposed(G), v[:, 0, 0])[..., asked.columns])
+    return A, transposed(error) / reach
+
+
+def _moves_where_friction_is(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None) -> None:
     rough = robot._rough
     if not rough:
         return
-    slow = MOVING * np.maximum(1.0, abs(v).max(axis=-1, initial=0.0))[..., None]
-    for name, velocity in robot.joint_states(q, v, time=time).v.items():
+    slow = MOVING * np.maximum(1.0, abs(np.asarray(v, dtype=float)).max(axis=-1, initial=0.0))[..., None]
+    states = cast(Any, robot.joint_states(q, v, time=time, return_status=True))[0]
+    for name, velocity in states.v.items():
         if name in rough and np.any((abs(velocity) < slow) & (np.asarray(rough[name].type.friction) > 0.0)):
             fault = "stands still and has Coulomb friction, which jumps there: motion has no linear equations"
             raise StateError(f"joint '{name}' {fault}; linearise where it moves, or without the friction")
 
 
-def _is_sure(robot: LoopFunctions, A: Array, error: Array, names: tuple[str, ...]) -> None:
-    if A.ndim == 2 and not np.isfinite(A).all():
+def _is_sure(A: Array, error: Array, names: tuple[str, ...], raises: bool) -> None:
+    if raises and A.ndim == 2 and not np.isfinite(A).all():
         k = int(np.argmax(~np.isfinite(A).all(axis=0)))
         which = names[k] if k < len(names) else "a velocity"
         raise StateError(
@@ -331,28 +363,6 @@ def _is_sure(robot: LoopFunctions, A: Array, error: Array, names: tuple[str, ...
     if off > DOUBTFUL:
         fault = f"the differences that make A disagree by {off:.1e} of its largest entry"
         warnings.warn(f"{fault}: motion is not smooth near this state", ModelWarning, stacklevel=3)
-
-
-def _best(free: FreeMotions, first: Sequence[int] = ()) -> list[int]:
-    """The velocities in which free motions of all states show best, those given first among them."""
-    P, count = np.nan_to_num(free.basis @ transposed(free.basis)), free.same_freedom()
-    return showing(P.sum(axis=tuple(range(P.ndim - 2))), count, first[:count])
-
-
-def _dependence(free: FreeMotions, E: Array, names: tuple[str, ...]) -> Array:
-    """G (..., nv, k): the free motions with E G = 1. StateError where E does not choose them."""
-    freedom, listed = free.same_freedom(), ", ".join(names) or "no coordinates"
-    if len(names) != freedom:
-        raise StateError(f"there are {freedom} degrees of freedom, and {len(names)} coordinates: {listed}")
-    N = free.basis[..., :freedom]
-    solution = solutions(E @ N, np.ones(N.shape[:-2]))
-    lost = solution.freedom > 0
-    if lost.ndim == 0 and lost:
-        held = freedom - int(solution.freedom)
-        raise StateError(
-            f"{listed} determine {held} of {freedom} degrees of freedom: the mechanism moves while they rest"
-        )
-    return np.where(lost[..., None, None], np.nan, N @ solution.inverse)
 
 
 def _largest(basis: Array, unit: Array) -> Array:

@@ -506,10 +506,11 @@ def _by_metric(metric: Metric, by_mass: Any, plain: Any) -> Callable[..., Array]
 DERIVATIVES = tuple(f"derivatives.forward_dynamics{kind}" for kind in ("", "_jvp", "_vjp"))
 PUBLIC = {
     "velocity_by_mass": "project_velocity", "velocity_plain": "project_velocity", "velocity_jump": "impact",
-    "joint_loads": "joint_wrenches", "forward_dynamics_derivatives": DERIVATIVES[0], "forward_dynamics_jvp": DERIVATIVES[1],
+    "joint_loads": "joint_wrenches", "linear_equations": "linearize", "forward_dynamics_derivatives": DERIVATIVES[0], "forward_dynamics_jvp": DERIVATIVES[1],
     "forward_dynamics_vjp": DERIVATIVES[2], "actuator_efforts_vjp": "actuator_efforts", "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
 }  # fmt: skip
 VELOCITIES = ("project_velocity", "impact")  # take velocities that the loops need not allow
+CHECKED = (*VELOCITIES, "linearize")  # and what else asks for the loops whatever `check` says
 
 
 def explain(
@@ -575,7 +576,7 @@ def raise_contradiction(mechanism: LoopFunctions, operation: str, arguments: dic
         specs = [c.spec for c in mechanism._constraints.values() if isinstance(c.spec, TargetSpec)]
         held += [f"'{spec.joint or spec.frame}'" for spec in specs]
         operation, what = f"this motion of {', '.join(held) or 'nothing'}", "motion of the others"
-    elif operation in ("forward_dynamics", "constrained_motion", "reference_member", *DERIVATIVES):
+    elif operation in ("forward_dynamics", "constrained_motion", "reference_member", "linearize", *DERIVATIVES):
         required, what = mechanism.constraint_bias(q, arguments["v"], **besides), "acceleration"
     else:
         required, what = mechanism.constraint_velocity(q, **besides), "velocity"
@@ -651,7 +652,7 @@ def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[st
         fault = f"'{forbidding}' does not allow this velocity ({rate:.3g} rad/s or m/s along its rows)"
         cure = "project_velocity() finds the nearest one that the loops allow"
     raise StateError(
-        f"{operation} has no answer off the loops: {fault}; {cure}{'' if operation in VELOCITIES else ', and check=False answers all the same'}"
+        f"{operation} has no answer off the loops: {fault}; {cure}{'' if operation in CHECKED else ', and check=False answers all the same'}"
     )
 
 

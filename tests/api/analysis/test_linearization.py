@@ -67,8 +67,8 @@ def test_of_a_mechanism_that_does_not_move():
 @pytest.mark.parametrize(
     ("coordinates", "error", "message"),
     [
-        (["motor", "pivot"], sarrus.StateError, "there are 1 degrees of freedom, and 2 coordinates: motor, pivot"),
-        ([], sarrus.StateError, "there are 1 degrees of freedom, and 0 coordinates: no coordinates"),
+        (["motor", "pivot"], sarrus.StateError, "motor, pivot are not independent: there are 1 degrees of freedom"),
+        ([], sarrus.StateError, "no coordinates determine 0 of 1 degrees of freedom"),
         (["crank"], sarrus.NameNotFoundError, "no joint is named 'crank'"),
         (["pin2"], sarrus.ModelError, "joint 'pin2' closes a loop"),
         ("motor", sarrus.ModelError, r"such as \['motor'\]"),

@@ -1,0 +1,275 @@
+// The motion near a state to first order, in as many coordinates y of the configuration and u of the velocity as the loops leave free: deviations
+// are q = integrate(q0, G y), and W u of v, with
+//
+//   J_q G = 0, E_q G = 1     J W = 0, E_v W = 1
+//
+// J_q being the rows that hold positions, and E_v the first rows of E_q. With q along G y the velocity goes as rows allow it while E_v v stays:
+// Dv, by the least kinetic energy (derivatives.hpp), and back along W, V_y = Dv - W E_v Dv. A deviation d moves on at d-dot = dv + [d, v], so that
+//
+//   [y-dot]   [E_q (V_y + [G, v])         E_q W   ] [y]
+//   [u-dot] = [E_v (Da along (G, V_y))  E_v Da W  ] [u]     and by forces u-dot = E_v (M^-1 within the loops) d
+//
+// Derivatives are taken along these freedoms only, as many at a time as go side by side.
+//
+//   cost    O(bodies) and three solves a freedom; dense in the loops' rows for G and W (loop_motions.hpp)
+#pragma once
+
+#include "derivatives.hpp"
+#include "reduced_dynamics.hpp"
+
+namespace sarrus {
+
+/// k velocities that are coordinates of the configuration, of which the first m are those of velocity, too.
+struct LinearCoordinates {
+  int k = 0, m = 0;
+  int* place;
+
+  /// `asked` (nv): of each coordinate which velocity it is, from 1, negative where it is one of the configuration alone; 0: no more. Null: they
+  /// are yet to be chosen.
+  LinearCoordinates(int nv, Arena& arena, const double* asked) : place(arena.take<int>(nv)) {
+    for (int i = 0; i < nv && asked; ++i) {
+      if (asked[i] == 0.0) continue;
+      place[k++] = static_cast<int>(std::clamp(std::abs(asked[i]), 1.0, static_cast<double>(nv))) - 1, m += asked[i] > 0.0;
+    }
+  }
+  void all(int nv) {
+    k = m = nv;
+    for (int i = 0; i < nv; ++i) place[i] = i;
+  }
+  void tell(double* chosen) const {
+    for (int i = 0; i < k; ++i) chosen[i] = i < m ? place[i] + 1 : -(place[i] + 1);
+  }
+};
+
+/// One after the other in the row of numbers of a state; its size is linear_equations_size (kernels/operation_sizes.hpp).
+struct LinearOutput {
+  double* exact;  // whether there are derivatives
+  // Freedoms of velocity, and how many of them the coordinates determine; likewise of the configuration. All else is zero where some are not
+  double* freedom;
+  double *rate, *G, *W;  // (k + m), E_q v and E_v a; (nv, k); (nv, m)
+  double *A, *E;  // (k + m, k + m); (k + m, nv), whose first k rows stay zero
+
+  static LinearOutput over(int nv, int k, int m, double* x) {
+    double *G = x + 5 + k + m, *W = G + nv * k, *A = W + nv * m;
+    return {x, x + 1, x + 5, G, W, A, A + (k + m) * (k + m)};
+  }
+};
+
+/// Relative residuals: of the state's own equation, and the same or more that forbids derivatives.
+struct LinearErrors {
+  double state = 0.0, derivatives = 0.0;
+};
+
+template <class R> class LinearEquations {
+ public:
+  /// `numbers` are zero.
+  LinearEquations(const Tree& tree, Arena& arena, const LoopInput<double>& in, LinearCoordinates& y, bool chooses,
+                  double* numbers)
+      : tree_(tree), arena_(arena), in_(in), y_(y), chooses_(chooses), numbers_(numbers) {}
+
+  /// Of a mechanism without loops: all that moves is a coordinate.
+  LinearErrors of_tree() {
+    const int nv = tree_.nv;
+    if (chooses_) y_.all(nv);
+    make_room(nv, nv);
+    out_.freedom[1] = y_.m, out_.freedom[3] = y_.k;
+    if (y_.k != nv || y_.m != nv) return {0.0, undetermined};
+    const auto D = ForwardDerivatives::over(nv, arena_.take<double>(ForwardDerivatives::size(nv)));
+    double* a = arena_.take<double>(nv);
+    aba(tree_, arena_, AbaInput<double>{in_.q, in_.v, in_.tau, in_.wrenches, in_.wrench}, a);
+    tree_dynamics_derivatives<R>(tree_, arena_, in_, D);
+    std::fill(G_, G_ + nv * nv, 0.0), std::fill(W_, W_ + nv * nv, 0.0);
+    for (int c = 0; c < nv; ++c) G_[c * nv + y_.place[c]] = W_[c * nv + y_.place[c]] = 1.0;
+    put_motions(a);
+    for (int j = 0; j < nv; ++j) {
+      const int row = y_.place[j] * nv;
+      for (int c = 0; c < nv; ++c) A(nv + j, c) = D.q[row + y_.place[c]], A(nv + j, nv + c) = D.v[row + y_.place[c]];
+      std::copy(D.tau + row, D.tau + row + nv, out_.E + (nv + j) * nv);
+    }
+    return {};
+  }
+
+  /// `column`, `row`: scales as in closing.hpp.
+  LinearErrors of_loops(const double* column, const double* row) {
+    ForwardSensitivity<R> state(tree_, arena_, in_, true);
+    const double* J = state.equation().J();
+    const LoopMotions motions(tree_, arena_, J, column, row);
+    state.find_multipliers(tree_.nv - motions.freedom < tree_.loops.rows);
+    const LinearErrors own = {state.equation().solved, state.error()};
+    std::optional<LoopMotions> of_positions;
+    if (state.holds_velocities_only()) of_positions.emplace(tree_, arena_, rows_of_positions(J), column, row);
+    const LoopMotions& displacements = of_positions ? *of_positions : motions;
+    const double *N = motions.basis(), *N_q = of_positions ? displacements.basis() : N;
+    if (chooses_) choose(motions.freedom, N, displacements.freedom, N_q);
+    make_room(motions.freedom, displacements.freedom);
+    if (!depend_on(N, y_.m, out_.freedom, W_) || !depend_on(N_q, y_.k, out_.freedom + 2, G_)) return {own.state, undetermined};
+    put_motions(state.equation().a);
+    const int n = y_.k + y_.m;
+    double worst = 0.0;
+    for (int first = 0; first < n; first += width_of<R>) follow(state, first);
+    for (int first = 0; first < n; first += width_of<R>) worst = std::max(worst, accelerate(state, first));
+    return {own.state, worst > tolerances::contradiction ? std::max(worst, own.derivatives) : own.derivatives};
+  }
+
+ private:
+  static constexpr double undetermined = 1.0;  // no derivatives in coordinates that do not determine the motion
+
+  double& A(int i, int j) const { return out_.A[i * (y_.k + y_.m) + j]; }
+
+  /// Once the coordinates stand.
+  void make_room(int freedom, int freedom_of_positions) {
+    const int nv = tree_.nv;
+    out_ = LinearOutput::over(nv, y_.k, y_.m, numbers_);
+    out_.freedom[0] = freedom, out_.freedom[2] = freedom_of_positions;
+    G_ = arena_.take<double>(nv * y_.k), V_ = arena_.take<double>(nv * y_.k), W_ = arena_.take<double>(nv * y_.m);
+  }
+
+  /// J, but nothing in rows that hold velocities only.
+  const double* rows_of_positions(const double* J) const {
+    const Loops& loops = tree_.loops;
+    double* kept = arena_.take<double>(loops.entries);
+    std::copy(J, J + loops.entries, kept);
+    for (int i = 0; i < loops.constraints; ++i) {
+      const Constraint& c = loops.constraint[i];
+      for (int k = 0; k < c.columns * c.rows; ++k)
+        if (!holds_position(c, k % c.rows)) kept[c.entry + k] = 0.0;
+    }
+    return kept;
+  }
+
+  /// Those in which the motion shows best, and of the configuration those behind them.
+  void choose(int m, const double* N, int k, const double* N_q) {
+    const int nv = tree_.nv;
+    double* P = arena_.take<double>(nv * nv);
+    int* shown = arena_.take<int>(nv);
+    ReducedCoordinates::project(nv, m, N, P);
+    showing(nv, P, m, 0, y_.place);
+    y_.k = y_.m = m;
+    if (N_q == N) return;
+    std::copy(y_.place, y_.place + m, shown);
+    ReducedCoordinates::project(nv, k, N_q, P);
+    showing(nv, P, k, m, shown);
+    for (int i = 0; i < k && y_.k < nv; ++i)
+      if (std::find(y_.place, y_.place + m, shown[i]) == y_.place + m) y_.place[y_.k++] = shown[i];
+  }
+
+  /// X = N (E N)^-1, one motion after the other, of the first `count` coordinates. told: freedoms, and then how many of them these determine.
+  bool depend_on(const double* N, int count, double* told, double* X) const {
+    const int nv = tree_.nv, freedom = static_cast<int>(told[0]);
+    const Arena::Scope scope(arena_);
+    double *seen = arena_.take<double>(count * freedom), *one = arena_.take<double>(count), *along = arena_.take<double>(freedom);
+    for (int j = 0; j < freedom; ++j)
+      for (int i = 0; i < count; ++i) seen[j * count + i] = N[j * nv + y_.place[i]];
+    const PivotedQr chosen(count, freedom, seen, arena_, tolerances::negligible, 1.0);
+    told[1] = chosen.rank;
+    if (chosen.rank < freedom || count > freedom) return false;
+    std::fill(X, X + nv * count, 0.0);
+    for (int i = 0; i < count; ++i) {
+      std::fill(one, one + count, 0.0), one[i] = 1.0;
+      chosen.solve(one, along);
+      for (int j = 0; j < count; ++j) add_multiple(nv, along[j], N + j * nv, X + i * nv);
+    }
+    return true;
+  }
+
+  /// G, W, the rates, and what of A they tell alone.
+  void put_motions(const double* a) const {
+    const int nv = tree_.nv, k = y_.k, m = y_.m;
+    double* bracket_with_v = arena_.take<double>(nv);
+    for (int c = 0; c < k; ++c) {
+      for (int i = 0; i < nv; ++i) out_.G[i * k + c] = G_[c * nv + i];
+      bracket(tree_, G_ + c * nv, in_.v, bracket_with_v);
+      for (int i = 0; i < k; ++i) A(i, c) = bracket_with_v[y_.place[i]];
+      out_.rate[c] = in_.v[y_.place[c]];
+    }
+    for (int j = 0; j < m; ++j) {
+      for (int i = 0; i < nv; ++i) out_.W[i * m + j] = W_[j * nv + i];
+      for (int i = 0; i < k; ++i) A(i, k + j) = W_[j * nv + y_.place[i]];
+      out_.rate[k + j] = a[y_.place[j]];
+    }
+  }
+
+  /// Lanes from the first-th coordinate on: how many are there, and how many of them are of the configuration.
+  std::pair<int, int> lanes(int first) const {
+    const int count = std::min(width_of<R>, y_.k + y_.m - first);
+    return {count, std::clamp(y_.k - first, 0, count)};
+  }
+  bool rests() const {
+    bool rests = true;
+    for (int k = 0; k < tree_.nv; ++k) rests &= in_.v[k] == 0.0;
+    for (int i = 0; i < tree_.loops.constraints; ++i) rests &= !tree_.loops.constraint[i].driven;
+    return rests;
+  }
+  R* displacements(int first, int count) const {
+    R* d = arena_.take<R>(tree_.nv);
+    for (int i = 0; i < tree_.nv; ++i) {
+      d[i] = R(0.0);
+      for (int l = 0; l < count; ++l) lane(d[i], l) = G_[(first + l) * tree_.nv + i];
+    }
+    return d;
+  }
+
+  /// V_y; and behind it E, by symmetry from the accelerations that a unit of force along each u brings.
+  void follow(const ForwardSensitivity<R>& state, int first) const {
+    const Arena::Scope scope(arena_);
+    const int nv = tree_.nv;
+    const auto [count, moving] = lanes(first);
+    R *force = arena_.take<R>(nv), *x = arena_.take<R>(state.equation().unknowns());
+    for (int i = 0; i < nv; ++i) force[i] = R(0.0);
+    for (int l = moving; l < count; ++l) lane(force[y_.place[first + l - y_.k]], l) = 1.0;
+    if (moving == 0 || rests())  // then no velocity follows
+      state.push(force, x);
+    else
+      state.follow(displacements(first, moving), x, force);
+    for (int l = moving; l < count; ++l)
+      for (int i = 0; i < nv; ++i) out_.E[(first + l) * nv + i] = lane(x[i], l);
+    for (int l = 0; l < moving; ++l) {
+      double* V = V_ + (first + l) * nv;
+      for (int i = 0; i < nv; ++i) V[i] = lane(x[i], l);
+      for (int j = 0; j < y_.m; ++j) add_multiple(nv, -lane(x[y_.place[j]], l), W_ + j * nv, V);
+      for (int i = 0; i < y_.k; ++i) A(i, first + l) += V[y_.place[i]];
+    }
+  }
+
+  /// Columns of A. Returns the largest relative residual.
+  double accelerate(const ForwardSensitivity<R>& state, int first) const {
+    const Arena::Scope scope(arena_);
+    const int nv = tree_.nv, k = y_.k;
+    const auto [count, moving] = lanes(first);
+    R *d = moving > 0 ? displacements(first, moving) : nullptr, *change = arena_.take<R>(nv),
+      *x = arena_.take<R>(state.equation().unknowns());
+    // along some, such as a shift of all, nothing changes but rounding: it is of a state whose forces turn with a radian
+    R least = R(0.0);
+    for (int i = 0; i < nv; ++i) {
+      change[i] = R(0.0);
+      for (int l = 0; l < count; ++l) lane(change[i], l) = (l < moving ? V_ : W_ - k * nv)[(first + l) * nv + i];
+      least += (change[i] * change[i] + (d ? d[i] * d[i] : R(0.0))) * R(tree_.per_unit_square[i]);
+    }
+    const R left = state.accelerate({d, change}, nullptr, x, least * R(state.equation().terms()));
+    double worst = 0.0;
+    for (int l = 0; l < count; ++l) {
+      worst = std::max(worst, lane(left, l));
+      for (int j = 0; j < y_.m; ++j) A(k + j, first + l) = lane(x[y_.place[j]], l);
+    }
+    return worst;
+  }
+
+  const Tree& tree_;
+  Arena& arena_;
+  const LoopInput<double>& in_;
+  LinearCoordinates& y_;
+  bool chooses_;
+  double* numbers_;
+  LinearOutput out_{};
+  double *G_ = nullptr, *V_ = nullptr, *W_ = nullptr;  // one motion after the other
+};
+
+/// `chooses`: the coordinates are those in which the motion shows best.
+template <class R>
+LinearErrors linear_equations(const Tree& tree, Arena& arena, const LoopInput<double>& in, LinearCoordinates& y, bool chooses,
+                              const double* column, const double* row, double* numbers) {
+  LinearEquations<R> equations(tree, arena, in, y, chooses, numbers);
+  return tree.loops.rows + tree.loops.rotor_rows == 0 ? equations.of_tree() : equations.of_loops(column, row);
+}
+
+}  // namespace sarrus
