@@ -335,16 +335,26 @@ class AllowedMotions {
       : nv_(tree.nv) {
     double *found = arena.take<double>(nv_ * nv_), *with_mass = arena.take<double>(nv_ * nv_);
     L = found, shares = with_mass;
+    const Arena::Scope scope(arena);
+    R *d = arena.take<R>(nv_), *x = arena.take<R>(state.equation().unknowns());
     int old = 0;
     for (int sample = 0; old < 2 && count < nv_; sample += width_of<R>) {
-      const Arena::Scope scope(arena);
-      R *d = arena.take<R>(nv_), *x = arena.take<R>(state.equation().unknowns());
       for (int k = 0; k < nv_; ++k)
         for (int l = 0; l < width_of<R>; ++l)
           lane(d[k], l) =
               scattered_anew(k + (sample + l) * nv_) * std::sqrt(inverse_or_zero(M[k * nv_ + k]));  // massless: P sees none
       state.project(d, displacements, x);
       for (int l = 0; l < width_of<R> && old < 2 && count < nv_; ++l) old += !add(M, x, l, found, with_mass);
+    }
+    // of a scattered motion often little is allowed, and rounding is in proportion to all of it: near singular positions that counts
+    const int freedom = count;
+    count = 0;
+    for (int first = 0; first < freedom; first += width_of<R>) {
+      const int some = std::min(width_of<R>, freedom - first);
+      for (int k = 0; k < nv_; ++k)
+        for (int l = 0; l < width_of<R>; ++l) lane(d[k], l) = found[(first + (l < some ? l : 0)) * nv_ + k];
+      state.project(d, displacements, x);
+      for (int l = 0; l < some; ++l) add(M, x, l, found, with_mass);
     }
   }
 

@@ -132,6 +132,8 @@ class Variants(VariantFunctions):
             checked_tolerance(tolerance),
             checked_count("threads", threads),
         )
+        if not isinstance(joints, Mapping):
+            raise TypeError(f"joints are a mapping of joints to where they go; got {joints!r}")
         ways, times = paths(self.base, joints, time, {})
         for name, way in ways.items():
             if way.shape[1] != 1:
