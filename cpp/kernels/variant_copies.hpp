@@ -23,6 +23,12 @@ class VariantCall {
     own_->wrench_frame = wrench_;
   }
   const Parameters& parameters() const { return *own_; }
+  /// Where these have them.
+  void place(const PlacedFrame* frames) {
+    each_frame([&](Frame& f) {
+      if (f.placed >= 0) f.X = frames[f.placed].X;
+    });
+  }
   template <class F> void each_frame(F f) {
     f(own_->frame);
     for (int k = 0; k < own_->wrenches; ++k) f(wrench_[k]);
@@ -42,12 +48,9 @@ class VariantCopy {
     of.copy(memory_);
   }
   void take(std::int64_t variant) {
-    const double* row = of_.of(variant);
-    for (int k = 0; k < of_.differing; ++k) *reinterpret_cast<double*>(memory_ + of_.differs[k]) = row[k];
-    const auto* placed = reinterpret_cast<const PlacedFrame*>(memory_ + of_.frames);
-    call_.each_frame([&](Frame& f) {
-      if (f.placed >= 0) f.X = placed[f.placed].X;
-    });
+    const double* value = of_.value(variant, 0);
+    for (int k = 0; k < of_.differing; ++k) *reinterpret_cast<double*>(memory_ + of_.differs[k]) = value[k * of_.group];
+    call_.place(reinterpret_cast<const PlacedFrame*>(memory_ + of_.frames));
   }
   const Tree& tree() const { return *reinterpret_cast<const Tree*>(memory_); }
   const Parameters& parameters() const { return call_.parameters(); }
@@ -74,20 +77,33 @@ template <int W> class VariantLanes {
     if (of.pieces) reinterpret_cast<Substructures*>(memory_ + of.pieces)->tree.lanes = shift;
     for (int k = 0; k < of.numbers; ++k)
       lanes_[of.number[k] / sizeof(double)] = P(*reinterpret_cast<double*>(memory_ + of.number[k]));
+    call_.place(reinterpret_cast<const PlacedFrame*>(memory_ + of.frames));
     call_.each_frame([&](Frame& f) {
-      const double* X = f.X.R.data();
-      for (int i = 0; i < pose; ++i) lanes_of(f)[i] = P(X[i]);
+      for (int i = 0; i < pose; ++i) lanes_of(f)[i] = P(f.X.R.data()[i]);
     });
   }
   /// One a lane; past the last one it is repeated.
   template <class Variant> void take(int count, Variant variant) {
+    std::int64_t which[W];
+    bool in_row = true;  // of a group
     for (int l = 0; l < W; ++l) {
-      const double* row = of_.of(variant(l < count ? l : count - 1));
-      for (int k = 0; k < of_.differing; ++k) lane(lanes_[of_.differs[k] / sizeof(double)], l) = row[k];
+      which[l] = variant(l < count ? l : count - 1);
+      in_row = in_row && which[l] == which[0] + l;
     }
+    in_row = in_row && which[0] % W == 0;
+    const auto put = [&](P& to, int k) SARRUS_INLINED {
+      if (in_row)
+        to = *reinterpret_cast<const P*>(of_.value(which[0], k));
+      else
+        for (int l = 0; l < W; ++l) lane(to, l) = *of_.value(which[l], k);
+    };
+    for (int k = 0; k < of_.recursive; ++k) put(lanes_[of_.differs[k] / sizeof(double)], k);
     call_.each_frame([&](Frame& f) {
       const std::size_t at = of_.frames + static_cast<std::size_t>(f.placed) * sizeof(PlacedFrame) + offsetof(PlacedFrame, X);
-      if (f.placed >= 0) std::copy_n(lanes_ + at / sizeof(double), pose, lanes_of(f));
+      if (f.placed < 0) return;
+      const auto* first = std::lower_bound(of_.differs + of_.recursive, of_.differs + of_.differing, at);
+      for (; first < of_.differs + of_.differing && *first < at + pose * sizeof(double); ++first)
+        put(lanes_of(f)[(*first - at) / sizeof(double)], static_cast<int>(first - of_.differs));
     });
   }
   const Tree& tree() const { return *reinterpret_cast<const Tree*>(memory_); }

@@ -1,6 +1,7 @@
 #include "variants.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include "../joints/visit.hpp"
@@ -19,6 +20,7 @@ std::vector<char> advancing(const Description& d) {
 Variants::Variants(const Mechanism& like)
     : made_(new Mechanism(like, like.description())),
       massless_(like.massless()),
+      has_mass_(like.mass() > 0.0),
       decisions_(made_->decisions_),
       advancing_(advancing(made_->description_)),
       lacks_inertia_(like.tree().nv) {
@@ -35,10 +37,10 @@ void Variants::number(const double* from, int count) {
   if (count <= 0) return;
   const std::size_t place = place_of(from);
   if (place == bytes_) throw std::logic_error("a number of variants stands in no array that they have");
-  all_.push_back({from, count, place});
+  all_.push_back({from, count, place, recursive_});
 }
 void Variants::number(const Link& b) {
-  number(b.X_tree), number(b.R_joint.data(), 9), number(b.inertia), number(&b.euler.xx, 6), number(b.constants.number, 9);
+  number(b.X_tree), number(b.inertia), number(&b.euler.xx, 6), number(b.constants.number, 9);
 }
 void Variants::number(const Constraint& c) {
   number(c.X_parent), number(c.X_child), number(c.R_described.data(), 9);
@@ -90,13 +92,11 @@ void Variants::list() {
   numbers_of_tree(m.tree_), numbers(m.links_), numbers(m.passive_terms_), numbers(m.unit_), numbers(m.per_unit_square_);
   for (std::size_t i = 0; i < ties; ++i) number(tied[i]);
   numbers(m.motions_), numbers(m.rotor_), numbers(m.motor_unit_);
-  for (const Body& b : m.bodies_) number(b.X), number(b.X_joint), number(b.inertia), number(b.X_child);
   for (const PointSpring& s : m.springs_) number(s.point[0].data(), 3), number(s.point[1].data(), 3), number(&s.stiffness, 3);
   for (const LoopMotion& j : m.loop_motions_) {
     number(j.constants.number, 9), number(j.X[0]), number(j.X[1]);
     for (int k = 0; k < j.nv; ++k) number(j.terms[k]);
   }
-  for (const auto& f : m.frames_) number(f.X);
   point(m.tree_);
   if (pieces) {
     numbers_of_tree(pieces->view_.tree), numbers(pieces->links_), numbers(pieces->passive_terms_), numbers(pieces->unit_);
@@ -106,6 +106,10 @@ void Variants::list() {
     keep_pointer(&pieces->view_.compliance, pieces->view_.compliance);
     keep_pointer(&pieces->view_.lacking, pieces->view_.lacking);
   }
+  recursive_ = false;
+  for (const Link& b : m.links_) number(b.R_joint.data(), 9);
+  for (const Body& b : m.bodies_) number(b.X), number(b.X_joint), number(b.inertia), number(b.X_child);
+  for (const auto& f : m.frames_) number(f.X);
 }
 
 void Variants::add() {
@@ -117,8 +121,9 @@ void Variants::add() {
   if (const auto [a, b] = std::mismatch(advance.begin(), advance.end(), advancing_.begin()); a != advance.end())
     throw ModelError("joint '" + m.description_.joints[static_cast<std::size_t>(a - advance.begin())].name +
                      "': of a screw's pitch all variants have one, or none has");
-  if (m.massless_ != massless_)
-    throw ModelError("what has inertia along its joint is the same in all variants, and here it is not: build it anew");
+  if (m.massless_ != massless_ || (m.mass_ > 0.0) != has_mass_)
+    throw ModelError(
+        "what has mass, and inertia along its joint, is the same in all variants, and here it is not: build it anew");
 
   now_.clear();
   for (const Numbers& n : all_) now_.insert(now_.end(), n.from, n.from + n.count);
@@ -155,19 +160,35 @@ void Variants::finish() {
     if (p.bytes) std::memcpy(block_.data() + p.at, p.from, p.bytes);
   for (const Numbers& n : all_)
     for (int k = 0; k < n.count; ++k) place_.push_back(n.at + static_cast<std::size_t>(k) * sizeof(double));
-  for (const int k : differs_) at_.push_back(place_[k]);
-  view_ = {block_.data(),
-           bytes_,
-           static_cast<int>(pointers_.size()),
-           static_cast<int>(place_.size()),
-           static_cast<int>(at_.size()),
-           pointers_.data(),
-           place_.data(),
-           at_.data(),
-           rows_.data(),
-           place_of(m.frames_.data()),
-           m.pieces_ ? place_of(&m.pieces_->view_) : 0};
+  group_values();
+  view_.block = block_.data(), view_.bytes = bytes_;
+  view_.pointers = static_cast<int>(pointers_.size()), view_.pointer = pointers_.data();
+  view_.numbers = static_cast<int>(place_.size()), view_.number = place_.data();
+  view_.frames = place_of(m.frames_.data()), view_.pieces = m.pieces_ ? place_of(&m.pieces_->view_) : 0;
   is_listed_.clear(), first_.clear(), now_.clear();
+}
+
+/// The values that differ, side by side; the last group is filled up with the last variant.
+void Variants::group_values() {
+  std::vector<char> recursive;
+  for (const Numbers& n : all_) recursive.insert(recursive.end(), static_cast<std::size_t>(n.count), n.recursive);
+  const std::size_t n = differs_.size();
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::make_pair(!recursive[differs_[a]], differs_[a]) < std::make_pair(!recursive[differs_[b]], differs_[b]);
+  });
+  const std::int64_t group = VariantNumbers::group, groups = (count_ + group - 1) / group;
+  const std::size_t numbers = static_cast<std::size_t>(groups * group) * n;
+  values_.reset(static_cast<double*>(::operator new(numbers * sizeof(double), std::align_val_t{VariantNumbers::line})));
+  double* to = values_.get();
+  for (std::int64_t g = 0; g < groups; ++g)
+    for (const std::size_t k : order)
+      for (std::int64_t l = 0; l < group; ++l)
+        *to++ = rows_[static_cast<std::size_t>(std::min(g * group + l, count_ - 1)) * n + k];
+  for (const std::size_t k : order) at_.push_back(place_[differs_[k]]), view_.recursive += recursive[differs_[k]];
+  view_.differing = static_cast<int>(n), view_.differs = at_.data(), view_.values = values_.get();
+  rows_ = {};
 }
 
 }  // namespace sarrus

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "mechanism.hpp"
@@ -35,6 +36,7 @@ class Variants {
     const double* from;
     int count;
     std::size_t at;
+    bool recursive;  // whether recursions and loops ask for it, and not only who looks at bodies and frames
   };
   struct Flags {
     bool has_armature, has_joint_forces, ties_links;
@@ -61,11 +63,13 @@ class Variants {
   }
   void list();
   void point(Tree& t);
+  void group_values();
   std::size_t place_of(const void* from) const;
   void keep_pointer(const void* at, const void* to);
 
   std::unique_ptr<Mechanism> made_;  // the last one
   std::vector<std::string> massless_;
+  bool has_mass_;
   std::vector<char> decisions_, advancing_;
   std::vector<Part> parts_;
   std::vector<Numbers> all_;
@@ -75,6 +79,9 @@ class Variants {
   std::vector<char> is_listed_;
   std::vector<std::size_t> place_, at_;  // where all stand in the block, and those
   std::vector<double> rows_;  // count x differs
+  std::unique_ptr<double, void (*)(double*)> values_{
+      nullptr, [](double* x) { ::operator delete(x, std::align_val_t{VariantNumbers::line}); }};
+  bool recursive_ = true;
   std::vector<char> lacks_inertia_;
   std::vector<char> has_forces_;  // of each motion of a joint that closes a loop
   Flags flags_{}, flags_of_pieces_{};

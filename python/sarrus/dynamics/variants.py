@@ -111,7 +111,9 @@ class VariantFunctions(Base):
         return self.base._rough | {name: self.base.joint(name) for name in self._changes.get("friction", {})}
 
     def _holding(self, *_: Any) -> Any:
-        raise TypeError("project_configuration takes locked= of one mechanism alone: take variants[i]; assemble(near=, fixed=) holds joints of variants")
+        raise TypeError(
+            "project_configuration takes locked= of one mechanism alone: take variants[i]; assemble(near=, fixed=) holds joints of variants"
+        )
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"variants do not change: {name!r} cannot be set")
@@ -209,18 +211,19 @@ def _inertias(base: LoopFunctions, key: str, name: str, value: Any) -> Array:
 
 
 def _perhaps_unphysical(parameters: Array) -> NDArray[np.bool_]:
-    """(N,) where the pseudo-inertia is not positive definite by far; the class decides about these."""
+    """(N,) where the pseudo-inertia is not positive semidefinite by digits; the class decides about these."""
     m, h = parameters[:, 0], parameters[:, 1:4]
     xx, xy, yy, xz, yz, zz = parameters[:, 4:].T
     half = 0.5 * (xx + yy + zz)
     P = [[half - xx], [-xy, half - yy], [-xz, -yz, half - zz], [*h.T, m]]  # L D L^T of all of them at once
-    bad = np.zeros(len(m), bool)
-    for k, entry in enumerate([row[-1] for row in P]):
-        pivot = P[k][k]
-        bad |= ~(pivot > 1e-9 * entry)
+    size, bad = [abs(row[-1]) for row in P], np.zeros(len(m), bool)
+    for k in range(4):
+        pivot, none = P[k][k], abs(P[k][k]) <= 1e-9 * size[k]
+        bad |= pivot < -1e-9 * size[k]
         for i in range(k + 1, 4):
+            bad |= none & (P[i][k] ** 2 > 1e-9 * size[k] * size[i])
             for l in range(k + 1, i + 1):
-                P[i][l] = P[i][l] - P[i][k] * P[l][k] / np.where(bad, 1.0, pivot)
+                P[i][l] = P[i][l] - np.where(none, 0.0, P[i][k] * P[l][k] / np.where(none, 1.0, pivot))
     return bad
 
 
