@@ -174,8 +174,8 @@ class Variants(VariantFunctions):
             goals[name] = x, x.shape[-2:] == (4, 4)
             shapes[f"the target of frame '{name}'"] = x.shape[: -1 - goals[name][1]]
         guess = coordinates(self.base, near) if isinstance(near, Mapping) else {}
-        x = None if near is None or isinstance(near, Mapping) else real_array("near", near)
-        start = start_near(self.base, x, guess, None, () if x is None else x.shape[:-1])
+        at = None if near is None or isinstance(near, Mapping) else real_array("near", near)
+        start = start_near(self.base, at, guess, None, () if at is None else at.shape[:-1])
         shapes["near"] = start.shape[:-1]
         lead = common_axes(shapes)
         if not lead or lead[0] == 1:

@@ -5,7 +5,7 @@ The core keeps their numbers and gives each row of a batch its own (``cpp/mechan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from types import MethodDescriptorType
 from typing import TYPE_CHECKING, Any, cast
@@ -133,7 +133,10 @@ def _rebuilt(kind: Any, base: LoopFunctions, count: int, changes: dict[str, Any]
 
 
 def _of_base(name: str) -> property:
-    return property(lambda self: getattr(self.base, name))
+    def of_base(self: VariantFunctions) -> Any:
+        return getattr(self.base, name)
+
+    return property(of_base)
 
 
 if not TYPE_CHECKING:
@@ -152,7 +155,8 @@ def _row(key: str, values: Any, i: int) -> Any:
     """What `Mechanism.replace` takes for the i-th variant."""
     if key == "gravity":
         return tuple(values[i].tolist())
-    make = {"inertias": _inertia, "placements": _transform}.get(key, _number)
+    makers: dict[str, Callable[[Array], Any]] = {"inertias": _inertia, "placements": _transform}
+    make = makers.get(key, _number)
     return {name: make(x[i]) for name, x in values.items()}
 
 
