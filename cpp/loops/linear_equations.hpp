@@ -242,7 +242,7 @@ template <class R> class LinearEquations {
     R least = R(0.0);
     for (int i = 0; i < nv; ++i) {
       change[i] = R(0.0);
-      for (int l = 0; l < count; ++l) lane(change[i], l) = (l < moving ? V_ : W_ - k * nv)[(first + l) * nv + i];
+      for (int l = 0; l < count; ++l) lane(change[i], l) = l < moving ? V_[(first + l) * nv + i] : W_[(first + l - k) * nv + i];
       least += (change[i] * change[i] + (d ? d[i] * d[i] : R(0.0))) * R(tree_.per_unit_square[i]);
     }
     const R left = state.accelerate({d, change}, nullptr, x, least * R(state.equation().terms()));
