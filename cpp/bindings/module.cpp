@@ -241,6 +241,14 @@ void bind_mechanism(py::module_& m) {
           "nv", [](const py::object& self) { return built_or_variants(self).tree().nv; }, "Number of velocities.")
       .def_property_readonly(
           "_count", [](const py::object& self) { return built_or_variants(self).which().size(); }, "Of variants: how many.")
+      .def_property_readonly("_lengths",
+                             [](const py::object& self) {
+                               const Mechanism& m = built_or_variants(self);
+                               py::array_t<double> all(static_cast<py::ssize_t>(m.which().size()));
+                               double* to = all.mutable_data();
+                               for (const std::int64_t i : m.which()) *to++ = m.variants()->length(i);
+                               return all;
+                             })
       .def_property_readonly("_placed_joints", &placed_joints)
       .def_property_readonly("_placed_constraints", &placed_constraints)
       .def_property_readonly("_actuators", [](const py::object& self) { return built_or_variants(self).actuators(); })

@@ -22,7 +22,7 @@ struct Distance : BetweenBodies {
     const Vec3<T> d = m.position(), n = unit(d), &u = m.V.linear;
     const T distance = sqrt(dot(d, d)), along = dot(n, u);
     row->force = {zero3<T>(), n};
-    row->residual = distance - m.own(length);
+    row->residual = distance - m.numbers(length);
     row->size = m.velocity_size.linear;
     if (m.accelerates) row->gamma = -(dot(n, m.acceleration()) + (dot(u, u) - along * along) / distance);
   }

@@ -72,13 +72,13 @@ struct LoopJoint : BetweenBodies {
       const T none[7] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
       T off[6] = {T(0.0), T(0.0), T(0.0), T(0.0), T(0.0), T(0.0)};
       ReadJoint<T> read;
-      read_joint(joint, moves, {&constants, m.own}, m.X, m.V, m.target ? m.target : none, read);
+      read_joint(joint, moves, {&constants, m.numbers}, m.X, m.V, m.target ? m.target : none, read);
       if (m.target) visit_every(joint, moves, [&](auto type) { type.difference(m.target, read.q, off); });
       for (int r = 0; r < held; ++r) row[r].force = read.psi[r], row[r].residual = off[r];
       bias = read.bias;
     } else {
       ClosingJoint<T> closing;
-      close_joint(joint, {&constants, m.own}, m.X, m.V, closing);
+      close_joint(joint, {&constants, m.numbers}, m.X, m.V, closing);
       for (int r = 0; r < held; ++r) row[r].force = closing.row[r], row[r].residual = closing.residual[r];
       bias = closing.bias;
     }

@@ -38,12 +38,12 @@ struct Rolling : BetweenBodies {
       const T distance = sqrt(dot(d, d)), side = T(reach < 0.0 ? -1.0 : 1.0);
       e[0] = unit(d);
       e_dot = (u - e[0] * dot(e[0], u)) * (T(1.0) / distance);
-      rho = e[0] * (side * -m.own(radius)), rho_dot = e_dot * (side * -m.own(radius));
-      height = distance - abs(T(m.own(radius) + m.own(on_radius)));
+      rho = e[0] * (side * -m.numbers(radius)), rho_dot = e_dot * (side * -m.numbers(radius));
+      height = distance - abs(T(m.numbers(radius) + m.numbers(on_radius)));
       perpendiculars(e[0], e[1], e[2]);
     } else {
       e[0] = z, e[1] = Vec3<T>(m.X.R.row(0)), e[2] = Vec3<T>(m.X.R.row(1));
-      rho = z * -m.own(radius);
+      rho = z * -m.numbers(radius);
       if (disc) {
         // the lowest point of the rim: the normal's part across the axle, downwards
         const Vec3<T> axle = unit_motion<T>(2).angular, axle_dot = cross(w, axle);
@@ -51,8 +51,8 @@ struct Rolling : BetweenBodies {
         const Vec3<T> across = z - axle * tilt, across_dot = -(axle * dot(z, axle_dot) + axle_dot * tilt);
         const T inverse = T(1.0) / sqrt(dot(across, across));
         const Vec3<T> up = across * inverse;
-        rho = up * -m.own(radius);
-        rho_dot = (across_dot - up * dot(up, across_dot)) * (inverse * -m.own(radius));
+        rho = up * -m.numbers(radius);
+        rho_dot = (across_dot - up * dot(up, across_dot)) * (inverse * -m.numbers(radius));
       }
       height = dot(z, Vec3<T>(d + rho));
     }
@@ -65,7 +65,7 @@ struct Rolling : BetweenBodies {
       row[r].force = {cross(rho, e[r]), e[r]};
       row[r].residual = r == 0 ? height : T(0.0);
       row[r].gamma = -dot(e[r], a);
-      row[r].size = m.velocity_size.linear + m.velocity_size.angular * square(T(m.own(radius)));
+      row[r].size = m.velocity_size.linear + m.velocity_size.angular * square(T(m.numbers(radius)));
     }
     if (!spins) row[3] = {{e[0], zero3<T>()}, T(0.0), -(dot(e[0], alpha) + dot(e_dot, w)), m.velocity_size.angular};
   }

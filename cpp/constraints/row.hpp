@@ -33,7 +33,7 @@ template <class T> struct RelativeMotion {
   Transform<T> X;  // pose of the child's frame in the parent's
   Motion<T> V;
   Size<T> velocity_size;  // of a unit of the velocities, by their mobilities: no rounding of a difference counts as motion
-  NumbersOf<T> own;  // of the constraint
+  NumbersOf<T> numbers;  // of the constraint
   const T* target;  // coordinates that the joint between them is to have; null: none
   bool accelerates;  // whether there is an answer to what follows: accelerations while those of the joints are zero
   Vec3<T> w_parent, w_child;  // angular velocities

@@ -38,7 +38,7 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
   Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
   const AbaJoints<T> joints = {arena.take<Force<T>>(tree.nv), arena.take<T>(6 * tree.nv), arena.take<T>(tree.nv)};
   const JointCoordinates<T> coordinates(tree, arena, in.q);
-  const auto own = tree.numbers<T>();
+  const auto numbers = tree.numbers<T>();
 
   const T* tau = in.tau;
   if (tree.has_joint_forces) {
@@ -50,7 +50,7 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
 
   AbaLink<T>& ground = work[0];
   ground.w = zero3<T>();
-  ground.A = {zero3<T>(), -own(tree.gravity)};
+  ground.A = {zero3<T>(), -numbers(tree.gravity)};
   ground.p = Force<T>::zero();
 
   // outward: velocities, and the bias accelerations and forces that come with them
@@ -61,14 +61,14 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto J = joint.evaluate(b.joint, coordinates.of(b), in.v + b.iv, columns + b.iv);
       const Motion<T> V = J.S * (in.v + b.iv);
-      me.X = own(b.X_tree) * J.X;
+      me.X = numbers(b.X_tree) * J.X;
       const Vec3<T> w = transpose_times(me.X.R, parent.w);
       me.w = w + V.angular;
       me.c.angular = cross(w, V.angular) + J.bias.angular;
       me.c.linear = transpose_times(me.X.R, cross(parent.w, cross(parent.w, me.X.p))) +
                     cross(Vec3<T>(w * T(2.0) + V.angular), V.linear) + J.bias.linear;
     });
-    me.p = own(b.inertia).gyroscopic(me.w);
+    me.p = numbers(b.inertia).gyroscopic(me.w);
   }
   external_forces<T>(tree, arena, in, static_cast<const T*>(nullptr),
                      [work](int link, const Force<T>& push) SARRUS_INLINED { work[link].p -= push; });
@@ -77,7 +77,7 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
   for (int i = tree.links - 1; i > 0; --i) {
     const Link& b = tree.link[i];
     AbaLink<T>& me = work[i];
-    if (b.end == i + 1) me.I = ArticulatedInertia<T>::rigid(own(b.inertia));  // a leaf
+    if (b.end == i + 1) me.I = ArticulatedInertia<T>::rigid(numbers(b.inertia));  // a leaf
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       constexpr int most = decltype(joint)::most;
       const int N = joint.nv;
@@ -91,7 +91,7 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
       }
       for (int k = 0; k < N; ++k) {
         for (int l = 0; l <= k; ++l) D[k][l] = dot(S.column[k], U[l]);
-        D[k][k] += own(tree.passive[b.iv + k].armature);
+        D[k][k] += numbers(tree.passive[b.iv + k].armature);
         size[k] = me.I.size_along(S.column[k]);
       }
       invert_symmetric(N, D, size, D_inverse);
@@ -113,7 +113,7 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
       const Link& parent = tree.link[b.parent];
       ArticulatedInertia<T> seen = transformed(me.X, I);
       if (b.end == parent.end)
-        seen += ArticulatedInertia<T>::rigid(own(parent.inertia));
+        seen += ArticulatedInertia<T>::rigid(numbers(parent.inertia));
       else
         seen += work[b.parent].I;
       work[b.parent].I = seen;

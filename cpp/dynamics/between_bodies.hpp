@@ -18,19 +18,19 @@ template <class T> struct SpringForce {
   T stretch;
 };
 
-template <class T> SpringForce<T> spring_force(const PointSpring& s, const NumbersOf<T>& own, const Kinematics<T>& k) {
+template <class T> SpringForce<T> spring_force(const PointSpring& s, const NumbersOf<T>& numbers, const Kinematics<T>& k) {
   SpringForce<T> f;
   Vec3<T> u[2];
   for (int i = 0; i < 2; ++i) {
     const LinkMotion<T>& b = k.link[s.link[i]];
-    const Vec3<T> arm = b.X.R * own(s.point[i]);
+    const Vec3<T> arm = b.X.R * numbers(s.point[i]);
     f.end[i] = b.X.p + arm;
     u[i] = b.V.linear + cross(b.V.angular, arm);
   }
   const Vec3<T> d = f.end[1] - f.end[0];
   const T length = sqrt(dot(d, d) + T(1e-300));  // of no length: no direction, no force
-  f.stretch = length - own(s.rest_length);
-  f.pull = d * ((own(s.stiffness) * f.stretch + own(s.damping) * dot(d, Vec3<T>(u[1] - u[0])) / length) / length);
+  f.stretch = length - numbers(s.rest_length);
+  f.pull = d * ((numbers(s.stiffness) * f.stretch + numbers(s.damping) * dot(d, Vec3<T>(u[1] - u[0])) / length) / length);
   return f;
 }
 
@@ -42,11 +42,11 @@ template <class T> struct LoopJointMotion {
 };
 
 template <class T>
-LoopJointMotion<T> loop_joint_motion(const LoopMotion& joint, const NumbersOf<T>& own, const Kinematics<T>& k) {
+LoopJointMotion<T> loop_joint_motion(const LoopMotion& joint, const NumbersOf<T>& numbers, const Kinematics<T>& k) {
   const LinkMotion<T>&parent = k.link[joint.link[0]], &child = k.link[joint.link[1]];
-  const Transform<T> X_parent = parent.X * own(joint.X[0]);
+  const Transform<T> X_parent = parent.X * numbers(joint.X[0]);
   LoopJointMotion<T> m;
-  m.child = child.X * own(joint.X[1]);
+  m.child = child.X * numbers(joint.X[1]);
   const Mat3<T>& R = m.child.R;
   m.X = {Mat3<T>(X_parent.R.transpose()) * R, transpose_times(X_parent.R, Vec3<T>(m.child.p - X_parent.p))};
   // of the bodies' points that are at the child's origin
@@ -70,10 +70,10 @@ LoopJointMotion<T> loop_joint_motion(const LoopMotion& joint, const NumbersOf<T>
 
 /// Its coordinates and velocities, of those nearest to where its springs are relaxed.
 template <class T>
-void read_relaxed(const LoopMotion& joint, const NumbersOf<T>& own, const LoopJointMotion<T>& m, ReadJoint<T>& read) {
+void read_relaxed(const LoopMotion& joint, const NumbersOf<T>& numbers, const LoopJointMotion<T>& m, ReadJoint<T>& read) {
   T rest[7];
-  for (int i = 0; i < 7; ++i) rest[i] = i < joint.nv ? own(joint.terms[i].rest) : T(0.0);
-  read_joint(joint.joint, joint.nv, {&joint.constants, own}, m.X, m.V, rest, read);
+  for (int i = 0; i < 7; ++i) rest[i] = i < joint.nv ? numbers(joint.terms[i].rest) : T(0.0);
+  read_joint(joint.joint, joint.nv, {&joint.constants, numbers}, m.X, m.V, rest, read);
 }
 template <class T> Vec3<T> ball_spring(const LoopMotion& joint, const ReadJoint<T>& read) {
   return has_ball_spring(joint.joint) ? log(Quaternion<T>::load(read.q)) : zero3<T>();
@@ -81,9 +81,9 @@ template <class T> Vec3<T> ball_spring(const LoopMotion& joint, const ReadJoint<
 
 /// What friction, springs and armature make of its motion: on the child, in its axes at its origin. `dry`: Coulomb friction too.
 template <class T>
-Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& own, const LoopJointMotion<T>& m, bool dry) {
+Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& numbers, const LoopJointMotion<T>& m, bool dry) {
   ReadJoint<T> read;
-  read_relaxed(joint, own, m, read);
+  read_relaxed(joint, numbers, m, read);
   const Vec3<T> ball = ball_spring(joint, read);
   Force<T> f = Force<T>::zero();
   for (int i = 0; i < joint.nv; ++i) {
@@ -91,10 +91,10 @@ Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& own, cons
     T size = T(0.0);
     for (int j = 0; j < 3; ++j) size += abs(psi.angular(j)) * m.size.angular(j) + abs(psi.linear(j)) * m.size.linear(j);
     const PassiveTerms& terms = joint.terms[i];
-    T needed = smooth_joint_force(terms, own, read.q, read.v[i], ball(i < 3 ? i : 2)) +
-               own(terms.armature) * (dot(m.A, psi) - dot(read.bias, psi));
+    T needed = smooth_joint_force(terms, numbers, read.q, read.v[i], ball(i < 3 ? i : 2)) +
+               numbers(terms.armature) * (dot(m.A, psi) - dot(read.bias, psi));
     if (dry)  // the rounding of a difference is rest
-      needed += own(terms.friction) * select(abs(read.v[i]) > size * T(1e-14), sign(read.v[i]), T(0.0));
+      needed += numbers(terms.friction) * select(abs(read.v[i]) > size * T(1e-14), sign(read.v[i]), T(0.0));
     f -= psi * needed;
   }
   return f;
@@ -102,16 +102,16 @@ Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& own, cons
 
 /// Each calls put(link, body, wrench in world axes about the world point p, p) for both ends.
 template <class T, class Put>
-SARRUS_INLINE void put_forces(const PointSpring& s, const NumbersOf<T>& own, const Kinematics<T>& k, Put put) {
-  const SpringForce<T> f = spring_force(s, own, k);
+SARRUS_INLINE void put_forces(const PointSpring& s, const NumbersOf<T>& numbers, const Kinematics<T>& k, Put put) {
+  const SpringForce<T> f = spring_force(s, numbers, k);
   put(s.link[0], s.body[0], Force<T>{zero3<T>(), f.pull}, f.end[0]);
   put(s.link[1], s.body[1], Force<T>{zero3<T>(), Vec3<T>(-f.pull)}, f.end[1]);
 }
 template <class T, class Put>
-SARRUS_INLINE void put_forces(const LoopMotion& joint, const NumbersOf<T>& own, const Kinematics<T>& k, Put put, bool dry) {
+SARRUS_INLINE void put_forces(const LoopMotion& joint, const NumbersOf<T>& numbers, const Kinematics<T>& k, Put put, bool dry) {
   if (!joint.has_forces && !joint.has_armature) return;
-  const LoopJointMotion<T> m = loop_joint_motion(joint, own, k);
-  const Force<T> f = loop_joint_force(joint, own, m, dry);
+  const LoopJointMotion<T> m = loop_joint_motion(joint, numbers, k);
+  const Force<T> f = loop_joint_force(joint, numbers, m, dry);
   const Force<T> world = {m.child.R * f.angular, m.child.R * f.linear};
   put(joint.link[1], joint.body[1], world, m.child.p);
   put(joint.link[0], joint.body[0], world * T(-1.0), m.child.p);
@@ -119,9 +119,9 @@ SARRUS_INLINE void put_forces(const LoopMotion& joint, const NumbersOf<T>& own, 
 
 /// The same of everything that acts between two bodies.
 template <class T, class Put> void each_force_between(const Tree& tree, const Kinematics<T>& k, Put put, bool dry = true) {
-  const auto own = tree.numbers<T>();
-  for (int i = 0; i < tree.springs; ++i) put_forces(tree.spring[i], own, k, put);
-  for (int i = 0; i < tree.loop_motions; ++i) put_forces(tree.loop_motion[i], own, k, put, dry);
+  const auto numbers = tree.numbers<T>();
+  for (int i = 0; i < tree.springs; ++i) put_forces(tree.spring[i], numbers, k, put);
+  for (int i = 0; i < tree.loop_motions; ++i) put_forces(tree.loop_motion[i], numbers, k, put, dry);
 }
 
 /// The same as wrenches on the bodies: put(link, wrench in its axes at its origin). For recursions that have no world poses. a may be null: 0.
@@ -144,19 +144,19 @@ SARRUS_INLINE void external_forces(const Tree& tree, Arena& arena, const Input& 
 }
 
 template <class T> T spring_energy(const Tree& tree, const Kinematics<T>& k) {
-  const auto own = tree.numbers<T>();
+  const auto numbers = tree.numbers<T>();
   T U = T(0.0);
   for (int i = 0; i < tree.springs; ++i) {
-    const T stretch = spring_force(tree.spring[i], own, k).stretch;
-    U += T(0.5) * own(tree.spring[i].stiffness) * stretch * stretch;
+    const T stretch = spring_force(tree.spring[i], numbers, k).stretch;
+    U += T(0.5) * numbers(tree.spring[i].stiffness) * stretch * stretch;
   }
   for (int i = 0; i < tree.loop_motions; ++i) {
     const LoopMotion& joint = tree.loop_motion[i];
     if (!joint.has_forces) continue;
     ReadJoint<T> read;
-    read_relaxed(joint, own, loop_joint_motion(joint, own, k), read);
+    read_relaxed(joint, numbers, loop_joint_motion(joint, numbers, k), read);
     const Vec3<T> ball = ball_spring(joint, read);
-    for (int l = 0; l < joint.nv; ++l) U += joint_energy(joint.terms[l], own, read.q, ball(l < 3 ? l : 2));
+    for (int l = 0; l < joint.nv; ++l) U += joint_energy(joint.terms[l], numbers, read.q, ball(l < 3 ? l : 2));
   }
   return U;
 }
@@ -167,15 +167,15 @@ template <class T> SARRUS_NOINLINE void add_loop_armature(const Tree& tree, Aren
   const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
   kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), k);
   const int n = tree.nv;
-  const auto own = tree.numbers<T>();
+  const auto numbers = tree.numbers<T>();
   T *J = arena.take<T>(6 * n), *J_dot = arena.take<T>(6 * n);
   for (int i = 0; i < tree.loop_motions; ++i) {
     const LoopMotion& joint = tree.loop_motion[i];
     if (!joint.has_armature) continue;
-    const LoopJointMotion<T> m = loop_joint_motion(joint, own, k);
+    const LoopJointMotion<T> m = loop_joint_motion(joint, numbers, k);
     ReadJoint<T> read;
     read.rates = true;
-    read_relaxed(joint, own, m, read);
+    read_relaxed(joint, numbers, m, read);
     for (int r = 0; r < 6 * n; ++r) J[r] = J_dot[r] = T(0.0);
     const Mat3<T>& R = m.child.R;
     const LinkMotion<T>& child = k.link[joint.link[1]];
@@ -201,20 +201,20 @@ template <class T> SARRUS_NOINLINE void add_loop_armature(const Tree& tree, Aren
     const T* right = v ? J_dot : J;
     for (int r = 0; r < joint.nv; ++r)
       for (int c = 0; c < n; ++c)
-        for (int l = 0; l < n; ++l) M[c * n + l] += J[r * n + c] * own(joint.terms[r].armature) * right[r * n + l];
+        for (int l = 0; l < n; ++l) M[c * n + l] += J[r * n + c] * numbers(joint.terms[r].armature) * right[r * n + l];
   }
 }
 
 /// 1/2 A v^2 of the joints that close loops.
 template <class T> T loop_armature_energy(const Tree& tree, const Kinematics<T>& k) {
-  const auto own = tree.numbers<T>();
+  const auto numbers = tree.numbers<T>();
   T twice = T(0.0);
   for (int i = 0; i < tree.loop_motions; ++i) {
     const LoopMotion& joint = tree.loop_motion[i];
     if (!joint.has_armature) continue;
     ReadJoint<T> read;
-    read_relaxed(joint, own, loop_joint_motion(joint, own, k), read);
-    for (int l = 0; l < joint.nv; ++l) twice += own(joint.terms[l].armature) * read.v[l] * read.v[l];
+    read_relaxed(joint, numbers, loop_joint_motion(joint, numbers, k), read);
+    for (int l = 0; l < joint.nv; ++l) twice += numbers(joint.terms[l].armature) * read.v[l] * read.v[l];
   }
   return T(0.5) * twice;
 }

@@ -17,7 +17,7 @@ template <class T> struct FrameMotion {
 /// Pose of the frame, and the body's motion at the point that the representation refers to.
 template <class T> SARRUS_INLINE FrameMotion<T> frame_motion(const Kinematics<T>& k, const Frame& f) {
   const LinkMotion<T>& b = k.link[f.link];
-  const Transform<T> X = b.X * k.own(f.X);
+  const Transform<T> X = b.X * k.numbers(f.X);
   const bool at_origin = f.expressed_in == ExpressedIn::world;
   FrameMotion<T> m;
   m.R = X.R;
@@ -29,7 +29,7 @@ template <class T> SARRUS_INLINE FrameMotion<T> frame_motion(const Kinematics<T>
 }
 
 template <class T> SARRUS_INLINE void frame_pose(const Kinematics<T>& k, const Frame& f, T* out) {
-  const Transform<T> X = k.link[f.link].X * k.own(f.X);
+  const Transform<T> X = k.link[f.link].X * k.numbers(f.X);
   for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 3; ++j) out[4 * i + j] = X.R(i, j);
     out[4 * i + 3] = X.p(i);

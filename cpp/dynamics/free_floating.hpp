@@ -72,7 +72,7 @@ template <class T> void generalized_jacobian(const Tree& tree, Arena& arena, con
   const Vec3<T> about = k.link[base_link].X.p;
   const Inertia<T>* subtree = subtree_inertias(tree, arena, k, about);
   const LockedBodies<T> all(subtree[base_link]);
-  const Transform<T> X = k.link[f.link].X * k.own(f.X);
+  const Transform<T> X = k.link[f.link].X * k.numbers(f.X);
   const Vec3<T> r = (f.expressed_in == ExpressedIn::world ? zero3<T>() : X.p) - about;
   for (int i = base_link + 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];

@@ -19,7 +19,7 @@ template <class T> struct Kinematics {
   LinkMotion<T>* link;   // tree.links
   Motion<T>* column;     // tree.nv
   Motion<T>* column_dot;
-  NumbersOf<T> own = {};
+  NumbersOf<T> numbers = {};
 
   static int size(const Tree& t) { return cached_kinematics_size(t); }
 
@@ -30,7 +30,7 @@ template <class T> struct Kinematics {
     k.link = reinterpret_cast<LinkMotion<T>*>(block);
     k.column = reinterpret_cast<Motion<T>*>(block + 24 * tree.links);
     k.column_dot = k.column + tree.nv;
-    k.own = tree.numbers<T>();
+    k.numbers = tree.numbers<T>();
     return k;
   }
 };

@@ -16,11 +16,11 @@ template <class T> struct Mass {
   Sym3<T> I;  // about the body's origin
 };
 template <class T> SARRUS_INLINE Mass<T> mass_of(const Tree& tree, const Link& b, const LinkMotion<T>& k) {
-  const auto own = tree.numbers<T>();
-  const T m = own(b.inertia.m);
-  const Vec3<T> h = k.X.R * own(b.inertia.h);
+  const auto numbers = tree.numbers<T>();
+  const T m = numbers(b.inertia.m);
+  const Vec3<T> h = k.X.R * numbers(b.inertia.h);
   const Vec3<T> r = h * inverse_or_zero(m);  // a massless body has no centre, and nothing asks for one
-  return {m, k.X.p + r, r, rotate(k.X.R, own(b.inertia.I))};
+  return {m, k.X.p + r, r, rotate(k.X.R, numbers(b.inertia.I))};
 }
 
 template <class T> T total_mass(const Tree& tree) {

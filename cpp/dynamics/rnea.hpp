@@ -46,11 +46,11 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
   RneaLink<T>* work = arena.take<RneaLink<T>>(tree.links);
   Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
   const JointCoordinates<T> coordinates(tree, arena, in.q);
-  const auto own = tree.numbers<T>();
+  const auto numbers = tree.numbers<T>();
 
   RneaLink<T>& ground = work[0];
   ground.w = ground.dw = zero3<T>();
-  ground.a = -own(tree.gravity);
+  ground.a = -numbers(tree.gravity);
   if (in.ground.velocity) ground.w = load_motion(in.ground.velocity).angular;
   if (in.ground.acceleration) {
     const Motion<T> A = load_motion(in.ground.acceleration);
@@ -67,7 +67,7 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
       const auto J = joint.evaluate(b.joint, coordinates.of(b), in.v + b.iv, columns + b.iv);
       const Motion<T> V = J.S * (in.v + b.iv), A = J.S * (in.a + b.iv) + J.bias;
-      me.X = own(b.X_tree) * J.X;
+      me.X = numbers(b.X_tree) * J.X;
       const Vec3<T> w = transpose_times(me.X.R, parent.w);
       me.w = w + V.angular;
       me.dw = transpose_times(me.X.R, parent.dw) + cross(w, V.angular) + A.angular;
@@ -75,9 +75,9 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
              cross(Vec3<T>(w * T(2.0) + V.angular), V.linear) + A.linear;
     });
     me.set_omega();
-    const Vec3<T> h = own(b.inertia.h);
-    const Mat3<T> OJ = me.Omega * own(b.euler).matrix();
-    me.f.linear = me.a * own(b.inertia.m) + me.Omega * h;
+    const Vec3<T> h = numbers(b.inertia.h);
+    const Mat3<T> OJ = me.Omega * numbers(b.euler).matrix();
+    me.f.linear = me.a * numbers(b.inertia.m) + me.Omega * h;
     me.f.angular = vec3<T>(OJ(2, 1) - OJ(1, 2), OJ(0, 2) - OJ(2, 0), OJ(1, 0) - OJ(0, 1)) + cross(h, me.a);
   }
 
@@ -91,7 +91,7 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
   }
 
   if (tree.has_armature)
-    for (int k = 0; k < tree.nv; ++k) tau[k] += own(tree.passive[k].armature) * in.a[k];
+    for (int k = 0; k < tree.nv; ++k) tau[k] += numbers(tree.passive[k].armature) * in.a[k];
   if (tree.has_joint_forces) add_joint_forces(tree, in.q, in.v, T(1.0), tau);
   return {work, columns};
 }

@@ -9,7 +9,7 @@ namespace sarrus {
 
 template <class T> class JointCoordinates {
  public:
-  SARRUS_INLINE JointCoordinates(const Tree& tree, Arena& arena, const T* q) : q_(q), own_(tree.numbers<T>()) {
+  SARRUS_INLINE JointCoordinates(const Tree& tree, Arena& arena, const T* q) : q_(q), numbers_(tree.numbers<T>()) {
     T* angle = arena.take<T>(3 * tree.angles);
     sin_ = angle + tree.angles;
     cos_ = sin_ + tree.angles;
@@ -17,13 +17,13 @@ template <class T> class JointCoordinates {
     sincos(tree.angles, angle, sin_, cos_);
   }
   SARRUS_INLINE Coordinates<T> of(const Link& b) const {
-    return {q_ + b.iq, sin_ + b.iangle, cos_ + b.iangle, {&b.constants, own_}};
+    return {q_ + b.iq, sin_ + b.iangle, cos_ + b.iangle, {&b.constants, numbers_}};
   }
 
  private:
   const T* q_;
   T *sin_, *cos_;
-  NumbersOf<T> own_;
+  NumbersOf<T> numbers_;
 };
 
 /// The bodies' poses in their parents, wherever a recursion keeps them: one every `stride` bytes.
@@ -69,24 +69,25 @@ template <class T> struct ExternalWrench {
 };
 
 template <class T>
-SARRUS_INLINE T deflection(const PassiveTerms& f, const NumbersOf<T>& own, const T* q, const T& ball_spring) {
-  return f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - own(f.rest) : ball_spring;
+SARRUS_INLINE T deflection(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& ball_spring) {
+  return f.iq >= 0 ? q[f.iq < 0 ? 0 : f.iq] - numbers(f.rest) : ball_spring;
 }
 /// Viscous friction and spring along velocity k.
 template <class T>
-SARRUS_INLINE T smooth_joint_force(const PassiveTerms& f, const NumbersOf<T>& own, const T* q, const T& v, const T& ball_spring) {
-  return own(f.damping) * v + own(f.stiffness) * deflection(f, own, q, ball_spring);
+SARRUS_INLINE T smooth_joint_force(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& v,
+                                   const T& ball_spring) {
+  return numbers(f.damping) * v + numbers(f.stiffness) * deflection(f, numbers, q, ball_spring);
 }
 /// All friction and spring: what a motor has to overcome (4.25, 4.26). Coulomb friction is zero at rest.
 template <class T>
-SARRUS_INLINE T joint_force(const PassiveTerms& f, const NumbersOf<T>& own, const T* q, const T& v, const T& ball_spring) {
-  return smooth_joint_force(f, own, q, v, ball_spring) + own(f.friction) * sign(v);
+SARRUS_INLINE T joint_force(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& v, const T& ball_spring) {
+  return smooth_joint_force(f, numbers, q, v, ball_spring) + numbers(f.friction) * sign(v);
 }
 /// What its spring holds.
 template <class T>
-SARRUS_INLINE T joint_energy(const PassiveTerms& f, const NumbersOf<T>& own, const T* q, const T& ball_spring) {
-  const T by = deflection(f, own, q, ball_spring);
-  return T(0.5) * own(f.stiffness) * by * by;
+SARRUS_INLINE T joint_energy(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& ball_spring) {
+  const T by = deflection(f, numbers, q, ball_spring);
+  return T(0.5) * numbers(f.stiffness) * by * by;
 }
 
 /// Adds scale times friction and springs to tau.

@@ -56,10 +56,10 @@ struct JointConstants {
 /// The same, as a scalar sees its numbers.
 template <class T> struct JointNumbers {
   const JointConstants* constants;
-  NumbersOf<T> own = {};
+  NumbersOf<T> numbers = {};
 
   SARRUS_INLINE bool free(int i) const { return constants->free >> i & 1; }
-  SARRUS_INLINE T operator[](int i) const { return own(constants->number[i]); }
+  SARRUS_INLINE T operator[](int i) const { return numbers(constants->number[i]); }
 };
 
 /// Where a joint reads its coordinates: q itself, and sine and cosine of those that are angles, in their order.

@@ -8,11 +8,11 @@ namespace sarrus {
 
 /// The wrenches of a call, with their values.
 template <class T>
-SARRUS_INLINE ExternalWrench<T>* external_wrenches(const Parameters& p, Arena& arena, const NumbersOf<T>& own,
+SARRUS_INLINE ExternalWrench<T>* external_wrenches(const Parameters& p, Arena& arena, const NumbersOf<T>& numbers,
                                                    const T* const* value) {
   auto* external = arena.take<ExternalWrench<T>>(p.wrenches);
   for (int k = 0; k < p.wrenches; ++k)
-    external[k] = {p.wrench_frame[k].link, p.wrench_frame[k].body, own(p.wrench_frame[k].X), value[k]};
+    external[k] = {p.wrench_frame[k].link, p.wrench_frame[k].body, numbers(p.wrench_frame[k].X), value[k]};
   return external;
 }
 

@@ -17,12 +17,12 @@ class VariantCall {
     return VariantNumbers::lines(sizeof(Parameters)) +
            VariantNumbers::lines(static_cast<std::size_t>(p.wrenches) * sizeof(Frame));
   }
-  VariantCall(const Parameters& p, char* memory) : own_(new (memory) Parameters(p)) {
+  VariantCall(const Parameters& p, char* memory) : parameters_(new (memory) Parameters(p)) {
     wrench_ = reinterpret_cast<Frame*>(memory + VariantNumbers::lines(sizeof(Parameters)));
     for (int k = 0; k < p.wrenches; ++k) new (wrench_ + k) Frame(p.wrench_frame[k]);
-    own_->wrench_frame = wrench_;
+    parameters_->wrench_frame = wrench_;
   }
-  const Parameters& parameters() const { return *own_; }
+  const Parameters& parameters() const { return *parameters_; }
   /// Where these have them.
   void place(const PlacedFrame* frames) {
     each_frame([&](Frame& f) {
@@ -30,12 +30,12 @@ class VariantCall {
     });
   }
   template <class F> void each_frame(F f) {
-    f(own_->frame);
-    for (int k = 0; k < own_->wrenches; ++k) f(wrench_[k]);
+    f(parameters_->frame);
+    for (int k = 0; k < parameters_->wrenches; ++k) f(wrench_[k]);
   }
 
  private:
-  Parameters* own_;
+  Parameters* parameters_;
   Frame* wrench_;
 };
 

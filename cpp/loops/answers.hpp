@@ -76,7 +76,7 @@ void loop_wrenches(const Tree& tree, Arena& arena, const LoopState<T>& state, co
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
     const Force<T> f = constraint_wrench(tree, arena, state, c, multipliers);
-    const Mat3<T> R = state.own(c.R_described);
+    const Mat3<T> R = state.numbers(c.R_described);
     store(Force<T>{R * f.angular, R * f.linear}, out + 6 * i);
   }
 }

@@ -65,11 +65,11 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& s, Arena& arena, T* mobilit
     find_moved();
     for (int r = 0; r < s.rows; ++r) size[r] = select(size[r] > T(0.0), size[r], moved[r]);
   }
-  const auto own = s.tree.template numbers<T>();
-  const T mass = select(own(s.tree.mass) > T(0.0), T(own(s.tree.mass)), T(1.0));
+  const auto numbers = s.tree.template numbers<T>();
+  const T mass = select(numbers(s.tree.mass) > T(0.0), T(numbers(s.tree.mass)), T(1.0));
   for (int k = 0; k < nv; ++k) {
     if (!lacks[k]) continue;
-    inertia[k] = select(inertia[k] > T(0.0), inertia[k], T(mass * square(T(own(s.tree.unit[k])))));
+    inertia[k] = select(inertia[k] > T(0.0), inertia[k], T(mass * square(T(numbers(s.tree.unit[k])))));
     mobility[k] = T(1.0) / inertia[k];
     epsilon[k] += inertia[k] * T(tolerances::borrowed);
   }

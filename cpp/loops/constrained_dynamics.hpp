@@ -98,10 +98,10 @@ SARRUS_NOINLINE void add_rotors(const Tree& tree, Arena& arena, const LoopState<
   constraint_rows(tree, arena, state, asked, loops.constraints, loops.constraints + loops.motor_constraints);
   for (int i = loops.constraints; i < loops.constraints + loops.motor_constraints; ++i) {
     const Constraint& c = loops.constraint[i];
-    for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= state.own(loops.rotor[c.row + k % c.rows - loops.rows]);
+    for (int k = 0; k < c.columns * c.rows; ++k) J[c.entry + k] *= state.numbers(loops.rotor[c.row + k % c.rows - loops.rows]);
   }
   for (int r = loops.rows; r < rows; ++r) {
-    e.scale[r] = T(1.0) + e.scale[r] * square(T(state.own(loops.rotor[r - loops.rows])));
+    e.scale[r] = T(1.0) + e.scale[r] * square(T(state.numbers(loops.rotor[r - loops.rows])));
     e.b[tree.nv + r] = T(0.0);
   }
   e.matrix.soft = soft, e.matrix.rows = rows, e.matrix.constraints = loops.constraints + loops.motor_constraints;

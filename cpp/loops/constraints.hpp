@@ -97,7 +97,7 @@ SARRUS_INLINE void plain_joint_rows(const LoopState<T>& s, const Constraint& c, 
       out.gamma_size[c.row + r] = joint.component[r] < 3 ? m.acceleration_size.angular : m.acceleration_size.linear;
   if (out.residual) {
     ClosingJoint<T> closing;
-    close_joint(joint.joint, {&joint.constants, s.own}, m.X, m.V, closing);
+    close_joint(joint.joint, {&joint.constants, s.numbers}, m.X, m.V, closing);
     for (int r = 0; r < c.rows; ++r) out.residual[c.row + r] = closing.residual[r];
   }
   if (out.J)
@@ -164,7 +164,7 @@ template <class T> SARRUS_NOINLINE void rows_between_coordinates(const Tree& tre
         T size = T(0.0), rate = T(0.0), mobility = T(0.0), speed = T(0.0);
         const CoordinateRow<T> row = kind.evaluate(state, r, [&](int i, const T& slope, const T& terms) SARRUS_INLINED {
           const int k = c.column[i];
-          const T per_unit = s.own(tree.per_unit_square[k]);
+          const T per_unit = s.numbers(tree.per_unit_square[k]);
           if (out.J) out.J[c.entry + i * c.rows + r] = slope;
           if (out.scale) size += terms * terms * out.mobility[k], mobility += out.mobility[k] * per_unit;
           if (s.v) rate += slope * s.v[k], speed += square(s.v[k]) * per_unit;

@@ -83,11 +83,11 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   }
   T *mobility = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv);
   for (int k = 0; k < nv; ++k) {
-    mobility[k] = square(T(state.own(tree.unit[k]))), motors[k] = T(0.0), epsilon[k] = passive / mobility[k];
+    mobility[k] = square(T(state.numbers(tree.unit[k]))), motors[k] = T(0.0), epsilon[k] = passive / mobility[k];
   }
   T *J = arena.take<T>(loops.entries + loops.motor_entries), *soft = arena.take<T>(rows), *mu = arena.take<T>(rows);
   for (int r = 0; r < rows; ++r) {
-    soft[r] = r < loops.rows ? T(0.0) : square(T(state.own(loops.motor_unit[r - loops.rows])));
+    soft[r] = r < loops.rows ? T(0.0) : square(T(state.numbers(loops.motor_unit[r - loops.rows])));
   }
   for (int k = 0; k < loops.actuators; ++k) {
     const int carrier = loops.actuator[k];

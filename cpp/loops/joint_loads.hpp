@@ -22,7 +22,7 @@ Force<T> effort_wrench(const Tree& tree, Arena& arena, const LoopState<T>& state
   Columns<T> columns;
   relative_motion(tree, arena, state, tree.loops.motion[i], m, columns, true, static_cast<const T*>(nullptr));
   ReadJoint<T> read;
-  read_joint(joint.joint, joint.nv, {&joint.constants, state.own}, m.X, m.V, near, read);
+  read_joint(joint.joint, joint.nv, {&joint.constants, state.numbers}, m.X, m.V, near, read);
   Force<T> f = Force<T>::zero();
   for (int k = 0; k < joint.nv; ++k) f += read.psi[k] * efforts[joint.iv + k];
   return f;
@@ -35,7 +35,7 @@ void effort_wrenches(const Tree& tree, Arena& arena, const LoopState<T>& state, 
   for (int i = 0; i < tree.loop_motions; ++i) {
     const LoopMotion& joint = tree.loop_motion[i];
     const Force<T> f = effort_wrench(tree, arena, state, i, efforts);
-    const Mat3<T> R = state.own(tree.loops.constraint[joint.constraint].R_described);
+    const Mat3<T> R = state.numbers(tree.loops.constraint[joint.constraint].R_described);
     store(Force<T>{R * f.angular, R * f.linear}, out + 6 * joint.constraint);
   }
 }
@@ -52,7 +52,7 @@ void joint_loads(const Tree& tree, Arena& arena, const Kinematics<T>& k, const L
     for (int i = 0; i < loops.constraints; ++i) {
       const Constraint& c = loops.constraint[i];
       if (c.child < 0) continue;
-      const Transform<T> X = state.X[c.child] * state.own(c.X_child);
+      const Transform<T> X = state.X[c.child] * state.numbers(c.X_child);
       const Force<T> world = {X.R * across[i].angular, X.R * across[i].linear};
       put(c.child, c.body[1], world, X.p);
       put(c.parent, c.body[0], world * T(-1.0), X.p);
@@ -61,7 +61,7 @@ void joint_loads(const Tree& tree, Arena& arena, const Kinematics<T>& k, const L
   const BodyForces<T> bodies = transmitted_by_bodies(tree, arena, k, wrenches, wrench, on_loops);
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& body = tree.body[i];
-    const Transform<T> X = k.link[body.child_link].X * state.own(body.X_child);
+    const Transform<T> X = k.link[body.child_link].X * state.numbers(body.X_child);
     const T sign = T(body.reversed ? -1.0 : 1.0);
     const Vec3<T> F = bodies.f[i].linear * sign;
     const Vec3<T> N = bodies.f[i].angular * sign + cross(Vec3<T>(bodies.joint[i] - X.p), F);
@@ -70,7 +70,7 @@ void joint_loads(const Tree& tree, Arena& arena, const Kinematics<T>& k, const L
   T* of_loops = out + 6 * (tree.bodies - 1);
   loop_joint_wrenches(tree, k, of_loops);
   for (int i = 0; i < loops.constraints; ++i) {
-    const Mat3<T> R = state.own(loops.constraint[i].R_described);
+    const Mat3<T> R = state.numbers(loops.constraint[i].R_described);
     T described[6];
     store(Force<T>{R * across[i].angular, R * across[i].linear}, described);
     for (int j = 0; j < 6; ++j) of_loops[6 * i + j] += described[j];

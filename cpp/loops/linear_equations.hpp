@@ -95,20 +95,20 @@ template <class R> class LinearEquations {
     const double* J = state.equation().J();
     const LoopMotions motions(tree_, arena_, J, column, row);
     state.find_multipliers(tree_.nv - motions.freedom < tree_.loops.rows);
-    const LinearErrors own = {state.equation().solved, state.error()};
+    const LinearErrors errors = {state.equation().solved, state.error()};
     std::optional<LoopMotions> of_positions;
     if (state.holds_velocities_only()) of_positions.emplace(tree_, arena_, rows_of_positions(J), column, row);
     const LoopMotions& displacements = of_positions ? *of_positions : motions;
     const double *N = motions.basis(), *N_q = of_positions ? displacements.basis() : N;
     if (chooses_) choose(motions.freedom, N, displacements.freedom, N_q);
     make_room(motions.freedom, displacements.freedom);
-    if (!depend_on(N, y_.m, out_.freedom, W_) || !depend_on(N_q, y_.k, out_.freedom + 2, G_)) return {own.state, undetermined};
+    if (!depend_on(N, y_.m, out_.freedom, W_) || !depend_on(N_q, y_.k, out_.freedom + 2, G_)) return {errors.state, undetermined};
     put_motions(state.equation().a);
     const int n = y_.k + y_.m;
     double worst = 0.0;
     for (int first = 0; first < n; first += width_of<R>) follow(state, first);
     for (int first = 0; first < n; first += width_of<R>) worst = std::max(worst, accelerate(state, first));
-    return {own.state, worst > tolerances::contradiction ? std::max(worst, own.derivatives) : own.derivatives};
+    return {errors.state, worst > tolerances::contradiction ? std::max(worst, errors.derivatives) : errors.derivatives};
   }
 
  private:

@@ -26,7 +26,7 @@ void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state,
     Columns<T> columns;
     relative_motion(tree, arena, state, c, m, columns, true, static_cast<const T*>(nullptr));
     ReadJoint<T> read;
-    read_joint(joint.joint, joint.nv, {&joint.constants, state.own}, m.X, m.V, near ? near + joint.iq : none, read);
+    read_joint(joint.joint, joint.nv, {&joint.constants, state.numbers}, m.X, m.V, near ? near + joint.iq : none, read);
     for (int k = 0; out.q && k < joint.nq; ++k) out.q[joint.iq + k] = read.q[k];
     for (int k = 0; k < joint.nv; ++k) {
       const Force<T>& psi = read.psi[k];
@@ -40,13 +40,13 @@ void read_loop_joints(const Tree& tree, Arena& arena, const LoopState<T>& state,
 /// Per constraint, what friction, springs and armature of a joint put on its child, at its frame in that frame's axes as they were described;
 /// zero of others.
 template <class T> void loop_joint_wrenches(const Tree& tree, const Kinematics<T>& k, T* out) {
-  const auto own = tree.numbers<T>();
+  const auto numbers = tree.numbers<T>();
   for (int i = 0; i < 6 * tree.loops.constraints; ++i) out[i] = T(0.0);
   for (int i = 0; i < tree.loop_motions; ++i) {
     const LoopMotion& joint = tree.loop_motion[i];
     if (!joint.has_forces && !joint.has_armature) continue;
-    const Force<T> f = loop_joint_force(joint, own, loop_joint_motion(joint, own, k), true);
-    const Mat3<T> R = own(tree.loops.constraint[joint.constraint].R_described);
+    const Force<T> f = loop_joint_force(joint, numbers, loop_joint_motion(joint, numbers, k), true);
+    const Mat3<T> R = numbers(tree.loops.constraint[joint.constraint].R_described);
     store(Force<T>{R * f.angular, R * f.linear}, out + 6 * joint.constraint);
   }
 }

@@ -112,7 +112,7 @@ template <class T> void mobility_numbers(const Tree& tree, Arena& arena, const F
     }
   }
   if (frame.link > 0) {
-    const Transform<T> X = state.X[frame.link] * state.own(frame.X);
+    const Transform<T> X = state.X[frame.link] * state.numbers(frame.X);
     const Link& link = tree.link[frame.link];
     for (int k = link.iv + link.nv - 1; k >= 0; k = tree.column_parent[k]) {
       T six[6];

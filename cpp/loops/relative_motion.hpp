@@ -14,13 +14,13 @@ template <class T> struct LoopState {
   const RneaLink<T>* link;  // null: no accelerations asked
   const Transform<T>* in_parent = nullptr;  // if made from q alone: the bodies' poses in their parents,
   const Motion<T>* stored = nullptr;  // and the columns of joints that visit() does not inline
-  NumbersOf<T> own = {};
+  NumbersOf<T> numbers = {};
 };
 
 /// Poses and columns in the world from those in the parents.
 template <class T>
 SARRUS_NOINLINE void place(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns, LoopState<T>& state) {
-  state.own = tree.numbers<T>();
+  state.numbers = tree.numbers<T>();
   state.X = arena.take<Transform<T>>(tree.links);
   state.column = arena.take<Motion<T>>(tree.nv);
   state.X[0] = Transform<T>::identity();
@@ -56,7 +56,7 @@ template <class T> struct Columns {
 
 /// A frame that is carried along by a gimbal, as both were described: X becomes X R^T Gimbal(g(t)) R, where R turns the joint's axis onto
 /// z. V and A (apparent) are what it adds, in the moved frame.
-template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const NumbersOf<T>& own, const T* time, Transform<T>& X,
+template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const NumbersOf<T>& numbers, const T* time, Transform<T>& X,
                                               Motion<T>& V, Motion<T>& A) {
   T q[6], sin[3], cos[3], v[6], a[6];
   for (int k = 0; k < 6; ++k) {
@@ -68,7 +68,7 @@ template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const Numbers
   JointConstants all;
   all.free = 63;
   const Coordinates<T> coordinates = {q, sin, cos, {&all}};
-  const Mat3<T> R = own(c.R_described);
+  const Mat3<T> R = numbers(c.R_described);
   X = X * pure_rotation(Mat3<T>(R.transpose())) * Gimbal<6>::transform(coordinates) * pure_rotation(R);
   const auto S = Gimbal<6>::subspace(coordinates);
   V = in_axes(R, S * v);
@@ -88,7 +88,7 @@ template <class T> SARRUS_INLINE Transform<T> target_pose(const Constraint& c, c
 
 template <class T> SARRUS_INLINE Transform<T> frame_on_parent(const LoopState<T>& s, const Constraint& c) {
   if (c.target == Target::frame && s.pfaffian_values) return target_pose(c, s.pfaffian_values + c.values);
-  const Transform<T> X = s.own(c.X_parent);
+  const Transform<T> X = s.numbers(c.X_parent);
   return c.parent == 0 ? X : s.X[c.parent] * X;
 }
 
@@ -103,7 +103,7 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
     a = transpose_times(R, Vec3<T>(b.a + b.Omega * p));
   };
   Vec3<T> dw_child, a_child, w_parent, dw_parent, a_parent;
-  motion_at(c.child, s.own(c.X_child.p), s.own(c.X_child.R), m.w_child, dw_child, a_child);
+  motion_at(c.child, s.numbers(c.X_child.p), s.numbers(c.X_child.R), m.w_child, dw_child, a_child);
   if (c.parent == 0) {
     w_parent = dw_parent = zero3<T>();
     a_parent = transpose_times(X_child.R, s.link[0].a);
@@ -134,11 +134,11 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
 template <class T>
 SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, bool posed, RelativeMotion<T>& m, Columns<T>& l,
                                  Motion<T>& A_drive) {
-  l.child = s.X[c.child] * s.own(c.X_child);
+  l.child = s.X[c.child] * s.numbers(c.X_child);
   l.drive = Motion<T>::zero();
   if (!posed && !c.driven) return;
   Transform<T> X_parent = frame_on_parent(s, c);
-  if (c.driven) carry(c, s.own, s.time, X_parent, l.drive, A_drive);
+  if (c.driven) carry(c, s.numbers, s.time, X_parent, l.drive, A_drive);
   m.X = {Mat3<T>(X_parent.R.transpose()) * l.child.R, transpose_times(X_parent.R, Vec3<T>(l.child.p - X_parent.p))};
 }
 /// Once m.V is that of the frames on the bodies.
@@ -149,7 +149,7 @@ SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constra
     l.drive = m.X.to_child(l.drive);
     m.V = m.V + l.drive * T(-1.0);
   }
-  m.own = s.own;
+  m.numbers = s.numbers;
   m.target = c.target == Target::coordinates && s.pfaffian_values ? s.pfaffian_values + c.values : nullptr;
   m.accelerates = s.link;
   if (m.accelerates) relative_acceleration(s, c, X_child, l.drive, A_drive, m);
@@ -176,16 +176,16 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     here.angular = c.turns ? transpose_times(X_child.R, world.angular) : zero3<T>();
     if (i >= c.of_child) here = here * T(-1.0);
     if (mobility) {
-      l.mobility += mobility[k] * s.own(tree.per_unit_square[k]);
+      l.mobility += mobility[k] * s.numbers(tree.per_unit_square[k]);
       const T turn = dot(world.angular, world.angular) * mobility[k];
       m.velocity_size.angular += turn;
       m.velocity_size.linear += dot(world.linear, world.linear) * mobility[k] + (dot(r, r) + far) * turn;
     }
-    if (s.v) m.V = m.V + here * s.v[k], l.speed += s.v[k] * s.v[k] * s.own(tree.per_unit_square[k]);
+    if (s.v) m.V = m.V + here * s.v[k], l.speed += s.v[k] * s.v[k] * s.numbers(tree.per_unit_square[k]);
   }
   if (mobility) {  // along what nothing moves at all, a gap is compared with a radian, or with the mechanism's length
     l.mobility = select(l.mobility > T(0.0), l.mobility, T(1.0));
-    const T angular = l.mobility, linear = angular * square(T(s.own(tree.length)));
+    const T angular = l.mobility, linear = angular * square(T(s.numbers(tree.length)));
     m.velocity_size.angular = select(m.velocity_size.angular > T(0.0), m.velocity_size.angular, angular);
     m.velocity_size.linear = select(m.velocity_size.linear > T(0.0), m.velocity_size.linear, linear);
   }

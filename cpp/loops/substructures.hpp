@@ -64,7 +64,7 @@ LoopState<T> in_substructures(const Substructures& pieces, Arena& arena, const L
                               Motion<T>* stored) {
   const Tree& tree = pieces.tree;
   LoopState<T> cut = {state.q, nullptr, state.time, state.pfaffian_values, state.X, arena.take<Motion<T>>(tree.nv), nullptr};
-  cut.own = state.own;
+  cut.numbers = state.numbers;
   for (int k = 0; k < tree.nv; ++k) {
     const int link = tree.column_link[k], from = pieces.from[k];
     cut.column[k] = from >= 0 ? state.column[from] : turned(state.X[link].R, unit_motion<T>(k - tree.link[link].iv));
@@ -112,10 +112,10 @@ template <class T> class SubstructuredEquation {
     T* mobility = mobilities(tree, arena, M);
     epsilon = arena.take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) {
-      const T &m = M[loops.mass_first[k]], lacking = metric.plain ? T(0.0) : T(state.own(pieces.lacking[k]));
+      const T &m = M[loops.mass_first[k]], lacking = metric.plain ? T(0.0) : T(state.numbers(pieces.lacking[k]));
       if (metric.plain) {
         const auto present = m > T(0.0);
-        const T unit = metric.motors ? T(state.own(tree.unit[k])) : T(1.0);
+        const T unit = metric.motors ? T(state.numbers(tree.unit[k])) : T(1.0);
         epsilon[k] = select(present, T(0.0), (metric.motors ? metric.passive : T(floating)) / (unit * unit));
         mobility[k] = select(present, mobility[k], unit * unit);
       } else {
@@ -133,7 +133,7 @@ template <class T> class SubstructuredEquation {
     T* S = arena.take<T>(rows);
     for (int r = 0; r < rows; ++r) {
       const bool gives_way = r >= pieces.compliant_row && r < loops.rows;
-      S[r] = gives_way && !metric.plain ? T(state.own(pieces.compliance[r - pieces.compliant_row]))
+      S[r] = gives_way && !metric.plain ? T(state.numbers(pieces.compliance[r - pieces.compliant_row]))
                                         : T(r < pieces.compliant_row ? 0.0 : free_row) * scale[r];
     }
     for (int k = 0; k < whole.nv && !metric.is_mass(); ++k) {
@@ -150,7 +150,7 @@ template <class T> class SubstructuredEquation {
     if (weight) hold(M);
     if (metric.motors) {  // their efforts, by unit^2
       T* inertia = arena.take<T>(tree.nv);
-      for (int k = 0; k < tree.nv; ++k) inertia[k] = square(M[loops.mass_first[k]]) * square(T(state.own(tree.unit[k])));
+      for (int k = 0; k < tree.nv; ++k) inertia[k] = square(M[loops.mass_first[k]]) * square(T(state.numbers(tree.unit[k])));
       matrix.inertia = inertia;
     }
     if (borrows) {

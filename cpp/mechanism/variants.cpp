@@ -168,6 +168,12 @@ void Variants::finish() {
   is_listed_.clear(), first_.clear(), now_.clear();
 }
 
+double Variants::length(std::int64_t i) const {
+  const std::size_t place = place_of(&made_->tree_.length);
+  const auto at = std::find(at_.begin(), at_.end(), place);
+  return at == at_.end() ? made_->tree_.length : *view_.value(i, static_cast<int>(at - at_.begin()));
+}
+
 /// The values that differ, side by side; the last group is filled up with the last variant.
 void Variants::group_values() {
   std::vector<char> recursive;

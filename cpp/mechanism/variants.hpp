@@ -25,6 +25,8 @@ class Variants {
   /// Once all are there.
   void finish();
   const VariantNumbers& view() const { return view_; }
+  /// Tree::length of the i-th.
+  double length(std::int64_t i) const;
 
  private:
   /// An array, or the tree itself: where it stands in `made_`, and in the block.

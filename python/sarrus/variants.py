@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._arrays import Array, checked_count, checked_number, checked_times, checked_truth, common_axes, into, real_array
 from .analysis.actuation import efforts
-from .analysis.assembly.closing import Closing, check_frames, closing, from_each
+from .analysis.assembly.closing import check_frames, closing, from_each
 from .analysis.assembly.multistart import TOLERANCE, checked_tolerance
 from .analysis.assembly.position import Targets, looked_for
 from .analysis.joint_targets import JointCoordinates, coordinates, paths, start_near
@@ -228,7 +227,7 @@ class _Branches:
         """
         if not which.size:
             return q, ahead
-        how = self._of(which)
+        how = self.how if len(which) == len(self.variants) else self.how.of_rows(which)
         guess = how.base.integrate(q, ahead)
         inputs = {name: np.interp(end, np.arange(len(self.times)), way[:, 0]) for name, way in self.ways.items()}
         for name, place in self.places.items():
@@ -250,15 +249,6 @@ class _Branches:
         found[rest], second = self.advance(which[rest], half[on], first[on], middle, end)
         step[rest] = 2.0 * second
         return found, step
-
-    def _of(self, which: NDArray[np.intp]) -> Closing:
-        if len(which) == len(self.variants):
-            return self.how
-        how = copy.copy(self.how)
-        how.robot = self.how.robot._of_rows(which)
-        how.loops = copy.copy(self.how.loops)
-        how.loops.robot = how.robot
-        return how
 
 
 def _largest(x: Array) -> Array:

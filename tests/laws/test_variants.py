@@ -280,3 +280,21 @@ def test_variants_run_as_a_list_of_them_does():
     q, v = variants.assemble(fixed={"motor": 0.6}), np.zeros(3)
     runs, listed = (sarrus.simulate_many(robots, q, v, 0.05, dt=0.005) for robots in (variants, each))
     assert_allclose(runs.q, listed.q, rtol=0, atol=1e-12)
+
+
+def test_variants_of_all_sizes():
+    """From a tenth of a millimetre to a kilometre in one batch: each closes as well as it would alone."""
+    robot = sarrus.mechanisms.slider_crank()
+    sizes = np.geomspace(1e-4, 1e3, 16)
+    places = {f"{j.name}.{e}": getattr(j, f"at_{e}") for j in robot.description.joints for e in ("parent", "child")}
+    poses = {name: np.tile(X.matrix, (16, 1, 1)) for name, X in places.items()}
+    for H in poses.values():
+        H[:, :3, 3] *= sizes[:, None]
+    variants = robot.variants(placements=poses)
+    near = np.tile(robot.assemble(fixed={"motor": 0.5}), (16, 1))
+    near[:, robot.joint("guide").q_slice] *= sizes[:, None]
+    q, status = variants.assemble(near=near + 1e-3 * np.minimum(1.0, sizes)[:, None], fixed={"motor": 0.55}, return_status=True)
+    assert not status.any()
+    for i in range(16):
+        one = variants[i].assemble(near=near[i], fixed={"motor": 0.55})
+        assert_allclose(q[i] / np.where(abs(one) > 0.0, abs(one), 1.0), np.sign(one), rtol=0, atol=1e-11)

@@ -8,6 +8,7 @@ Masses do not matter.
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +20,7 @@ from .._core import tolerances
 from ..description.constraints import ConstraintSpec, TargetSpec
 from ..description.joints import JointType
 from ..dynamics.loop_operations import LoopFunctions
+from ..dynamics.variants import VariantFunctions
 from ..errors import AssemblyError
 
 CLOSED, PRESENT = tolerances.given_closed, tolerances.present
@@ -40,12 +42,24 @@ class ScaledLoops:
             [h for name in robot.constraints for h in robot.constraint(name).holonomic], dtype=bool
         )
 
+    def of_variants(self, variants: VariantFunctions) -> ScaledLoops:
+        """The same of variants, each with a length of its own; rows that relate coordinates count as the base's."""
+        loops, lengths = copy.copy(self), variants._lengths[:, None]
+        loops.robot = variants
+        loops.column_scale = np.where(self.sliding, lengths, 1.0)
+        moments, forces = self._squares
+        here = moments + self.length**2 * forces
+        larger = np.where(here > 0.0, (moments + lengths**2 * forces) / np.where(here > 0.0, here, 1.0), 1.0)
+        loops.row_scale = self.row_scale / np.sqrt(larger)
+        return loops
+
     def _row_sizes(self, q: Array) -> Array:
         """How large each row could be, whatever the configuration: a row that has become small says that it is near a singularity."""
         robot = self.robot
-        wrenches = robot._loop_wrenches(q, np.eye(robot.nc)) * six(1.0, self.length)
         with np.errstate(over="ignore"):  # infinite, so far off the loops that nobody is answered
-            sizes = np.sqrt((wrenches**2).sum(axis=(1, 2)))
+            squares = (robot._loop_wrenches(q, np.eye(robot.nc)) ** 2).sum(axis=1)
+            self._squares = squares[:, :3].sum(axis=1), squares[:, 3:].sum(axis=1)
+            sizes = np.sqrt(self._squares[0] + self.length**2 * self._squares[1])
         J = robot.constraint_jacobian(q, **self.data(q)) * self.column_scale
         for constraint in map(robot.constraint, robot.constraints):
             rows, spec = constraint.rows, constraint.spec
@@ -78,7 +92,7 @@ class ScaledLoops:
 
     def scale(self, moving: ArrayLike = True, weights: ArrayLike = 1.0) -> Array:
         """(nv + nc,) for the core's steps: C of what may move, and R of the rows that hold positions, weighted."""
-        return np.concatenate([self.column_scale * moving, self.row_scale * self.holonomic * weights])
+        return np.concatenate([self.column_scale * moving, self.row_scale * self.holonomic * weights], axis=-1)
 
     def step(self, q: Array, x: Array) -> Array:
         """From q along scaled velocities."""

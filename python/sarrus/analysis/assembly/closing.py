@@ -103,8 +103,17 @@ class Closing:
     def of_variants(self, variants: VariantFunctions) -> Closing:
         """The same, of variants of the mechanism."""
         how, robot = copy.copy(self), variants if self.robot is self.base else variants._like(self.robot)
-        how.robot, how.loops = robot, copy.copy(self.loops)
-        how.loops.robot = robot
+        how.robot, how.loops = robot, self.loops.of_variants(robot)
+        how.scale = how.loops.scale(self.moving)
+        return how
+
+    def of_rows(self, which: Any) -> Closing:
+        """Of these rows of a batch, which may be variants."""
+        how, robot = copy.copy(self), self.robot._of_rows(which)
+        if robot is not self.robot:
+            how.robot, how.loops, how.scale = robot, copy.copy(self.loops), self.scale[which]
+            how.loops.robot = robot
+            how.loops.column_scale, how.loops.row_scale = self.loops.column_scale[which], self.loops.row_scale[which]
         return how
 
     def of_frames(self, targets: Array | None) -> Array | None:
@@ -321,9 +330,9 @@ def from_each(
 
     def steps(which: Any, way: Array) -> Any:
         loops = how.at(*(x if x is None or np.ndim(x) == base else x[which] for x, base in ((time, 0), (targets, 1))))
-        robot = how.robot if which is EVERY else how.robot._of_rows(which)
-        return robot._close(
-            start[which], how.scale, way, **loops.data(start[which]), threads=threads, return_status=True
+        some = how if which is EVERY else how.of_rows(which)
+        return some.robot._close(
+            start[which], some.scale, way, **loops.data(start[which]), threads=threads, return_status=True
         )
 
     solution, status = steps(EVERY, first)
