@@ -239,7 +239,7 @@ def linearize(
         numbers[np.isnan(numbers[..., 1:5]).any(axis=-1)] = np.nan
     lead = numbers.shape[:-1]
     rate, G, W, A, E = (numbers[..., at].reshape(lead + shape) for at, shape in asked.answers)
-    error = np.zeros(A.shape)
+    error = A - A  # no number where there is none
     if not sure:
         doubtful = np.isfinite(numbers[..., 0]) if robot._asks_for_rows else numbers[..., 0] == 0.0
         A[doubtful], error[doubtful] = _differences(robot, asked, doubtful, (q, v, tau), wrenches, time, G, W)
