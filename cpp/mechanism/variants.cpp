@@ -125,6 +125,12 @@ void Variants::add() {
     throw ModelError(
         "what has mass, and inertia along its joint, is the same in all variants, and here it is not: build it anew");
 
+  if (count_ == 0) lacks_inertia_ = m.lacks_inertia_;
+  for (int k = 0; k < m.tree_.nv; ++k)
+    if (m.lacks_inertia_[k] != lacks_inertia_[k])
+      throw ModelError(
+          "of what joint '" + joint_of(k) +
+          "' carries, some variants have next to no inertia, or mass beside the heaviest body, and others have: ask these apart");
   now_.clear();
   for (const Numbers& n : all_) now_.insert(now_.end(), n.from, n.from + n.count);
   if (count_ == 0) first_ = now_, is_listed_.assign(now_.size(), 0);
@@ -143,7 +149,6 @@ void Variants::add() {
   for (const int k : differs_) rows_.push_back(now_[k]);
   flags_.add(m.tree_);
   if (m.pieces_) flags_of_pieces_.add(m.pieces_->view_.tree);
-  for (int k = 0; k < m.tree_.nv; ++k) lacks_inertia_[k] |= m.lacks_inertia_[k];
   for (std::size_t i = 0; i < has_forces_.size(); ++i) has_forces_[i] |= m.loop_motions_[i].has_forces;
   ++count_;
 }
@@ -151,8 +156,8 @@ void Variants::add() {
 void Variants::finish() {
   Mechanism& m = *made_;
   flags_.give(m.tree_);
-  const bool lacks = std::find(lacks_inertia_.begin(), lacks_inertia_.end(), 1) != lacks_inertia_.end();
-  m.lacks_inertia_ = lacks_inertia_, m.tree_.lacks_inertia = lacks ? m.lacks_inertia_.data() : nullptr;
+  const bool lacks = std::find(m.lacks_inertia_.begin(), m.lacks_inertia_.end(), 1) != m.lacks_inertia_.end();
+  m.tree_.lacks_inertia = lacks ? m.lacks_inertia_.data() : nullptr;
   for (std::size_t i = 0; i < has_forces_.size(); ++i) m.loop_motions_[i].has_forces = has_forces_[i];
   if (m.pieces_) m.pieces_->take_numbers(m.tree_), flags_of_pieces_.give(m.pieces_->view_.tree);
   block_.resize(bytes_);
@@ -166,6 +171,15 @@ void Variants::finish() {
   view_.numbers = static_cast<int>(place_.size()), view_.number = place_.data();
   view_.frames = place_of(m.frames_.data()), view_.pieces = m.pieces_ ? place_of(&m.pieces_->view_) : 0;
   is_listed_.clear(), first_.clear(), now_.clear();
+}
+
+/// Whose velocity k is.
+std::string Variants::joint_of(int k) const {
+  for (std::size_t j = 0; j < made_->joints_.size(); ++j) {
+    const Mechanism::PlacedJoint& placed = made_->joints_[j];
+    if (!placed.closes_a_loop && placed.iv <= k && k < placed.iv + placed.nv) return made_->description_.joints[j].name;
+  }
+  return {};
 }
 
 double Variants::length(std::int64_t i) const {

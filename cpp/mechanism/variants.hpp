@@ -66,6 +66,7 @@ class Variants {
   void list();
   void point(Tree& t);
   void group_values();
+  std::string joint_of(int velocity) const;
   std::size_t place_of(const void* from) const;
   void keep_pointer(const void* at, const void* to);
 

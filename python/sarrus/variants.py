@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._arrays import Array, checked_count, checked_number, checked_times, checked_truth, common_axes, into, real_array
 from .analysis.actuation import efforts
-from .analysis.assembly.closing import check_frames, closing, from_each
+from .analysis.assembly.closing import Closing, check_frames, closing, from_each
 from .analysis.assembly.multistart import TOLERANCE, checked_tolerance
 from .analysis.assembly.position import Targets, looked_for
 from .analysis.joint_targets import JointCoordinates, coordinates, paths, start_near
@@ -24,7 +24,7 @@ from .spatial import Transform
 if TYPE_CHECKING:
     from typing import Unpack
 
-HALVINGS = 6  # of the way between two inputs, before a branch counts as ended
+HALVINGS = 12  # of the way between two inputs, before a branch counts as ended
 SMOOTH = 0.3  # of a step: where steps have to mend more of what the last one foretold, the branch bends
 
 
@@ -53,7 +53,8 @@ class Variants(VariantFunctions):
         ----------
         near : where to start: (nq,) or (N, ..., nq); joints to coordinates are a first guess. Default: the home of the description
         fixed, time, tolerance, out, threads, return_status : as :meth:`sarrus.Mechanism.assemble`, coordinates (N, ...) or the same for all. Each
-            variant is looked for from its own start only; where its loops stay open its row is NaN and its status 2
+            variant is looked for from its own start only; where its loops stay open its row is NaN and its status 2. What loops and `fixed` leave free need
+            not end where it does for ``variants[i]``, which may look in the coordinates of another tree
 
         Raises
         ------
@@ -222,33 +223,66 @@ class _Branches:
     def advance(self, which: NDArray[np.intp], q: Array, ahead: Array, start: float, end: float) -> tuple[Array, Array]:
         """Configurations (n, nq) of these variants at an input, on from those at another one, and the steps (n, nv) that led there; NaN where a branch ends.
 
-        The first guess is so much ahead. What Newton's steps have to mend of it is little on a smooth branch: else, and where they find nothing, the way
-        is taken in two halves.
+        The first guess is so much ahead, the next one along the branch's tangent. What Newton's steps have to mend of it is little on a smooth branch:
+        else, and where they find nothing, the way is taken in two halves.
         """
-        if not which.size:
-            return q, ahead
         how = self.how if len(which) == len(self.variants) else self.how.of_rows(which)
+        found, step, good = self._tried(how, q, ahead, end)
+        if good.all():
+            return found, step
+        rest = np.flatnonzero(~good)
+        how = how.of_rows(rest)
+        along = self._tangent(how, q[rest], start, end)
+        found[rest], step[rest], good[rest] = self._tried(how, q[rest], along, end)
+        found[~good], step[~good] = np.nan, 0.0
+        again, on = rest[~good[rest]], ~good[rest]
+        if end - start < 0.5**HALVINGS or not again.size:
+            return found, step
+        middle = 0.5 * (start + end)
+        half, first = self.advance(which[again], q[again], 0.5 * along[on], start, middle)
+        there = ~np.isnan(half[:, 0])
+        if there.any():
+            again = again[there]
+            found[again], second = self.advance(which[again], half[there], first[there], middle, end)
+            step[again] = 2.0 * second
+        return found, step
+
+    def _at(self, part: float, of: Array) -> float:
+        """Between the inputs, or times, (n,), evenly."""
+        return float(np.interp(part, np.arange(len(of)), of))
+
+    def _tried(self, how: Closing, q: Array, ahead: Array, end: float) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """What loops close to from so much ahead, the steps that this is from q, and whether the branch was smooth."""
         guess = how.base.integrate(q, ahead)
-        inputs = {name: np.interp(end, np.arange(len(self.times)), way[:, 0]) for name, way in self.ways.items()}
         for name, place in self.places.items():
-            guess[:, place] = inputs[name]
-        led = [np.full((len(which), 1), inputs[name]) for name in how.led]
-        targets = np.concatenate(led, axis=-1) if led else None
-        time = np.full(len(which), np.interp(end, np.arange(len(self.times)), self.times))
+            guess[:, place] = self._at(end, self.ways[name][:, 0])
+        targets = np.array([self._at(end, self.ways[name][:, 0]) for name in how.led]) if how.led else None
+        time = np.full(len(q), self._at(end, self.times))
+        targets = None if targets is None else np.tile(targets, (len(q), 1))
         found, state = from_each(how, guess, targets, time, self.tolerance, self.threads, nearby=True)
         step, mended = how.base.difference(q, found), how.base.difference(guess, found)
         longest, off = (_largest(x / how.loops.column_scale) for x in (step, mended))
-        good = (state == 0) & (longest <= self.max_step) & ((off <= SMOOTH * longest) | (_largest(ahead) == 0.0))
-        if good.all() or end - start < 0.5**HALVINGS:
-            return np.where(good[:, None], found, np.nan), step
-        again, middle = ~good, 0.5 * (start + end)
-        half, first = self.advance(which[again], q[again], 0.5 * ahead[again], start, middle)
-        on = np.isfinite(half).all(axis=-1)
-        found[again], step[again] = np.nan, 0.0
-        rest = np.flatnonzero(again)[on]
-        found[rest], second = self.advance(which[rest], half[on], first[on], middle, end)
-        step[rest] = 2.0 * second
-        return found, step
+        return found, step, (state == 0) & (longest <= self.max_step) & (off <= SMOOTH * longest)
+
+    def _tangent(self, how: Closing, q: Array, start: float, end: float) -> Array:
+        """Steps (n, nv) along which the loops stay closed to first order while inputs and time go on."""
+        lasts = self._at(end, self.times) - self._at(start, self.times)
+        change = {name: self._at(end, way[:, 0]) - self._at(start, way[:, 0]) for name, way in self.ways.items()}
+        values = {"pfaffian_values": np.zeros(how.numbers)} if how.led else {}
+
+        def motion(share: float) -> Array:
+            v, rows = np.zeros(how.base.nv), np.zeros(how.robot.nc) if how.led else None
+            for name, place in zip(self.ways, how.v_places, strict=True):
+                if place >= 0:
+                    v[place] = share * change[name]
+            for name, place in zip(how.led, how.rows, strict=True):
+                cast(Array, rows)[place] = share * change[name]
+            time = np.full(len(q), self._at(start, self.times))
+            answer = how.robot._least_motion(q, v, None, how.weight, rows, time=time, return_status=True, **values)
+            return cast(Array, np.nan_to_num(answer[0]))
+
+        # of velocities that laws of time prescribe, where none passes, only the change of inputs counts
+        return lasts * motion(1.0 / lasts) if lasts > 0.0 else motion(1.0) - motion(0.0)
 
 
 def _largest(x: Array) -> Array:

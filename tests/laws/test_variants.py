@@ -178,6 +178,38 @@ def test_paths_of_variants():
     assert np.isnan(ends[1, count:]).all()
 
 
+@pytest.mark.parametrize("joint", ["motor", "pin2"])
+@pytest.mark.parametrize(
+    "inputs",
+    [[0.5, 0.6, 0.6, 0.7], [0.5, 0.7, 0.71], [0.5, 0.6, 0.5], [0.5, 3.0], 0.5 + 0.3 * np.sin(np.linspace(0, 9, 50))],
+)
+def test_inputs_of_variants_may_pause_and_turn_back(joint, inputs):
+    variants, each = four_bars(9)
+    start = variants.assemble(fixed={"motor": 0.5})
+    at = [one.joint_states(q).q[joint][0] for one, q in zip(each, start, strict=True)][4]
+    share = 1.0 if joint == "motor" else -0.05  # the other one does not go round
+    way = {joint: at + share * (np.array(inputs) - inputs[0])}
+    q = variants.follow(way, near=start)
+    for i in (4, 7):
+        assert_allclose(q[i], each[i].follow(way, near=start[i]), rtol=0, atol=1e-9)
+
+
+def test_paths_of_variants_in_time():
+    """What laws of time drive moves on along the way; where no time passes it rests."""
+    b = sarrus.mechanisms.four_bar().to_builder()
+    b.add_body("slide", Inertia.sphere(1.0, 0.1))
+    b.add_joint("rail", sarrus.Prismatic("x"), "rocker", "slide")
+    b.add_prescribed_motion("push", "rail", sarrus.laws.harmonic(0.2, 2.0))
+    robot = b.build()
+    lengths = np.array([0.38, 0.42])
+    variants = robot.variants(placements={"pin1.parent": np.outer(lengths, [1.0, 0, 0])})
+    angles = np.linspace(0.5, 1.0, 8)
+    for time in (np.linspace(0.1, 0.9, 8), np.full(8, 0.3)):
+        q = variants.follow({"motor": angles}, time=time)
+        for i in (0, 1):
+            assert_allclose(q[i], variants[i].follow({"motor": angles}, time=time), rtol=0, atol=1e-9)
+
+
 def test_derivatives_of_variants():
     variants, each = four_bars(5)
     q = variants.assemble(fixed={"motor": 0.6})
@@ -189,6 +221,13 @@ def test_derivatives_of_variants():
         assert_allclose(found.q[i], D.forward_dynamics(one, q[i], v[i], tau).q, rtol=0, atol=1e-10)
         expected = D.forward_dynamics_vjp(one, q[i], v[i], tau, np.ones(3))
         assert_allclose(pulled.parameters[i], expected.parameters, rtol=1e-9, atol=1e-10)
+    rough = variants.base.variants(friction={"pin2": [0.1, 0.2]})
+    q = rough.assemble(fixed={"motor": 0.6})
+    v = rough.project_velocity(q, [1.0, 0.0, 0.0])
+    found = D.forward_dynamics(rough, q, v, tau).q
+    assert_allclose(found[1], D.forward_dynamics(rough[1], q[1], v[1], tau).q, rtol=0, atol=1e-10)
+    with pytest.warns(sarrus.ModelWarning, match="'pin2' stands still and has Coulomb friction"):
+        D.forward_dynamics(rough, q, 0 * v, tau)
     with pytest.raises(TypeError, match="must be a Mechanism"):
         D.assembled_positions(variants, q, ["motor"])
 
@@ -212,6 +251,11 @@ def test_axes_and_some_of_them():
     assert [one == other for one, other in zip(variants, each, strict=True)] == [True] * 6
     again = pickle.loads(pickle.dumps(variants[[3, 2]]))
     assert_allclose(again.mass_matrix(q[[3, 2]]), variants.mass_matrix(q)[[3, 2]], rtol=0, atol=0)
+    for wrong in (None, True, [[0, 1]]):
+        with pytest.raises(IndexError, match="one axis"):
+            variants[wrong]
+    empty = variants.base.variants(damping={}, gravity=np.ones((2, 3)))
+    assert pickle.loads(pickle.dumps(empty))[1] == empty[1]
     out = np.empty((6, 3))
     assert variants.gravity_forces(q, out=out) is out
 
@@ -231,6 +275,7 @@ def test_a_bad_row_spoils_only_itself():
 
 REFUSED = {
     "none": ({}, sarrus.ShapeError, "there are none"),
+    "none of some": ({"damping": {}}, sarrus.ShapeError, "there are none"),
     "unequal": (
         {"gravity": np.zeros((3, 3)), "damping": {"motor": np.ones(4)}},
         sarrus.ShapeError,
@@ -243,6 +288,11 @@ REFUSED = {
     "no inertia": ({"inertias": {"crank": np.eye(2, 10)}}, ModelError, "variant 1"),
     "reflected": ({"placements": {"pin1.parent": np.diag([1.0, 1.0, -1.0, 1.0])[None]}}, ModelError, "no rotation"),
     "armature across": ({"armature": {"pin2": [0.0, 1.0]}}, ModelError, "variant 1: joint 'pin2' closes a loop"),
+    "next to no inertia": (
+        {"inertias": {"crank": np.array([Inertia.sphere(m, 0.1).parameters for m in (1.0, 1e-9)])}},
+        ModelError,
+        "variant 1: of what joint 'motor' carries, some variants have next to no inertia",
+    ),
     "pitch": ({"pitch": {"motor": [0.1]}}, ModelError, "no pitch"),
 }
 

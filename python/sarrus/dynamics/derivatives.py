@@ -217,9 +217,10 @@ def warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: Arr
     v = np.asarray(v, dtype=float)
     rest = 1e-14 * abs(v).max(axis=-1, initial=0.0)[..., None]
     closing = any(j.closes_loop for j in rough.values())
-    of_all = cast(Any, robot.joint_states(q, v, time=time, return_status=True))[0].v if closing else {}
+    of_loops = robot._loop_joint_velocities(q, v, time=time, return_status=True)[0] if closing else v
     for name, j in rough.items():
-        velocity = of_all[name] if j.closes_loop else v[..., j.v_slice]
+        at = slice(j._all_v.start - robot.nv, j._all_v.stop - robot.nv)
+        velocity = of_loops[..., at] if j.closes_loop else v[..., j.v_slice]
         if np.any((abs(velocity) <= rest) & (np.asarray(j.type.friction) > 0.0)):
             fault = f"joint '{name}' stands still and has Coulomb friction, which jumps there"
             warnings.warn(f"{fault}: the derivatives leave it out", ModelWarning, stacklevel=3)

@@ -6,6 +6,7 @@ The core keeps their numbers and gives each row of a batch its own (``cpp/mechan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from types import MethodDescriptorType
 from typing import TYPE_CHECKING, Any, cast
@@ -51,7 +52,7 @@ class VariantFunctions(Base):
                 c.name for c in base._constraints.values() if isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows)
             )
             raise ModelError(f"the rows of constraint '{name}' are a function of q, which knows nothing of variants")
-        arrays = {key: _arrays(base, key, value) for key, value in changes.items()}
+        arrays = {key: _arrays(base, key, x) for key, x in changes.items() if not isinstance(x, Mapping) or x}
         sizes = {
             len(x) for values in arrays.values() for x in (values.values() if isinstance(values, dict) else [values])
         }
@@ -74,6 +75,8 @@ class VariantFunctions(Base):
         """The i-th as a mechanism of its own; of a slice, indices or a mask those of them."""
         rows = np.arange(len(self))[which]
         if isinstance(rows, np.ndarray):
+            if rows.ndim != 1:
+                raise IndexError(f"variants have one axis, and these would have {rows.ndim}")
             return self._of_rows(rows)
         return self.base._copy({
             key: _row(key, values, self._which[rows]) for key, values in self._changes.items()
@@ -108,7 +111,11 @@ class VariantFunctions(Base):
 
     @cached_property
     def _rough(self) -> dict[str, Any]:
-        return self.base._rough | {name: self.base.joint(name) for name in self._changes.get("friction", {})}
+        rough = dict(self.base._rough)
+        for name, friction in self._changes.get("friction", {}).items():
+            joint = self.base.joint(name)
+            rough[name] = replace(joint, type=joint.type._with({"friction": friction.max(axis=0)}))
+        return rough
 
     def _holding(self, *_: Any) -> Any:
         raise TypeError(
@@ -190,7 +197,7 @@ def _rows(what: str, value: Any, axes: int) -> Array:
 
 
 def _finite(what: str, x: Array, good: Any = True) -> Array:
-    bad = ~(np.isfinite(x) & good).reshape(len(x), -1).all(axis=-1)
+    bad = ~(np.isfinite(x) & good).all(axis=tuple(range(1, x.ndim)))
     if bad.any():
         i = int(bad.argmax())
         raise ModelError(f"{what}: variant {i} cannot have {x[i].tolist()}")
