@@ -26,13 +26,13 @@ SARRUS_INLINE void transpose(Four (&r)[4]) {
   r[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5), r[1] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
   r[2] = __builtin_shufflevector(a, c, 2, 3, 6, 7), r[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
 }
-SARRUS_INLINE void gather_block(const double* const* row, int k, Packet<4>* to) {
+template <bool Own> SARRUS_INLINE void gather_block(const double* const* row, int k, Packet<4, Own>* to) {
   Four r[4];
   for (int l = 0; l < 4; ++l) r[l] = *reinterpret_cast<const UnalignedFour*>(row[l] + k);
   transpose(r);
   for (int l = 0; l < 4; ++l) reinterpret_cast<Four&>(to[k + l]) = r[l];
 }
-SARRUS_INLINE void scatter_block(const Packet<4>* from, int k, double* const* row) {
+template <bool Own> SARRUS_INLINE void scatter_block(const Packet<4, Own>* from, int k, double* const* row) {
   Four r[4];
   for (int l = 0; l < 4; ++l) r[l] = reinterpret_cast<const Four&>(from[k + l]);
   transpose(r);
@@ -40,8 +40,8 @@ SARRUS_INLINE void scatter_block(const Packet<4>* from, int k, double* const* ro
 }
 #else
 template <int W> constexpr bool transposes = false;
-SARRUS_INLINE void gather_block(const double* const*, int, Packet<4>*) {}
-SARRUS_INLINE void scatter_block(const Packet<4>*, int, double* const*) {}
+template <bool Own> SARRUS_INLINE void gather_block(const double* const*, int, Packet<4, Own>*) {}
+template <bool Own> SARRUS_INLINE void scatter_block(const Packet<4, Own>*, int, double* const*) {}
 #endif
 
 /// Calls f with the first column of each block of four that covers `size` columns.
