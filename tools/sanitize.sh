@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the C++ tests with sanitizers and runs them:  tools/sanitize.sh [address,undefined | thread]
 #   CXX     the compiler (default: c++)
-#   EIGEN   a folder with Eigen's headers (default: pkg-config's, else those of cmeel-eigen in the Python on the PATH)
-#   PYTHON  that Python (default: python3)
+#   EIGEN   a folder with Eigen's headers (default: tools/eigen.sh looks for it)
+#   PYTHON  whose cmeel-eigen may have them (default: python3)
 #   JOBS    how many files to compile at once (default: as many as there are processors)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,12 +10,7 @@ sanitizers=${1:-address,undefined}
 out=build/sanitize-${sanitizers//,/-}
 mkdir -p "$out"
 
-if [ -z "${EIGEN:-}" ]; then
-  EIGEN=$(pkg-config --variable=includedir eigen3 2>/dev/null || true)
-  [ -z "$EIGEN" ] || EIGEN=$EIGEN/eigen3
-  [ -d "$EIGEN" ] || EIGEN=$("${PYTHON:-python3}" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/cmeel.prefix/include/eigen3
-fi
-[ -d "$EIGEN/Eigen" ] || { echo "Eigen was not found: pip install cmeel-eigen, or set EIGEN=" >&2; exit 1; }
+. tools/eigen.sh
 
 # What a compiler inlines everywhere a sanitizer checks everywhere: seven minutes a file instead of half of one.
 flags=(-std=c++17 -O1 -g1 -fno-inline -Dalways_inline=unused -DEIGEN_DONT_VECTORIZE -isystem "$EIGEN" "-fsanitize=$sanitizers" -pthread)

@@ -5,32 +5,14 @@
 #include <cmath>
 
 #include "../mechanism/arena.hpp"
+#include "../simd/packet.hpp"
 #include "tolerances.hpp"
 
 namespace sarrus {
 
-/// Four numbers of a row, wherever they stand.
-typedef double Quad __attribute__((vector_size(32), aligned(8), may_alias));
-
-inline double dot_product(int n, const double* a, const double* b) {
-  Quad even = {0.0, 0.0, 0.0, 0.0}, odd = even;  // one would wait for itself
-  double rest = 0.0;
-  int k = 0;
-  const auto product = [a, b](int at) { return *reinterpret_cast<const Quad*>(a + at) * *reinterpret_cast<const Quad*>(b + at); };
-  for (; k + 8 <= n; k += 8) even += product(k), odd += product(k + 4);
-  if (k + 4 <= n) even += product(k), k += 4;
-  for (; k < n; ++k) rest += a[k] * b[k];
-  even += odd;
-  return ((even[0] + even[1]) + (even[2] + even[3])) + rest;
-}
-
+inline double dot_product(int n, const double* a, const double* b) { return scalar_product(a, b, n); }
 /// y += factor x.
-inline void add_multiple(int n, double factor, const double* x, double* y) {
-  const Quad four = {factor, factor, factor, factor};
-  int k = 0;
-  for (; k + 4 <= n; k += 4) *reinterpret_cast<Quad*>(y + k) += four * *reinterpret_cast<const Quad*>(x + k);
-  for (; k < n; ++k) y[k] += factor * x[k];
-}
+inline void add_multiple(int n, double factor, const double* x, double* y) { subtract_scaled(y, x, -factor, n); }
 
 /// A P = Q R of n columns of m numbers (A is destroyed), by Householder's reflections, the longest column first: Q's first `rank` columns span
 /// them. What is left of a column counts as nothing below `negligible` of the largest, or of `size` where that is larger.
