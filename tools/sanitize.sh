@@ -26,7 +26,7 @@ compile() { ${CXX:-c++} $flags_text "-DSARRUS_LEVEL=\"$level\"" -Wall -Wextra -c
 kernels=({tree,loop,derivative,simulation,control}_kernels shared_{one,joints,rates} table)
 case $sanitizers in
   *thread*) flags+=(-DSARRUS_FALLBACK) ;;  # one state and many share the same between threads: what goes side by side would double the build
-  *) kernels+=({tree,loop,simulation,variant}_batches shared_{many,variants}) ;;
+  *) kernels+=({tree,loop,derivative,simulation,variant}_batches shared_{many,variants}) ;;
 esac
 parts=("${kernels[@]/#/cpp/kernels/}" cpp/mechanism/{mechanism,closing,bake,variants,elimination,fronts,substructures} tests/cpp/test_core)
 export -f compile

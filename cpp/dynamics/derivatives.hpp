@@ -62,21 +62,21 @@ inline void inverse_dynamics_jvp(const Tree& tree, Arena& arena, const RneaInput
 }
 
 /// Calls each(first, count, d) with the unit displacements of all velocities, as many at a time as go side by side.
-template <class R, class Each> void each_direction(const Tree& tree, Arena& arena, Each each) {
-  for (int first = 0; first < tree.nv; first += width_of<R>) {
+template <class R, class T = double, class Each> void each_direction(const Tree& tree, Arena& arena, Each each) {
+  for (int first = 0; first < tree.nv; first += columns_of<T, R>) {
     const Arena::Scope scope(arena);
-    const int count = std::min(width_of<R>, tree.nv - first);
+    const int count = std::min(columns_of<T, R>, tree.nv - first);
     R* d = arena.take<R>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) d[k] = R(0.0);
-    for (int l = 0; l < count; ++l) lane(d[first + l], l) = 1.0;
+    for (int l = 0; l < count; ++l) column_in<T>(d[first + l], l) = T(1.0);
     each(first, count, d);
   }
 }
 
-/// Lanes become columns of a matrix that is nv wide.
-template <class R> void store_columns(const Tree& tree, int rows, const R* x, int first, int count, double* out) {
+/// They become columns of a matrix that is nv wide.
+template <class R, class T> void store_columns(const Tree& tree, int rows, const R* x, int first, int count, T* out) {
   for (int i = 0; i < rows; ++i)
-    for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = lane(x[i], l);
+    for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = column_in<T>(x[i], l);
 }
 
 /// Whether nothing acts between bodies, and no joint of several velocities is passed from its successor to its predecessor: the order of its
@@ -87,29 +87,51 @@ inline bool is_plain_tree(const Tree& tree) {
   return plain;
 }
 
+/// Of a plain tree, what acts in joints: in each by its own motion only, so that one direction moves a velocity of every joint.
+template <class T>
+void add_joint_force_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
+  using D = Dual<T>;
+  const int n = tree.nv;
+  D *q = arena.take<D>(tree.nq), *v = arena.take<D>(n), *tau = arena.take<D>(n);
+  T *d = arena.take<T>(n), *rate = arena.take<T>(tree.nq);
+  int most = 0;
+  for (int i = 1; i < tree.links; ++i) most = std::max(most, tree.link[i].nv);
+  for (int c = 0; c < most; ++c) {
+    for (int i = 1; i < tree.links; ++i)
+      for (int k = 0; k < tree.link[i].nv; ++k) d[tree.link[i].iv + k] = T(k == c ? 1.0 : 0.0);
+    coordinate_rate(tree, in.q, d, rate);
+    for (const bool of_q : {true, false}) {
+      for (int k = 0; k < tree.nq; ++k) q[k] = {in.q[k], of_q ? rate[k] : T(0.0)};
+      for (int k = 0; k < n; ++k) v[k] = {in.v[k], of_q ? T(0.0) : d[k]}, tau[k] = D(0.0);
+      add_joint_forces(tree, static_cast<const D*>(q), static_cast<const D*>(v), D(1.0), tau);
+      T* out = of_q ? by_q : by_v;
+      for (int i = 1; i < tree.links; ++i) {
+        const Link& b = tree.link[i];
+        for (int k = b.iv; k < b.iv + b.nv && c < b.nv; ++k) out[k * n + b.iv + c] += tau[k].rate;
+      }
+    }
+  }
+}
+
+/// Derivatives of inverse dynamics, of a plain tree.
+template <class R, class T>
+void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
+  rnea_derivatives<R>(tree, arena, in, by_q, by_v);
+  if (tree.has_joint_forces) add_joint_force_derivatives(tree, arena, in, by_q, by_v);
+}
+
 /// d tau / d q and d tau / d v (nv x nv each); that by a is the mass matrix.
 template <class R>
 void inverse_dynamics_derivatives(const Tree& tree, Arena& arena, const RneaInput<double>& in, double* by_q, double* by_v) {
-  const bool recursive = is_plain_tree(tree);
-  if (recursive) rnea_derivatives<R>(tree, arena, in, by_q, by_v);
-  if (recursive && !tree.has_joint_forces) return;
+  if (is_plain_tree(tree)) return plain_tree_derivatives<R>(tree, arena, in, by_q, by_v);
   Varied<R>* tau = arena.take<Varied<R>>(tree.nv);
   each_direction<R>(tree, arena, [&](int first, int count, const R* d) {
     for (const bool of_q : {true, false}) {
       const Arena::Scope scope(arena);
-      const auto motion = varied<R>(tree, arena, in, of_q ? Directions<R>{d, nullptr} : Directions<R>{nullptr, d});
-      if (recursive) {
-        for (int k = 0; k < tree.nv; ++k) tau[k] = 0.0;
-        add_joint_forces(tree, motion.q, motion.v, Varied<R>(1.0), tau);
-      } else {
-        rnea(tree, arena, motion, tau);
-      }
+      rnea(tree, arena, varied<R>(tree, arena, in, of_q ? Directions<R>{d, nullptr} : Directions<R>{nullptr, d}), tau);
       double* out = of_q ? by_q : by_v;
       for (int i = 0; i < tree.nv; ++i)
-        for (int l = 0; l < count; ++l) {
-          double& entry = out[i * tree.nv + first + l];
-          entry = (recursive ? entry : 0.0) + lane(tau[i].rate, l);
-        }
+        for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = lane(tau[i].rate, l);
     }
   });
 }

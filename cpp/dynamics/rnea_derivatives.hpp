@@ -12,8 +12,10 @@
 // and within the joint t3 goes without S x* f.
 //
 //   reads   q, v, a, motion of the ground, wrenches      writes  D_q, D_v (nv x nv): of bodies and wrenches, without what acts in joints
-//   cost    O(bodies * depth); columns stand side by side in lanes R
+//   cost    O(bodies * depth); of one state columns stand side by side in lanes R, of a packet of states one is looked at after the other (R = T)
 #pragma once
+
+#include <type_traits>
 
 #include "between_bodies.hpp"
 
@@ -46,18 +48,31 @@ template <class T> struct CarriedMotion {
   }
 };
 
-/// So many numbers each, one struct a lane, side by side.
-template <template <class> class Struct, class R> SARRUS_INLINE Struct<R> side_by_side(const Struct<double>* const* from) {
-  constexpr int numbers = sizeof(Struct<double>) / sizeof(double);
-  Struct<R> x;
-  R* to = reinterpret_cast<R*>(&x);
-  for (int l = 0; l < width_of<R>; ++l) {
-    const double* row = reinterpret_cast<const double*>(from[l]);
-    for (int k = 0; k < numbers; ++k) lane(to[k], l) = row[k];
-  }
-  return x;
+/// How many columns of a T stand side by side in an R, and one of them.
+template <class T, class R> constexpr int columns_of = width_of<std::remove_const_t<R>> / width_of<T>;
+template <class T, class R> SARRUS_INLINE decltype(auto) column_in(R& x, int l) {
+  if constexpr (columns_of<T, R> == 1)
+    return static_cast<R&>(x);
+  else
+    return lane(x, l);
 }
-template <class R> SARRUS_INLINE Motion<R> in_every_lane(const Motion<double>& m) {
+
+/// So many numbers each, one struct a column, side by side.
+template <template <class> class Struct, class R, class T> SARRUS_INLINE Struct<R> side_by_side(const Struct<T>* const* from) {
+  if constexpr (columns_of<T, R> == 1) {
+    return *from[0];
+  } else {
+    constexpr int numbers = sizeof(Struct<T>) / sizeof(T);
+    Struct<R> x;
+    R* to = reinterpret_cast<R*>(&x);
+    for (int l = 0; l < width_of<R>; ++l) {
+      const T* row = reinterpret_cast<const T*>(from[l]);
+      for (int k = 0; k < numbers; ++k) lane(to[k], l) = row[k];
+    }
+    return x;
+  }
+}
+template <class R, class T> SARRUS_INLINE Motion<R> for_every_column(const Motion<T>& m) {
   Motion<R> x;
   for (int k = 0; k < 3; ++k) x.angular(k) = R(m.angular(k)), x.linear(k) = R(m.linear(k));
   return x;
@@ -73,26 +88,28 @@ inline bool moves_by_rates(const Link& b) {
 }
 
 /// The outward pass, and what each body adds.
-inline void move_columns(const Tree& tree, const Kinematics<double>& k, const RneaInput<double>& in, MovedColumn<double>* column,
-                         CarriedMotion<double>* carried) {
-  using Vec = Vec3<double>;
-  const auto seen = [&](int link, const Vec& origin, Motion<double>& V, Motion<double>& A) {  // from the root's origin
-    const LinkMotion<double>& b = k.link[link];
+template <class T>
+void move_columns(const Tree& tree, const Kinematics<T>& k, const RneaInput<T>& in, MovedColumn<T>* column,
+                  CarriedMotion<T>* carried) {
+  using Vec = Vec3<T>;
+  const auto numbers = tree.numbers<T>();
+  const auto seen = [&](int link, const Vec& origin, Motion<T>& V, Motion<T>& A) {  // from the root's origin
+    const LinkMotion<T>& b = k.link[link];
     const Vec r = b.X.p - origin;
     V = {b.V.angular, b.V.linear + cross(r, b.V.angular)};
-    A = {b.A.angular, b.A.linear - cross(b.V.angular, b.V.linear) + cross(r, b.A.angular) - tree.gravity};
+    A = {b.A.angular, b.A.linear - cross(b.V.angular, b.V.linear) + cross(r, b.A.angular) - numbers(tree.gravity)};
     return r;
   };
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     const Vec origin = k.link[b.root].X.p;
-    Motion<double> V, A, V_p, A_p;
+    Motion<T> V, A, V_p, A_p;
     const Vec r = seen(i, origin, V, A);
     seen(b.parent, origin, V_p, A_p);
     const bool rates = moves_by_rates(b);
-    Motion<double> own = Motion<double>::zero();
+    Motion<T> own = Motion<T>::zero();
     for (int c = b.iv; c < b.iv + b.nv; ++c) {
-      MovedColumn<double>& me = column[c];
+      MovedColumn<T>& me = column[c];
       me.S = {k.column[c].angular, k.column[c].linear + cross(r, k.column[c].angular)};
       me.S1 = cross_motion(V_p, me.S);
       me.S2 = cross_motion(A_p, me.S) + cross_motion(V_p, me.S1);
@@ -100,16 +117,16 @@ inline void move_columns(const Tree& tree, const Kinematics<double>& k, const Rn
       if (rates) V_p = V_p + me.S * in.v[c], A_p = A_p + me.S * in.a[c] + me.S1 * in.v[c];
     }
     for (int c = b.iv; c < b.iv + b.nv; ++c) {
-      column[c].twice = column[c].S1 * 2.0;
+      column[c].twice = column[c].S1 * T(2.0);
       if (!rates) column[c].twice = column[c].twice + cross_motion(own, column[c].S);
     }
 
-    CarriedMotion<double>& me = carried[i];
-    me.I = transformed(Transform<double>{k.link[i].X.R, r}, b.inertia);
+    CarriedMotion<T>& me = carried[i];
+    me.I = transformed(Transform<T>{k.link[i].X.R, r}, numbers(b.inertia));
     const Vec &w = V.angular, &u = V.linear, &h = me.I.h;
-    const Mat3<double> J = euler_tensor(me.I.I).matrix();
+    const Mat3<T> J = euler_tensor(me.I.I).matrix();
     for (int n = 0; n < 3; ++n) me.K.col(n) = cross(w, Vec(J.col(n))) + u * h(n);
-    const double trace = me.K(0, 0) + me.K(1, 1) + me.K(2, 2);
+    const T trace = me.K(0, 0) + me.K(1, 1) + me.K(2, 2);
     for (int n = 0; n < 3; ++n) me.K(n, n) -= trace;
     me.l = u * me.I.m + cross(w, h);
     me.f = me.I * A;
@@ -118,31 +135,31 @@ inline void move_columns(const Tree& tree, const Kinematics<double>& k, const Rn
   for (int n = 0; n < in.wrenches; ++n) {
     const int i = in.wrench[n].link;
     if (i == 0) continue;
-    const Transform<double>& X = k.link[i].X;
-    carried[i].f -= Transform<double>{X.R, X.p - k.link[tree.link[i].root].X.p}.to_parent(in.wrench[n].in_link());
+    const Transform<T>& X = k.link[i].X;
+    carried[i].f -= Transform<T>{X.R, X.p - k.link[tree.link[i].root].X.p}.to_parent(in.wrench[n].in_link());
   }
   for (int i = tree.links - 1; i > 0; --i)
     if (tree.link[i].parent > 0) carried[tree.link[i].parent] += carried[i];
 }
 
-template <class R> SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const RneaInput<double>& in,
-                                                         double* by_q, double* by_v) {
-  constexpr int lanes = width_of<R>;
+template <class R, class T>
+SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
+  constexpr int lanes = columns_of<T, R>;
   const int n = tree.nv;
-  const Kinematics<double> k = Kinematics<double>::over(tree, arena.take<double>(Kinematics<double>::size(tree)));
+  const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
   kinematics(tree, arena, in.q, in.v, in.a, k, in.ground);
-  auto* column = arena.take<MovedColumn<double>>(n);
-  auto* carried = arena.take<CarriedMotion<double>>(tree.links);
+  auto* column = arena.take<MovedColumn<T>>(n);
+  auto* carried = arena.take<CarriedMotion<T>>(tree.links);
   move_columns(tree, k, in, column, carried);
-  std::fill(by_q, by_q + n * n, 0.0), std::fill(by_v, by_v + n * n, 0.0);
+  std::fill(by_q, by_q + n * n, T(0.0)), std::fill(by_v, by_v + n * n, T(0.0));
   unsigned* on_the_way = arena.take<unsigned>(n);  // from which lanes' columns to the ground
   int* way = arena.take<int>(n);
   std::fill(on_the_way, on_the_way + n, 0u);
 
   for (int first = 0; first < n; first += lanes) {
     const int count = std::min(lanes, n - first);
-    const MovedColumn<double>* columns[lanes];
-    const CarriedMotion<double>* subtree[lanes];
+    const MovedColumn<T>* columns[lanes];
+    const CarriedMotion<T>* subtree[lanes];
     int stops = 0;
     for (int l = 0; l < lanes; ++l) {
       const int j = first + std::min(l, count - 1);
@@ -152,8 +169,8 @@ template <class R> SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena
         on_the_way[i] |= 1u << l;
       }
     }
-    const auto c = side_by_side<MovedColumn, R>(columns);
-    const auto b = side_by_side<CarriedMotion, R>(subtree);
+    const auto c = side_by_side<MovedColumn, R, T>(columns);
+    const auto b = side_by_side<CarriedMotion, R, T>(subtree);
     const Force<R> t1 = b.I * c.S, t2 = b.twice_B(c.S) + b.I * c.twice, inside = b.twice_B(c.S1) + b.I * c.S2,
                    t3 = inside + cross_force(c.S, b.f);
     const Vec3<R> t4 = transpose_times(b.K, Vec3<R>(c.S.angular * R(-2.0))) + cross(b.l, Vec3<R>(c.S.linear * R(2.0)));
@@ -161,16 +178,16 @@ template <class R> SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena
       const int i = way[stop];
       const unsigned from = on_the_way[i];
       on_the_way[i] = 0;
-      const MovedColumn<double>& at = column[i];
-      const Motion<R> S = in_every_lane<R>(at.S), S1 = in_every_lane<R>(at.S1), S2 = in_every_lane<R>(at.S2),
-                      twice = in_every_lane<R>(at.twice);
+      const MovedColumn<T>& at = column[i];
+      const Motion<R> S = for_every_column<R>(at.S), S1 = for_every_column<R>(at.S1), S2 = for_every_column<R>(at.S2),
+                      twice = for_every_column<R>(at.twice);
       const R q_up = dot(S, t3), v_up = dot(S, t2), q_down = dot(S2, t1) + dot(S1.angular, t4),
               v_down = dot(twice, t1) + dot(S.angular, t4);
       for (int l = 0; l < count; ++l) {
         if (!(from >> l & 1)) continue;
         const int j = first + l;
-        by_q[i * n + j] = lane(q_up, l), by_v[i * n + j] = lane(v_up, l);
-        if (i != j) by_q[j * n + i] = lane(q_down, l), by_v[j * n + i] = lane(v_down, l);
+        by_q[i * n + j] = column_in<T>(q_up, l), by_v[i * n + j] = column_in<T>(v_up, l);
+        if (i != j) by_q[j * n + i] = column_in<T>(q_down, l), by_v[j * n + i] = column_in<T>(v_down, l);
       }
     }
     // joints whose columns the parent moves: all pairs alike
@@ -178,8 +195,9 @@ template <class R> SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena
       const Link& link = tree.link[tree.column_link[first + l]];
       if (link.nv == 1 || moves_by_rates(link)) continue;
       for (int i = link.iv; i < link.iv + link.nv; ++i) {
-        const Motion<R> S = in_every_lane<R>(column[i].S);
-        by_q[i * n + first + l] = lane(dot(S, inside), l), by_v[i * n + first + l] = lane(dot(S, t2), l);
+        const Motion<R> S = for_every_column<R>(column[i].S);
+        const R q_within = dot(S, inside), v_within = dot(S, t2);
+        by_q[i * n + first + l] = column_in<T>(q_within, l), by_v[i * n + first + l] = column_in<T>(v_within, l);
       }
     }
   }

@@ -18,7 +18,7 @@ SARRUS_KERNEL(forward_dynamics_derivatives, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[4], in[5]};
   if (call.parameters.check) state.off = &off;
-  const auto answer = ForwardDerivatives::over(tree.nv, out);
+  const auto answer = ForwardDerivatives<T>::over(tree.nv, out);
   return verdict_of_solution(forward_dynamics_derivatives<SideBySide>(tree, arena, state, in[3][0] > 0.0, answer), off);
 })
 

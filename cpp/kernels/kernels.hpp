@@ -62,6 +62,7 @@ void add_simulation_kernels(KernelTable&);
 void add_control_kernels(KernelTable&);
 void add_tree_batches(KernelTable&);
 void add_loop_batches(KernelTable&);
+void add_derivative_batches(KernelTable&);
 void add_simulation_batches(KernelTable&);
 void add_variant_batches(KernelTable&);
 

@@ -18,6 +18,7 @@ extern "C" const sarrus::KernelTable* sarrus_kernel_table() {
 #ifndef SARRUS_FALLBACK  // kernels that are compiled quickly, for machines that they will hardly meet
     sarrus::add_tree_batches(t);
     sarrus::add_loop_batches(t);
+    sarrus::add_derivative_batches(t);
     sarrus::add_simulation_batches(t);
     sarrus::add_variant_batches(t);
 #endif

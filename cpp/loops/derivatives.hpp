@@ -30,10 +30,10 @@ namespace sarrus {
 
 /// (nv x nv) each: accelerations by q, v and tau; the displacements and changes of v that their columns belong to, P; and how v goes with q.
 /// residual (2 x nv): what contradicts, relative, of each column by q and v.
-struct ForwardDerivatives {
-  double *q, *v, *tau, *displacement, *change, *velocity, *residual;
+template <class T> struct ForwardDerivatives {
+  T *q, *v, *tau, *displacement, *change, *velocity, *residual;
   static int size(int nv) { return nv * (6 * nv + 2); }
-  static ForwardDerivatives over(int nv, double* out) {
+  static ForwardDerivatives over(int nv, T* out) {
     const int n = nv * nv;
     return {out, out + n, out + 2 * n, out + 3 * n, out + 4 * n, out + 5 * n, out + 6 * n};
   }
@@ -295,31 +295,40 @@ template <class R> class ForwardSensitivity {
   SensitivityEquation<R> equation_;
 };
 
-/// Without loops: M Da = Dtau - D(M a + h).
-template <class R>
-void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, const ForwardDerivatives& out) {
+/// Without loops: M Da = Dtau - D(M a + h). `inverse_dynamics` gives the derivatives of that, at the motion.
+template <class R, class T, class Inverse>
+void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T>& in, const ForwardDerivatives<T>& out,
+                               Inverse inverse_dynamics) {
   const int n = tree.nv;
-  double *a = arena.take<double>(n), *L = arena.take<double>(n * n);
-  aba(tree, arena, AbaInput<double>{in.q, in.v, in.tau, in.wrenches, in.wrench}, a);
-  inverse_dynamics_derivatives<R>(tree, arena, RneaInput<double>{in.q, in.v, a, {}, in.wrenches, in.wrench}, out.q, out.v);
+  T *a = arena.take<T>(n), *L = arena.take<T>(n * n);
+  aba(tree, arena, AbaInput<T>{in.q, in.v, in.tau, in.wrenches, in.wrench}, a);
+  inverse_dynamics(RneaInput<T>{in.q, in.v, a, {}, in.wrenches, in.wrench}, out.q, out.v);
   crba(tree, arena, in.q, L);
   factorise(tree, arena, L);
-  std::fill(out.displacement, out.displacement + ForwardDerivatives::size(n) - 3 * n * n, 0.0);
-  each_direction<R>(tree, arena, [&](int first, int count, const R* unit) {
+  std::fill(out.displacement, out.displacement + ForwardDerivatives<T>::size(n) - 3 * n * n, T(0.0));
+  each_direction<R, T>(tree, arena, [&](int first, int count, const R* unit) {
     R* x = arena.take<R>(n);
-    const auto solved = [&](double* to) {
+    const auto solved = [&](T* to) {
       solve_inward(tree, L, x, 1);
       solve_outward(tree, L, x, 1);
       store_columns(tree, n, x, first, count, to);
     };
     for (int k = 0; k < n; ++k) x[k] = unit[k];
-    for (double* columns : {out.displacement, out.change}) store_columns(tree, n, x, first, count, columns);
+    for (T* columns : {out.displacement, out.change}) store_columns(tree, n, x, first, count, columns);
     solved(out.tau);
-    for (double* columns : {out.q, out.v}) {
+    for (T* columns : {out.q, out.v}) {
       for (int k = 0; k < n; ++k)
-        for (int l = 0; l < count; ++l) lane(x[k], l) = -columns[k * n + first + l];
+        for (int l = 0; l < count; ++l) column_in<T>(x[k], l) = -columns[k * n + first + l];
       solved(columns);
     }
+  });
+}
+
+template <class R>
+void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in,
+                               const ForwardDerivatives<double>& out) {
+  tree_dynamics_derivatives<R>(tree, arena, in, out, [&](const RneaInput<double>& motion, double* by_q, double* by_v) {
+    inverse_dynamics_derivatives<R>(tree, arena, motion, by_q, by_v);
   });
 }
 
@@ -410,7 +419,7 @@ class AllowedMotions {
 /// Along all that the loops allow. Returns the largest relative residual.
 template <class R>
 double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<double>& in, const ForwardSensitivity<R>& state,
-                               const ForwardDerivatives& out) {
+                               const ForwardDerivatives<double>& out) {
   const int n = tree.nv, unknowns = n + tree.loops.rows;
   double* M = arena.take<double>(n * n);
   crba(tree, arena, in.q, M);
@@ -461,7 +470,7 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
 /// Returns how far the accelerations themselves may be off, relative, or by what columns along the loops contradict if that is more.
 template <class R>
 double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent,
-                                    const ForwardDerivatives& out) {
+                                    const ForwardDerivatives<double>& out) {
   if (tree.loops.rows + tree.loops.rotor_rows == 0) {
     tree_dynamics_derivatives<R>(tree, arena, in, out);
     return 0.0;

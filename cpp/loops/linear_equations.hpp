@@ -74,7 +74,7 @@ template <class R> class LinearEquations {
     make_room(nv, nv);
     out_.freedom[1] = y_.m, out_.freedom[3] = y_.k;
     if (y_.k != nv || y_.m != nv) return {0.0, undetermined};
-    const auto D = ForwardDerivatives::over(nv, arena_.take<double>(ForwardDerivatives::size(nv)));
+    const auto D = ForwardDerivatives<double>::over(nv, arena_.take<double>(ForwardDerivatives<double>::size(nv)));
     double* a = arena_.take<double>(nv);
     aba(tree_, arena_, AbaInput<double>{in_.q, in_.v, in_.tau, in_.wrenches, in_.wrench}, a);
     tree_dynamics_derivatives<R>(tree_, arena_, in_, D);

@@ -375,6 +375,34 @@ def test_a_batch_is_its_states():
         assert_array_equal(getattr(found, field.name)[4], getattr(one, field.name))
 
 
+@examples(20)
+@given(mechanisms(springs=True, friction=True, armature=True, backward=st.sampled_from([0.0, 0.5])), seeds())
+def test_a_batch_of_a_tree_is_its_states(robot, seed):
+    """States go side by side there; of one state, directions."""
+    rng = np.random.default_rng(seed)
+    states = [random_state(robot, rng) for _ in range(7)]
+    q, v, a = (np.stack(x) for x in zip(*states))
+    loads = {"wrenches": {rng.choice(robot.bodies): rng.normal(size=(7, 6))}}
+    ground = {"base_velocity": rng.normal(size=6), "base_acceleration": rng.normal(size=6)}
+    lost = robot.nv > 0
+    if lost:
+        v[5, 0] = np.nan
+    inverse, status = D.inverse_dynamics(robot, q, v, a, **loads, **ground, return_status=True)
+    forward, _ = D.forward_dynamics(robot, q, v, a, **loads, check=False, threads=2, return_status=True)
+    assert_array_equal(status, [0] * 5 + [int(lost), 0])
+    for i in (0, 3, 4, 6):
+        load = {"wrenches": {name: w[i] for name, w in loads["wrenches"].items()}}
+        one = D.inverse_dynamics(robot, q[i], v[i], a[i], **load, **ground)
+        for name in ("q", "v", "a"):
+            assert_close(getattr(inverse, name)[i], getattr(one, name), 1e-12)
+        one, rounding = (
+            D.forward_dynamics(robot, q[i], v[i], a[i], **load),
+            np.linalg.cond(robot.mass_matrix(q[i])) * 1e-14 if lost else 0.0,
+        )
+        for name in ("q", "v", "tau", "displacement", "change", "velocity"):
+            assert_close(getattr(forward, name)[i], getattr(one, name), 1e-12 + rounding)
+
+
 # ---- singular positions, and what has no derivative ------------------------------------------------------------------
 
 

@@ -1,0 +1,50 @@
+// Derivatives by a state of plain trees, for states side by side. Of all others one state's directions fill the registers: derivative_kernels.cpp.
+#include "../loops/derivatives.hpp"
+#include "packets.hpp"
+#include "shared.hpp"
+
+namespace sarrus {
+
+// compiled in derivative_kernels.cpp
+extern template void one_by_one<Operation::inverse_dynamics_derivatives>(const Tree&, const Parameters&, const Rows&,
+                                                                         std::int64_t, std::int64_t);
+extern template void one_by_one<Operation::forward_dynamics_derivatives>(const Tree&, const Parameters&, const Rows&,
+                                                                         std::int64_t, std::int64_t);
+
+namespace {
+
+using P = Packet<tree_lanes>;
+
+P inverse(const Call<P>& call) {
+  const auto& [tree, arena, parameters, in, wrench, out] = call;
+  const RneaInput<P> motion = {in[0], in[1], in[2], {in[3], in[4]}, call.wrenches(), wrench};
+  plain_tree_derivatives<P>(tree, arena, motion, out, out + tree.nv * tree.nv);
+  return P(0.0);
+}
+
+P forward(const Call<P>& call) {
+  const auto& [tree, arena, parameters, in, wrench, out] = call;
+  const LoopInput<P> state = {in[0], in[1], in[2], call.wrenches(), wrench};
+  tree_dynamics_derivatives<P>(tree, arena, state, ForwardDerivatives<P>::over(tree.nv, out),
+                               [&, &tree = tree, &arena = arena](const RneaInput<P>& motion, P* by_q, P* by_v) {
+                                 plain_tree_derivatives<P>(tree, arena, motion, by_q, by_v);
+                               });
+  return P(0.0);
+}
+
+template <Operation op, P (*kernel)(const Call<P>&)>
+void many_of_a_tree(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
+  if (tree.loops.rows + tree.loops.rotor_rows > 0 || !is_plain_tree(tree)) return one_by_one<op>(tree, p, rows, begin, end);
+  in_packets<tree_lanes, false>(kernel, tree, p, rows, begin, end, [](std::int64_t) {});
+}
+
+}  // namespace
+
+void add_derivative_batches(KernelTable& table) {
+  constexpr auto inverse_dynamics = Operation::inverse_dynamics_derivatives,
+                 forward_dynamics = Operation::forward_dynamics_derivatives;
+  table.many[static_cast<int>(inverse_dynamics)] = many_of_a_tree<inverse_dynamics, inverse>;
+  table.many[static_cast<int>(forward_dynamics)] = many_of_a_tree<forward_dynamics, forward>;
+}
+
+}  // namespace sarrus
