@@ -83,17 +83,7 @@ def main() -> int:
         print(f"{error}: pip install '.[bench]'", file=sys.stderr)
         return 2
 
-    if options.derivatives or options.variants:
-        from . import derivatives, variants
-
-        what = derivatives if options.derivatives else variants
-        table = what.markdown(what.rows(_tell, 0.3 if options.quick else 2.0))
-        print(table)
-        if options.markdown:
-            options.markdown.write_text(table)
-        return 0
-
-    from . import accuracy, floating_rows, loop_peers, loop_rows, peers, report, rows
+    from . import accuracy, derivatives, floating_rows, loop_peers, loop_rows, peers, report, rows, variants
     from .models import all_models
     from .subjects import DisagreementError
 
@@ -107,6 +97,17 @@ def main() -> int:
                 parser.exit(2, f"{error}\n")
             print(f"{error}; the rows inside C++ have no peer", file=sys.stderr)
             return None
+
+    if options.derivatives or options.variants:
+        seconds = 0.3 if options.quick else 2.0
+        if options.derivatives:
+            table = derivatives.markdown(derivatives.rows(_tell, seconds, peer(peers.SOURCE)))
+        else:
+            table = variants.markdown(variants.rows(_tell, seconds))
+        print(table)
+        if options.markdown:
+            options.markdown.write_text(table)
+        return 0
 
     facts = report.facts(flags)
     if options.accuracy:

@@ -1,9 +1,12 @@
-"""Derivatives by a state, from Python: of trees beside Pinocchio's, of closed mechanisms beside the mechanism's own forward dynamics, in one run."""
+"""Derivatives by a state: of trees beside Pinocchio's, in C++ and from Python, of closed mechanisms beside their own forward dynamics, in one run."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 import pinocchio as pin
@@ -13,15 +16,18 @@ import sarrus
 from . import measure
 from .models import all_models
 from .peers import pinocchio_model
+from .subjects import DisagreementError, Subject
 
 Row = tuple[str, float, float, float]  # what, µs, over Pinocchio's or NaN, over the function that is derived
 
 
-def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
-    """Inverse and forward dynamics of trees, forward dynamics with loops."""
+def rows(tell: Callable[[str], None], seconds: float = 2.0, library: Path | None = None) -> list[Row]:
+    """Inverse and forward dynamics of trees, forward dynamics with loops; `library`: Pinocchio's templates, where they are compiled."""
     found: list[Row] = []
     for model in all_models():
         tell(model.name)
+        if library:
+            found += _in_cpp(Subject(model, library, 1000), seconds)
         robot = sarrus.loads(model.urdf, floating_base=model.floating)
         found += _of_tree(model.name, robot, pinocchio_model(model), seconds)
     gallery = sarrus.mechanisms
@@ -41,6 +47,51 @@ def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
         found.append(_row(f"{robot.name}: forward dynamics", times["D"], None, times["own"]))
         found.append(_row(f"{robot.name}: a cotangent times that", times["vjp"], None, times["own"]))
     return [*found, *_linear(gallery.delta(), 1000, seconds)]
+
+
+def _in_cpp(s: Subject, seconds: float) -> list[Row]:
+    """One state, and all in one call from Python, beside Pinocchio's templates in a loop; both with what belongs to the same call of theirs, M or
+    its inverse.
+    """
+    D, one, n = sarrus.derivatives, np.ones((len(s.q), 1)), len(s.q)
+    found = []
+    for what, x, pin_x, peer, theirs in (
+        ("inverse", s.a, s.pin_a, "rnea", pin.computeRNEADerivatives),
+        ("forward", s.tau, s.pin_tau, "aba", pin.computeABADerivatives),
+    ):
+        call = partial(getattr(D, f"{what}_dynamics"), s.robot, s.q, s.v, x)
+        theirs(s.pin, s.pin_data, s.pin_q[-1], s.pin_v[-1], pin_x[-1])
+        wanted = (s.pin_data.dtau_dq if what == "inverse" else s.pin_data.ddq_dq)[s.v_order][:, s.v_order]
+        error = abs(call().q[-1] - wanted).max() / abs(wanted).max()
+        if not error < 1e-9:
+            raise DisagreementError(f"{s.model.title}, derivatives of {what} dynamics: off by {error:.1e}")
+
+        def ours(repeats: int, name: str = f"{what}_dynamics_derivatives", x: np.ndarray = x) -> float:
+            time = partial(sarrus._core.time_one_state, s.robot)
+            if name.startswith("inverse"):
+                return float(time(name, [s.q, s.v, x], repeats) + time("mass_matrix", [s.q], repeats))
+            return float(time(name, [s.q, s.v, x, one], repeats))
+
+        def batch(call: Callable[[], object] = call) -> float:
+            start = perf_counter()
+            call()
+            return (perf_counter() - start) / n
+
+        assert s.cpp
+        sides = {
+            "own": measure.repeated(ours, n),
+            "batch": batch,
+            "peer": measure.repeated(partial(s.cpp.time, f"{peer} derivatives", s.pin_q, s.pin_v, pin_x), n),
+            "function": measure.repeated(
+                lambda r, x=x, what=what: sarrus._core.time_one_state(s.robot, f"{what}_dynamics", [s.q, s.v, x], r), n
+            ),
+        }
+        times = measure.interleave(sides, seconds)
+        found.append(_row(f"{s.model.name}: {what} dynamics, C++", times["own"], times["peer"], times["function"]))
+        found.append(
+            _row(f"{s.model.name}: {what} dynamics, one of {n}", times["batch"], times["peer"], times["function"])
+        )
+    return found
 
 
 def _linear(robot: sarrus.Mechanism, count: int, seconds: float) -> list[Row]:

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 # The order is that of joint_model() in pinocchio_peer.cpp; Pinocchio puts JointModel before each.
 JOINT_KINDS = ["RX", "RY", "RZ", "RevoluteUnaligned", "PX", "PY", "PZ", "PrismaticUnaligned", "FreeFlyer"]
-ALGORITHMS = ["rnea", "aba local", "aba world", "crba local", "crba world"]
+ALGORITHMS = ["rnea", "aba local", "aba world", "crba local", "crba world", "rnea derivatives", "aba derivatives"]
 
 SOURCE = Path(__file__).with_name("pinocchio_peer.cpp")
 FLAGS = [

@@ -7,8 +7,10 @@
 #include <memory>
 #include <string>
 
+#include <pinocchio/algorithm/aba-derivatives.hpp>
 #include <pinocchio/algorithm/aba.hpp>
 #include <pinocchio/algorithm/crba.hpp>
+#include <pinocchio/algorithm/rnea-derivatives.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -44,7 +46,7 @@ pinocchio::JointModel joint_model(int kind, const Vector3d& axis) {
   }
 }
 
-enum Algorithm { rnea, aba_local, aba_world, crba_local, crba_world };
+enum Algorithm { rnea, aba_local, aba_world, crba_local, crba_world, rnea_derivatives, aba_derivatives };
 
 // One call; x is the acceleration (rnea) or the force (aba). Returns where Pinocchio left the result.
 const double* run(Peer& peer, int algorithm, const Map<const VectorXd>& q, const Map<const VectorXd>& v,
@@ -55,7 +57,9 @@ const double* run(Peer& peer, int algorithm, const Map<const VectorXd>& q, const
     case aba_local: return pinocchio::aba(model, data, q, v, x, Convention::LOCAL).data();
     case aba_world: return pinocchio::aba(model, data, q, v, x, Convention::WORLD).data();
     case crba_local: return pinocchio::crba(model, data, q, Convention::LOCAL).data();
-    default: return pinocchio::crba(model, data, q, Convention::WORLD).data();
+    case crba_world: return pinocchio::crba(model, data, q, Convention::WORLD).data();
+    case rnea_derivatives: pinocchio::computeRNEADerivatives(model, data, q, v, x); return data.dtau_dq.data();
+    default: pinocchio::computeABADerivatives(model, data, q, v, x); return data.ddq_dq.data();
   }
 }
 

@@ -109,7 +109,9 @@ class Subject:
         if self.cpp:
             wanted = {"rnea": self.pin_tau[:n], "aba": self.pin_a[:n], "crba": pin_M}
             for algorithm in ALGORITHMS:
-                kind = algorithm.split()[0]
+                kind, *form = algorithm.split()
+                if form == ["derivatives"]:
+                    continue
                 got = [self.cpp.call(algorithm, x[0], x[1], x[2] if kind == "rnea" else x[3]) for x in pin_states]
                 errors[f"Pinocchio C++ {algorithm}"] = _error(got, wanted[kind])
         for what, error in errors.items():

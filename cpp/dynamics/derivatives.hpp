@@ -62,21 +62,21 @@ inline void inverse_dynamics_jvp(const Tree& tree, Arena& arena, const RneaInput
 }
 
 /// Calls each(first, count, d) with the unit displacements of all velocities, as many at a time as go side by side.
-template <class R, class T = double, class Each> void each_direction(const Tree& tree, Arena& arena, Each each) {
-  for (int first = 0; first < tree.nv; first += columns_of<T, R>) {
+template <class R, class Each> void each_direction(const Tree& tree, Arena& arena, Each each) {
+  for (int first = 0; first < tree.nv; first += width_of<R>) {
     const Arena::Scope scope(arena);
-    const int count = std::min(columns_of<T, R>, tree.nv - first);
+    const int count = std::min(width_of<R>, tree.nv - first);
     R* d = arena.take<R>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) d[k] = R(0.0);
-    for (int l = 0; l < count; ++l) column_in<T>(d[first + l], l) = T(1.0);
+    for (int l = 0; l < count; ++l) lane(d[first + l], l) = 1.0;
     each(first, count, d);
   }
 }
 
-/// They become columns of a matrix that is nv wide.
-template <class R, class T> void store_columns(const Tree& tree, int rows, const R* x, int first, int count, T* out) {
+/// Lanes become columns of a matrix that is nv wide.
+template <class R> void store_columns(const Tree& tree, int rows, const R* x, int first, int count, double* out) {
   for (int i = 0; i < rows; ++i)
-    for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = column_in<T>(x[i], l);
+    for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = lane(x[i], l);
 }
 
 /// Whether nothing acts between bodies, and no joint of several velocities is passed from its successor to its predecessor: the order of its

@@ -50,6 +50,19 @@ template <class F, class T> SARRUS_INLINE void solve_outward(const Tree& tree, c
   });
 }
 
+/// X (nv x count) becomes M^-1 X, row by row: so many right-hand sides are as many numbers side by side.
+template <class T> void solve_rows(const Tree& tree, const T* L, T* X, int count) {
+  const int n = tree.nv, *up = tree.mass_parent;
+  inward(tree, [&](int k) {
+    for (int i = up[k]; i >= 0; i = up[i]) subtract_scaled(X + i * count, X + k * count, L[k * n + i], count);
+  });
+  outward(tree, [&](int k) {
+    const T inverse = T(1.0) / L[k * n + k];
+    for (int c = 0; c < count; ++c) X[k * count + c] *= inverse;
+    for (int i = up[k]; i >= 0; i = up[i]) subtract_scaled(X + k * count, X + i * count, L[k * n + i], count);
+  });
+}
+
 /// a = M^-1 (tau - h), as aba() has it of a tree alone: with what armature of joints that close loops ties.
 template <class T> SARRUS_NOINLINE void tied_dynamics(const Tree& tree, Arena& arena, const T* q, const T* v, const T* tau,
                                                       T* a) {
@@ -67,14 +80,9 @@ template <class T> void mass_matrix_inverse(const Tree& tree, Arena& arena, cons
   T* L = arena.take<T>(n * n);
   crba(tree, arena, q, L);
   factorise(tree, arena, L);
-  for (int i = 0; i < n * n; ++i) out[i] = T(0.0);
-  for (int c = 0; c < n; ++c) {
-    T* column = out + c * n;  // as a row: the inverse is symmetric
-    column[c] = T(1.0);
-    solve_inward(tree, L, column, 1);
-    solve_outward(tree, L, column, 1);
-  }
-  for (int i = 0; i < n; ++i)  // and exactly so
+  for (int i = 0; i < n * n; ++i) out[i] = T(i % (n + 1) == 0 ? 1.0 : 0.0);
+  solve_rows(tree, L, out, n);
+  for (int i = 0; i < n; ++i)  // it is symmetric, and exactly so
     for (int j = 0; j < i; ++j) out[i * n + j] = out[j * n + i] = T(0.5) * (out[i * n + j] + out[j * n + i]);
 }
 

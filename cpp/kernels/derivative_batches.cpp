@@ -25,10 +25,10 @@ P inverse(const Call<P>& call) {
 P forward(const Call<P>& call) {
   const auto& [tree, arena, parameters, in, wrench, out] = call;
   const LoopInput<P> state = {in[0], in[1], in[2], call.wrenches(), wrench};
-  tree_dynamics_derivatives<P>(tree, arena, state, ForwardDerivatives<P>::over(tree.nv, out),
-                               [&, &tree = tree, &arena = arena](const RneaInput<P>& motion, P* by_q, P* by_v) {
-                                 plain_tree_derivatives<P>(tree, arena, motion, by_q, by_v);
-                               });
+  tree_dynamics_derivatives(tree, arena, state, ForwardDerivatives<P>::over(tree.nv, out),
+                            [&, &tree = tree, &arena = arena](const RneaInput<P>& motion, P* by_q, P* by_v) {
+                              plain_tree_derivatives<P>(tree, arena, motion, by_q, by_v);
+                            });
   return P(0.0);
 }
 

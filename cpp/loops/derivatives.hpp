@@ -296,7 +296,7 @@ template <class R> class ForwardSensitivity {
 };
 
 /// Without loops: M Da = Dtau - D(M a + h). `inverse_dynamics` gives the derivatives of that, at the motion.
-template <class R, class T, class Inverse>
+template <class T, class Inverse>
 void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T>& in, const ForwardDerivatives<T>& out,
                                Inverse inverse_dynamics) {
   const int n = tree.nv;
@@ -305,29 +305,16 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T
   inverse_dynamics(RneaInput<T>{in.q, in.v, a, {}, in.wrenches, in.wrench}, out.q, out.v);
   crba(tree, arena, in.q, L);
   factorise(tree, arena, L);
-  std::fill(out.displacement, out.displacement + ForwardDerivatives<T>::size(n) - 3 * n * n, T(0.0));
-  each_direction<R, T>(tree, arena, [&](int first, int count, const R* unit) {
-    R* x = arena.take<R>(n);
-    const auto solved = [&](T* to) {
-      solve_inward(tree, L, x, 1);
-      solve_outward(tree, L, x, 1);
-      store_columns(tree, n, x, first, count, to);
-    };
-    for (int k = 0; k < n; ++k) x[k] = unit[k];
-    for (T* columns : {out.displacement, out.change}) store_columns(tree, n, x, first, count, columns);
-    solved(out.tau);
-    for (T* columns : {out.q, out.v}) {
-      for (int k = 0; k < n; ++k)
-        for (int l = 0; l < count; ++l) column_in<T>(x[k], l) = -columns[k * n + first + l];
-      solved(columns);
-    }
-  });
+  std::fill(out.tau, out.tau + ForwardDerivatives<T>::size(n) - 2 * n * n, T(0.0));
+  for (T* unit : {out.tau, out.displacement, out.change})
+    for (int k = 0; k < n; ++k) unit[k * n + k] = T(1.0);
+  for (int i = 0; i < n * n; ++i) out.q[i] = -out.q[i], out.v[i] = -out.v[i];
+  for (T* X : {out.q, out.v, out.tau}) solve_rows(tree, L, X, n);
 }
-
 template <class R>
 void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in,
                                const ForwardDerivatives<double>& out) {
-  tree_dynamics_derivatives<R>(tree, arena, in, out, [&](const RneaInput<double>& motion, double* by_q, double* by_v) {
+  tree_dynamics_derivatives(tree, arena, in, out, [&](const RneaInput<double>& motion, double* by_q, double* by_v) {
     inverse_dynamics_derivatives<R>(tree, arena, motion, by_q, by_v);
   });
 }
