@@ -63,6 +63,40 @@ inline void tangent_by_coordinates(const Tree& tree, Arena& arena, const double*
   }
 }
 
+/// Of J(q) v: the rates of J times v, and J.
+inline void constraint_rates_derivatives(const Call<double>& call) {
+  const Tree& tree = call.tree;
+  const int nv = tree.nv, rows = tree.loops.rows;
+  const double *v = call.in[1], *const state[max_inputs] = {call.in[0], call.in[2], call.in[3]};
+  const Call<double> of_rows = {tree, call.arena, call.parameters, state, nullptr, nullptr};
+  const auto keep = [&](int, int column, int, const Varied<double>* J) {
+    for (int r = 0; r < rows; ++r) {
+      double rate = 0.0;
+      for (int k = 0; k < nv; ++k) rate += J[r * nv + k].rate * v[k];
+      call.out[r * nv + column] = rate;
+    }
+  };
+  along_displacements<double, Operation::constraint_jacobian>(of_rows, "qtp", rows * nv, keep);
+  constraint_jacobian(tree, call.arena, place(tree, call.arena, state[0], state[1], state[2]), call.out + rows * nv);
+}
+
+/// Rates of the configuration, in its own tangent space.
+inline void integrate_derivatives(const Call<double>& call) {
+  const Tree& tree = call.tree;
+  const int nq = tree.nq, nv = tree.nv;
+  double *q1 = call.arena.take<double>(nq), *N = call.arena.take<double>(nv * nq);
+  integrate(tree, call.in[0], call.in[1], q1);
+  tangent_by_coordinates(tree, call.arena, q1, N);
+  const auto keep = [&](int which, int column, int, const Varied<double>* moved) {
+    for (int k = 0; k < nv; ++k) {
+      double rate = 0.0;
+      for (int i = 0; i < nq; ++i) rate += N[k * nq + i] * moved[i].rate;
+      call.out[(which * nv + k) * nv + column] = rate;
+    }
+  };
+  along_displacements<double, Operation::integrate>(call, "qv", nq, keep);
+}
+
 SARRUS_KERNEL(pose_derivatives, derivatives<SideBySide, Operation::pose>(call, "q", 16);)
 SARRUS_KERNEL(velocity_derivatives, derivatives<SideBySide, Operation::velocity>(call, "qv", 6);)
 SARRUS_KERNEL(acceleration_derivatives, derivatives<SideBySide, Operation::acceleration>(call, "qvv", 6);)
@@ -72,35 +106,8 @@ SARRUS_KERNEL(kinetic_energy_derivatives, derivatives<SideBySide, Operation::kin
 SARRUS_KERNEL(potential_energy_derivatives, derivatives<SideBySide, Operation::potential_energy>(call, "q", 1);)
 SARRUS_KERNEL(gravity_forces_derivatives, derivatives<double, Operation::gravity_forces>(call, "q", tree.nv);)
 SARRUS_KERNEL(constraint_residual_derivatives, derivatives<double, Operation::constraint_residual>(call, "qtp", tree.loops.rows);)
-// of J(q) v: J on its way along q times v, and J
-SARRUS_KERNEL(constraint_rates_derivatives, {
-  const double* const rows[max_inputs] = {in[0], in[2], in[3]};
-  const Call<double> at = {tree, arena, call.parameters, rows, nullptr, nullptr};
-  const int nv = tree.nv;
-  along_displacements<double, Operation::constraint_jacobian>(at, "qtp", tree.loops.rows * nv,
-                                                              [&](int, int column, int, const Varied<double>* J) {
-                                                                for (int r = 0; r < tree.loops.rows; ++r) {
-                                                                  double rate = 0.0;
-                                                                  for (int k = 0; k < nv; ++k)
-                                                                    rate += J[r * nv + k].rate * in[1][k];
-                                                                  out[r * nv + column] = rate;
-                                                                }
-                                                              });
-  constraint_jacobian(tree, arena, place(tree, arena, in[0], in[2], in[3]), out + tree.loops.rows * nv);
-})
-// the configuration's rates in its own tangent space
-SARRUS_KERNEL(integrate_derivatives, {
-  double *q1 = arena.take<double>(tree.nq), *N = arena.take<double>(tree.nv * tree.nq);
-  integrate(tree, in[0], in[1], q1);
-  tangent_by_coordinates(tree, arena, q1, N);
-  along_displacements<double, Operation::integrate>(call, "qv", tree.nq, [&](int which, int column, int, const auto* moved) {
-    for (int k = 0; k < tree.nv; ++k) {
-      double rate = 0.0;
-      for (int i = 0; i < tree.nq; ++i) rate += N[k * tree.nq + i] * moved[i].rate;
-      out[(which * tree.nv + k) * tree.nv + column] = rate;
-    }
-  });
-})
+SARRUS_KERNEL(constraint_rates_derivatives, constraint_rates_derivatives(call);)
+SARRUS_KERNEL(integrate_derivatives, integrate_derivatives(call);)
 SARRUS_KERNEL(difference_derivatives, derivatives<double, Operation::difference>(call, "qq", tree.nv);)
 SARRUS_KERNEL(coordinates_by_tangent, coordinates_by_tangent(tree, arena, in[0], out);)
 SARRUS_KERNEL(tangent_by_coordinates, tangent_by_coordinates(tree, arena, in[0], out);)

@@ -96,7 +96,8 @@ def _parts(kind: type[Parts], name: str, robot: LoopFunctions, *arguments: Any, 
     """A part for each input that varies, which the core's answer has side by side, and the status if it is asked for."""
     check_robot(robot)
     answer, *status = ask(_FUNCTIONS[name], robot, *arguments, options)
-    derivatives = kind(*np.moveaxis(answer, -1 - axes, 0))
+    of_one = (slice(None),) * axes
+    derivatives = kind(*(answer[(..., k, *of_one)] for k in range(answer.shape[-1 - axes])))
     return (derivatives, *status) if status else derivatives
 
 
