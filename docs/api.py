@@ -13,8 +13,7 @@ MODULES = sorted(
     | {"spatial"}
 )
 GROUPS = {  # pages of what `sarrus` itself holds; what no other page names is on the last one
-    "building": ("Building a mechanism", ["Builder", "from_dh", "from_screws", "from_sdof", "from_spacedyn", "from_mujoco", "from_pinocchio",
-                                          "load", "loads", "load_builder"]),
+    "building": ("Building a mechanism", ["Builder", "from_dh", "from_screws", "from_sdof", "from_spacedyn", "load", "loads", "load_builder"]),
     "joints": ("Joint types", ["Revolute", "Prismatic", "Helical", "Cylindrical", "Universal", "Gimbal", "Spherical", "Planar",
                                "Free", "Fixed"]),
     "simulation": ("Simulation and equilibrium", ["simulate", "simulate_many", "Event", "Trajectory", "equilibrium"]),

@@ -107,6 +107,7 @@ ANY = ("pendulum", "four-bar", "slider-crank", "delta", "floating")
 LOOPS = ANY[1:]
 FLOATS = ("floating",)
 DRIVEN = ANY[:-1]
+OF_STATES = "test_state_derivatives.py"
 
 
 @dataclass(frozen=True)
@@ -233,6 +234,21 @@ ROWS = {
         for of in ("inverse", "forward")
         for kind, count in (("jvp", 3), ("vjp", 1))
     },
+    "derivatives.pose": Row(qf, why=OF_STATES),
+    "derivatives.velocity": Row(qvf, {"q": "twist /step", "v": "twist /v"}, tree=True),
+    "derivatives.acceleration": Row(qvaf, {"q": "twist' /step", "v": "twist' /v", "a": "twist' /acc"}, tree=True),
+    "derivatives.center_of_mass": Row(q, "Velocity /v", tree=True),
+    "derivatives.momentum": Row(qv, why=OF_STATES),
+    "derivatives.centroidal_momentum": Row(qv, {"q": "Momentum0 /step", "v": "Momentum0 /v"}, tree=True),
+    "derivatives.gravity_forces": Row(q, "tau /step", tree=True),
+    "derivatives.kinetic_energy": Row(qv, why=OF_STATES),
+    "derivatives.potential_energy": Row(q, "tau", tree=True),
+    "derivatives.constraint_residual": Row(q, "rows /step", tree=True, of=LOOPS),
+    "derivatives.constraint_rates": Row(qv, {"q": "rows /s /step", "v": "rows /step"}, tree=True, of=LOOPS),
+    "derivatives.integrate": Row(qv, why=OF_STATES),
+    "derivatives.difference": Row(lambda c: (c.q, c.robot.integrate(c.q, 0.1 * c.v)), why=OF_STATES),
+    "derivatives.coordinates_by_tangent": Row(q, why=OF_STATES),
+    "derivatives.tangent_by_coordinates": Row(q, why=OF_STATES),
     # loops
     "constraint_jacobian": Row(q, "rows /step", tree=True, of=LOOPS),
     "constraint_jacobian_derivative": Row(qv, "rows /step /s", tree=True, of=LOOPS),

@@ -58,6 +58,7 @@ struct KernelTable {
 void add_tree_kernels(KernelTable&);
 void add_loop_kernels(KernelTable&);
 void add_derivative_kernels(KernelTable&);
+void add_rate_kernels(KernelTable&);
 void add_simulation_kernels(KernelTable&);
 void add_control_kernels(KernelTable&);
 void add_tree_batches(KernelTable&);

@@ -126,7 +126,25 @@ enum Fact : unsigned {
   X(forward_dynamics_vjp, "q v tau cotangent tangent time? pfaffian_values?", "G", loads | divides | on_loops | checks_loops) \
   X(actuator_efforts_vjp, "q v a effort_cotangent time? pfaffian_values? weights?", "G", loads | checks_loops)
 
-#define SARRUS_OPERATIONS(X) SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X) SARRUS_DERIVATIVE_OPERATIONS(X)
+// what functions of a state change by, an array a displacement of an input: rate_kernels.cpp
+#define SARRUS_RATE_OPERATIONS(X)                                             \
+  X(pose_derivatives, "q", "44v", at_frame | dense)                           \
+  X(velocity_derivatives, "q v", "26v", at_frame | dense)                     \
+  X(acceleration_derivatives, "q v a", "36v", at_frame | dense)               \
+  X(momentum_derivatives, "q v", "26v", dense)                                \
+  X(centroidal_momentum_derivatives, "q v", "26v", needs_mass | dense)        \
+  X(gravity_forces_derivatives, "q", "vv", 0)                                 \
+  X(kinetic_energy_derivatives, "q v", "2v", dense)                           \
+  X(potential_energy_derivatives, "q", "v", dense)                            \
+  X(constraint_residual_derivatives, "q time? pfaffian_values?", "cv", dense) \
+  X(constraint_rates_derivatives, "q v time? pfaffian_values?", "2cv", dense) \
+  X(integrate_derivatives, "q dv", "2vv", dense)                              \
+  X(difference_derivatives, "q0 q1", "2vv", dense)                            \
+  X(coordinates_by_tangent, "q", "qv", 0)                                     \
+  X(tangent_by_coordinates, "q", "vq", 0)
+
+#define SARRUS_OPERATIONS(X) \
+  SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X) SARRUS_DERIVATIVE_OPERATIONS(X) SARRUS_RATE_OPERATIONS(X)
 
 enum class Operation : int {
 #define SARRUS_NAME(name, ...) name,

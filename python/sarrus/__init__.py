@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
     from .figures.skeleton import Skeleton
     from .io import load, load_builder, loads
-    from .io.mujoco import from_mujoco
-    from .io.pinocchio import from_pinocchio
     from .simulation.simulate import Event, simulate
     from .simulation.sweep import simulate_many
     from .simulation.trajectory import Trajectory
@@ -68,7 +66,7 @@ __all__ = [
     "Inertia", "IntegrationError", "LimitWarning", "Mechanism", "ModelError", "ModelWarning", "NameNotFoundError", "NotRealizableError",
     "Planar", "Prismatic", "Revolute", "Rotation", "SarrusError", "ShapeError", "Skeleton", "Spherical", "StateError",
     "StiffnessWarning", "Trajectory", "Transform", "Universal", "__version__", "build_info", "control", "derivatives", "description", "equilibrium", "errors",
-    "floating", "from_dh", "from_mujoco", "from_pinocchio", "from_screws", "from_sdof", "from_spacedyn", "interop", "io", "laws", "load",
+    "floating", "from_dh", "from_screws", "from_sdof", "from_spacedyn", "interop", "io", "laws", "load",
     "load_builder", "loads", "mechanisms", "results", "rolling", "shapes", "simulate", "simulate_many", "view",
     "without_redundant_constraints", "works",
 ]  # fmt: skip
@@ -83,8 +81,6 @@ _ON_DEMAND = {
     "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),
     "figures.skeleton": ("Skeleton",),
     "io": ("io", "load", "load_builder", "loads"),
-    "io.mujoco": ("from_mujoco",),
-    "io.pinocchio": ("from_pinocchio",),
     "simulation.simulate": ("Event", "simulate"),
     "simulation.sweep": ("simulate_many",),
     "simulation.trajectory": ("Trajectory",),

@@ -1,5 +1,5 @@
-"""Derivatives of the equations of motion by a state, exact, loops included: each function is asked of a mechanism. ``*_jvp`` are their products with a
-change of the state, ``*_vjp`` those of a cotangent with them.
+"""Derivatives of the equations of motion, loops included, and of functions of a state, each by its name: exact, and asked of a mechanism.
+``*_jvp`` are their products with a change of the state, ``*_vjp`` those of a cotangent with them.
 
 Those by q belong to displacements in the tangent space, of nv entries, after which the configuration is ``robot.integrate(q, dq)``.
 """
@@ -8,10 +8,29 @@ from .analysis.assembly.sensitivity import assembled_positions
 from .dynamics.derivatives import forward_dynamics, inverse_dynamics
 from .dynamics.efforts_derivatives import actuator_efforts, actuator_efforts_vjp
 from .dynamics.products import forward_dynamics_jvp, forward_dynamics_vjp, inverse_dynamics_jvp, inverse_dynamics_vjp
+from .dynamics.state_derivatives import (
+    acceleration,
+    center_of_mass,
+    centroidal_momentum,
+    constraint_rates,
+    constraint_residual,
+    coordinates_by_tangent,
+    difference,
+    gravity_forces,
+    integrate,
+    kinetic_energy,
+    momentum,
+    pose,
+    potential_energy,
+    tangent_by_coordinates,
+    velocity,
+)
 
 __all__ = [
-    "actuator_efforts", "actuator_efforts_vjp", "assembled_positions", "forward_dynamics", "forward_dynamics_jvp", "forward_dynamics_vjp",
-    "inverse_dynamics", "inverse_dynamics_jvp", "inverse_dynamics_vjp",
+    "acceleration", "actuator_efforts", "actuator_efforts_vjp", "assembled_positions", "center_of_mass", "centroidal_momentum", "constraint_rates",
+    "constraint_residual", "coordinates_by_tangent", "difference", "forward_dynamics", "forward_dynamics_jvp", "forward_dynamics_vjp",
+    "gravity_forces", "integrate", "inverse_dynamics", "inverse_dynamics_jvp", "inverse_dynamics_vjp", "kinetic_energy", "momentum", "pose",
+    "potential_energy", "tangent_by_coordinates", "velocity",
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ free        quaternion x, y, z, w;        position; quaternion            v: ang
 ==========  ============================  ==============================  ===================================================
 
 A hinge or slide with a `ref` has it in both: see :mod:`sarrus.io.mujoco`. Joints stand in the order in which they were added, which in models
-read from MJCF or taken by :func:`sarrus.from_mujoco` is MuJoCo's; `joints=` tells another one.
+read from MJCF or taken by :func:`sarrus.io.from_mujoco` is MuJoCo's; `joints=` tells another one.
 
 Pinocchio's q and v. The joints are those of its model, found here by their names, and stand in its order:
 
@@ -217,7 +217,7 @@ def to_pinocchio(
 
     Parameters
     ----------
-    model : a ``pinocchio.Model``, from :func:`~sarrus.io.to_pinocchio`, the one given to :func:`sarrus.from_pinocchio`, or what
+    model : a ``pinocchio.Model``, from :func:`~sarrus.io.to_pinocchio`, the one given to :func:`sarrus.io.from_pinocchio`, or what
         Pinocchio has read from the same file; Pinocchio is not imported
     q : (..., nq) of the robot
     v : (..., nv) of the robot

@@ -10,6 +10,7 @@ from .analysis.mobility.report import ActuationMobility, Mobility
 from .dynamics.derivatives import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .dynamics.loop_operations import JointStates, LoopReactions
 from .dynamics.operations import Constraint, Joint, Kinematics
+from .dynamics.state_derivatives import DifferenceDerivatives, IntegrateDerivatives, MotionDerivatives, StateDerivatives
 from .floating.partition import EndPoint, FreeFloatingForm
 from .floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
 from .simulation.runs import Sweep
@@ -22,7 +23,7 @@ from .works.projected import ProjectedEquations
 from .works.reference_member import ReferenceMemberSolution
 
 __all__ = [
-    "ActuationMobility", "CogJacobians", "Constraint", "DynamicSingularityMap", "EndPoint", "Equilibrium", "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion",
-    "FreeMotions", "InverseDynamicsDerivatives", "Joint", "JointStates", "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap",
-    "Modes", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Status", "Sweep", "Variants", "View",
+    "ActuationMobility", "CogJacobians", "Constraint", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium", "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion",
+    "FreeMotions", "IntegrateDerivatives", "InverseDynamicsDerivatives", "Joint", "JointStates", "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap",
+    "Modes", "MotionDerivatives", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "StateDerivatives", "Status", "Sweep", "Variants", "View",
 ]  # fmt: skip

@@ -12,8 +12,15 @@ from tests.effort import SOAK
 from tools.fuzz.calls import OF_ALL, modules
 from tools.fuzz.one_wrong import WRONG, OneWrong
 
-# these take Pinocchio, or a mechanism with a name for a configuration
-UNTRIED = {"Mechanism.configuration", "Mechanism.to_pinocchio", "from_pinocchio", "to_pinocchio"}
+# these take models of MuJoCo's or Pinocchio's, or a mechanism with a name for a configuration
+UNTRIED = {
+    "Mechanism.configuration",
+    "from_pinocchio",
+    "io.from_mujoco",
+    "io.from_pinocchio",
+    "io.to_pinocchio",
+    "to_pinocchio",
+}
 UNTRIED |= {"Builder.add_constraint"}  # for kinds that somebody adds: tests/api/building has its errors
 if importlib.util.find_spec("pandas") is None:
     UNTRIED |= {"Trajectory.to_dataframe", "JointWrenches.to_dataframe"}

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+import sarrus
+
 UNKNOWNS = ("acceleration", "efforts", "forces", "multipliers")
 NEGLIGIBLE = 1e-9  # singular values below this times the largest count as zero
 STEP = 1e-3  # of five-point differences: truncation and rounding are both about 1e-10
@@ -322,12 +324,12 @@ def momentum_task(robot, q, v, goal_momentum, *, goal=0.0, gain=20.0, rows=slice
     """Momentum about the centre of mass, world axes [angular; linear]: its rate is goal + gain (goal_momentum - momentum)."""
 
     def momentum(t):
-        return robot.centroidal_momentum(robot.integrate(q, t * np.asarray(v)), v)
+        return sarrus.floating.centroidal_momentum(robot, robot.integrate(q, t * np.asarray(v)), v)
 
     near, far = momentum(STEP) - momentum(-STEP), momentum(2 * STEP) - momentum(-2 * STEP)
     bias = (8.0 * near - far) / (12.0 * STEP)
     wanted = goal + gain * (goal_momentum - momentum(0.0)) - bias
-    return Task({"acceleration": robot.centroidal_momentum_matrix(q)[rows]}, wanted[rows], **task)
+    return Task({"acceleration": sarrus.floating.centroidal_momentum_matrix(robot, q)[rows]}, wanted[rows], **task)
 
 
 def impedance_task(

@@ -101,6 +101,8 @@ def surface() -> dict[str, Target]:
             continue
         if short in targets and dataclasses.is_dataclass(value):  # a shape that is called as a surface is
             continue
+        if short in targets:  # of another module
+            short = path.removeprefix("sarrus.")
         targets[short] = Target(short, value, None, f"{path}({{}})")
         targets[short].plain = dataclasses.is_dataclass(value) and not hasattr(value, "__post_init__")
         if not isinstance(value, type):

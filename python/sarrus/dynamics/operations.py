@@ -670,24 +670,6 @@ class StateFunctions(_core.Mechanism):
         """
 
     @_operation
-    def centroidal_momentum(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Momentum (..., 6): [angular, about the centre of mass; linear], world axes.
-
-        >>> import sarrus
-        >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).centroidal_momentum([0.0], [1.0])[:3].tolist()
-        [0.0, 0.0, 0.0]
-        """
-
-    @_operation
-    def centroidal_momentum_matrix(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """A_G (..., 6, nv), by the velocities of the tree: centroidal momentum = A_G v (Orin, Goswami and Lee 2013).
-
-        >>> import sarrus
-        >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).centroidal_momentum_matrix([0.0])[3]
-        array([-1.])
-        """
-
-    @_operation
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
         """Kinetic energy (...) [J], that of the armature included; a float for one state.
 

@@ -82,20 +82,6 @@ class ThreadedLoads(Loads, total=False):
     threads: int
 
 
-class ThreadedMotion(ThreadedLoads, total=False):
-    """And a place for the result."""
-
-    out: Array | None
-
-
-class ThreadedTime(TypedDict, total=False):
-    """And a time, where motion is prescribed."""
-
-    threads: int
-    out: Array | None
-    time: ArrayLike | None
-
-
 class MotionOptions(Loads, StateOptions, total=False):
     """Loads, and a place for the result."""
 

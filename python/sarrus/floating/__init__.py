@@ -3,7 +3,7 @@
 Those of the centre of mass are answered for mechanisms that stand, too.
 """
 
-from .centroid import center_of_mass_jacobian, centroidal_momentum_bias
+from .centroid import center_of_mass_jacobian, centroidal_momentum, centroidal_momentum_bias, centroidal_momentum_matrix
 from .partition import (
     base_reaction,
     equations_of_motion,
@@ -15,7 +15,8 @@ from .partition import (
 from .planning import dynamic_singularity_map, motion, path, reaction_null_space, resolved_rate
 
 __all__ = [
-    "base_reaction", "center_of_mass_jacobian", "centroidal_momentum_bias", "dynamic_singularity_map", "equations_of_motion", "generalized_jacobian", "generalized_jacobian_derivative",
+    "base_reaction", "center_of_mass_jacobian", "centroidal_momentum", "centroidal_momentum_bias", "centroidal_momentum_matrix",
+    "dynamic_singularity_map", "equations_of_motion", "generalized_jacobian", "generalized_jacobian_derivative",
     "momentum_about", "momentum_velocity", "motion", "path", "reaction_null_space", "resolved_rate",
 ]  # fmt: skip
 

@@ -26,6 +26,26 @@ def center_of_mass_jacobian(robot: LoopFunctions, q: ArrayLike, **options: Unpac
 
 
 @_operation
+def centroidal_momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+    """Momentum (..., 6): [angular, about the centre of mass; linear], world axes.
+
+    >>> import sarrus
+    >>> sarrus.floating.centroidal_momentum(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [1.0])[:3].tolist()
+    [0.0, 0.0, 0.0]
+    """
+
+
+@_operation
+def centroidal_momentum_matrix(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
+    """A_G (..., 6, nv), by the velocities of the tree: centroidal momentum = A_G v (Orin, Goswami and Lee 2013).
+
+    >>> import sarrus
+    >>> sarrus.floating.centroidal_momentum_matrix(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0])[3]
+    array([-1.])
+    """
+
+
+@_operation
 def centroidal_momentum_bias(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]
 ) -> Array:

@@ -16,7 +16,8 @@ from .._files import read_bytes
 from ..errors import ModelError
 from . import complete, mjcf, sdf, urdf
 from .document import check_ties, root_tag
-from .pinocchio import to_pinocchio
+from .mujoco import from_mujoco
+from .pinocchio import from_pinocchio, to_pinocchio
 from .saving import save
 from .urdf_loops import Loops
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ..building.builder import Builder
     from ..mechanism import Mechanism
 
-__all__ = ["load", "load_builder", "loads", "save", "to_pinocchio"]
+__all__ = ["from_mujoco", "from_pinocchio", "load", "load_builder", "loads", "save", "to_pinocchio"]
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,7 @@ from .table import BOUND, CUSTOM, POSITIVE, Format, Row
 __all__ = ["DRIVES", "MJCF", "NO_LIMIT", "ORIENTATION", "SDF", "URDF", "WAY_OUT", "page"]
 
 NO_LIMIT = 1e16  # what SDF writes for none
-WAY_OUT = "let MuJoCo compile the file, and take sarrus.from_mujoco(mujoco.MjModel.from_xml_path(...))"
+WAY_OUT = "let MuJoCo compile the file, and take sarrus.io.from_mujoco(mujoco.MjModel.from_xml_path(...))"
 _PLACE, _SPEED, _EFFORT = "rad, m", "rad/s, m/s", "N m, N"
 _DAMPING, _STIFFNESS, _INERTIA = "N m s/rad, N s/m", "N m/rad, N/m", "kg m², kg"
 

@@ -20,7 +20,7 @@ What becomes of each part of a file, where it differs from what :mod:`sarrus.io.
 mocap bodies, inactive         stay where they are, are left out; both with a warning
 equalities
 `<replicate>`                  copies, with numbers behind their names; equalities and the like name one of them, and are not copied
-`<attach>`, `<composite>`,     refused: they make bodies. MuJoCo compiles them, for :func:`sarrus.from_mujoco`
+`<attach>`, `<composite>`,     refused: they make bodies. MuJoCo compiles them, for :func:`sarrus.io.from_mujoco`
 `<flexcomp>`
 visual, statistic, sensor,     known, and of no concern to the dynamics
 contact, custom, size, ...

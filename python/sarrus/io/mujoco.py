@@ -351,13 +351,13 @@ def from_mujoco(model: mujoco.MjModel) -> Mechanism:
     Examples
     --------
     >>> model = mujoco.MjModel.from_xml_path("robot.xml")  # doctest: +SKIP
-    >>> robot = sarrus.from_mujoco(model)  # doctest: +SKIP
+    >>> robot = sarrus.io.from_mujoco(model)  # doctest: +SKIP
     """
     return read(model).build()
 
 
 def read(model: Any) -> Builder:
-    """Builder of the mechanism that MuJoCo has compiled, as :func:`sarrus.from_mujoco`."""
+    """Builder of the mechanism that MuJoCo has compiled, as :func:`sarrus.io.from_mujoco`."""
     if not hasattr(model, "body_parentid"):
         raise TypeError(f"model must be a mujoco.MjModel, or have its arrays; got {model!r}")
     notes = Notes()

@@ -75,13 +75,13 @@ def from_pinocchio(model: pinocchio.Model, constraints: Iterable[Any] = ()) -> M
     Examples
     --------
     >>> model, constraints = sarrus.io.to_pinocchio(sarrus.mechanisms.four_bar())  # doctest: +SKIP
-    >>> robot = sarrus.from_pinocchio(model, constraints)  # doctest: +SKIP
+    >>> robot = sarrus.io.from_pinocchio(model, constraints)  # doctest: +SKIP
     """
     return read(model, constraints).build()
 
 
 def read(model: Any, constraints: Iterable[Any] = ()) -> Builder:
-    """Builder of the mechanism, as :func:`sarrus.from_pinocchio`."""
+    """Builder of the mechanism, as :func:`sarrus.io.from_pinocchio`."""
     interop.checked_model(model)
     notes = Notes()
 

@@ -68,6 +68,10 @@ def write_npz(path: Path, contents: Mapping[str, Any]) -> None:
     arrays: dict[str, Any] = {name: x for name, x in samples.items() if x is not None}
     arrays |= {f"event_{k}": at for k, at in enumerate(events.values())}
     arrays |= {f"wrench:{name}": wrench for name, wrench in contents["wrenches"].items()}
+    _write(path, mechanism, notes, pickled, arrays)
+
+
+def _write(path: Path, mechanism: Mechanism, notes: Any, pickled: bytes, arrays: dict[str, Any]) -> None:
     described = json.dumps(as_json(mechanism.description)).encode()
     arrays |= {"notes": np.array(json.dumps(notes, default=lambda x: getattr(x, "tolist", x.__str__)()))}
     arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
@@ -126,11 +130,7 @@ def write_sweep(path: Path, contents: Mapping[str, Any]) -> None:
         "several mechanisms": bool(of_runs),
         "counted": contents["counted"],
     }
-    described = json.dumps(as_json(mechanism.description)).encode()
-    arrays |= {"notes": np.array(json.dumps(notes))}
-    arrays |= {"description": np.frombuffer(described, np.uint8), "pickled": np.frombuffer(pickled, np.uint8)}
-    with replacing(path) as fresh, fresh.open("wb") as file:
-        np.savez(file, **arrays)
+    _write(path, mechanism, notes, pickled, arrays)
 
 
 def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:

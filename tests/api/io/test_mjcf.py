@@ -423,7 +423,7 @@ def test_the_key_named_home_or_the_only_one_is_the_home(keys, home):
     text = model(body("a", '<joint name="j"/>'), f"<keyframe>{keys}</keyframe>")
     assert sarrus.loads(text).description.home == (("j", (home,)),)
     mujoco = pytest.importorskip("mujoco")
-    compiled = sarrus.from_mujoco(mujoco.MjModel.from_xml_string(text))
+    compiled = sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(text))
     assert compiled.description.home == (("j", (home,)),)
 
 
@@ -449,7 +449,7 @@ def test_geoms_that_may_touch_are_told(floor, one, other, rest, n):
     told = f"{n} geoms may touch, and contacts are not simulated: sarrus.control.Contact is one"
     assert sarrus.loads(text).warnings == ((f"<string>:1: {told}",) if n else ())
     mujoco = pytest.importorskip("mujoco")
-    assert (f"MjModel: {told}" in sarrus.from_mujoco(mujoco.MjModel.from_xml_string(text)).warnings) == bool(n)
+    assert (f"MjModel: {told}" in sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(text)).warnings) == bool(n)
 
 
 # --- looks --------------------------------------------------------------------------------------------------------
@@ -755,7 +755,7 @@ def test_mass_of_any_mesh_is_that_of_mujoco(tmp_path, way):
     two = ((1, 0.5, 0.2), (0, 0, 0)), ((0.2, 0.3, 1), (0.7, 0, 1.5))
     path = with_mesh(tmp_path, *two, asset=f'inertia="{way}" scale="1 -2 .5" refpos=".1 .2 .3" refquat="1 0 0 1"')
     ours, theirs = (
-        inertia(r, "a") for r in (sarrus.load(path), sarrus.from_mujoco(mujoco.MjModel.from_xml_path(str(path))))
+        inertia(r, "a") for r in (sarrus.load(path), sarrus.io.from_mujoco(mujoco.MjModel.from_xml_path(str(path))))
     )
     assert_allclose(ours.matrix, theirs.matrix, rtol=0, atol=1e-7 * abs(theirs.matrix).max())
 

@@ -220,20 +220,20 @@ def test_arrays_of_no_library():
         jnt_actfrcrange=np.zeros((1, 2)), dof_damping=[0.0], dof_armature=[0.0], dof_frictionloss=[0.0],
         actuator_trntype=none,
     )  # fmt: skip
-    robot = sarrus.from_mujoco(model)
+    robot = sarrus.io.from_mujoco(model)
     assert (robot.joints, robot.bodies, robot.warnings) == (("body1_hinge",), ("body1",), ())
     assert_allclose(robot.gravity_forces([0.5 + np.pi / 2]), [20])
     assert_allclose(robot.configuration("qpos0"), [0.5])
     model.body_plugin = [-1, 0]
-    assert sarrus.from_mujoco(model).warnings == ("MjModel: forces of plugins on bodies are not read",)
+    assert sarrus.io.from_mujoco(model).warnings == ("MjModel: forces of plugins on bodies are not read",)
     with pytest.raises(TypeError, match=r"model must be a mujoco.MjModel, or have its arrays; got 3"):
-        sarrus.from_mujoco(3)
+        sarrus.io.from_mujoco(3)
 
 
 def both(text):
     mujoco = pytest.importorskip("mujoco")
     model = mujoco.MjModel.from_xml_string(text)
-    return mujoco, model, sarrus.loads(text), sarrus.from_mujoco(model)
+    return mujoco, model, sarrus.loads(text), sarrus.io.from_mujoco(model)
 
 
 def test_the_document_and_the_compiled_model_are_one():
@@ -306,7 +306,7 @@ def test_an_equality_of_a_spatial_tendon_is_refused():
       <tendon><spatial name="t"><site site="s"/><site site="w"/></spatial></tendon>
       <equality><tendon name="e" tendon1="t"/></equality></mujoco>"""
     with pytest.raises(sarrus.ModelError, match="equality e is of a flex or a spatial tendon"):
-        sarrus.from_mujoco(mujoco.MjModel.from_xml_string(text))
+        sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(text))
 
 
 def test_poses_and_mass_matrix():
@@ -368,7 +368,7 @@ def test_files_of_others(path, tmp_path):
         (tmp_path / file.name).write_text(text)
     model = mujoco.MjModel.from_xml_path(str(tmp_path / path.name))
     compare(mujoco, model, robot)
-    compare(mujoco, model, sarrus.from_mujoco(model))
+    compare(mujoco, model, sarrus.io.from_mujoco(model))
 
 
 def test_what_stands_behind_the_first_number_of_a_compiled_model():
@@ -390,4 +390,4 @@ def test_each_direction_of_a_ball_has_its_damping():
         '<mujoco><worldbody><body><joint name="b" type="ball" damping="1"/><geom size=".1" pos=".1 0 0"/></body></worldbody></mujoco>'
     )
     model.dof_damping[:] = 1, 2, 3
-    assert sarrus.from_mujoco(model).joint("b").type.damping.tolist() == [1, 2, 3]
+    assert sarrus.io.from_mujoco(model).joint("b").type.damping.tolist() == [1, 2, 3]

@@ -177,7 +177,7 @@ def arm_of_no_library():
 
 def test_attributes_of_no_library():
     model = arm_of_no_library()
-    robot = sarrus.from_pinocchio(model)
+    robot = sarrus.io.from_pinocchio(model)
     assert (robot.name, robot.joints, robot.bodies) == ("arm", tuple(model.names[1:]), tuple(model.names[1:]))
     assert [robot.joint(name).kind for name in robot.joints] == ["Free", "Revolute", "Prismatic", "Helical"]
     assert robot.joint("screw").type.pitch == 0.25
@@ -189,11 +189,11 @@ def test_attributes_of_no_library():
     assert_allclose(robot.gravity, [0, 0, -10])
     assert robot.warnings == ("Model: effort limits differ in the two directions; the larger is taken",)
     with pytest.raises(TypeError, match=r"model must be a pinocchio.Model, or have its attributes; got 3"):
-        sarrus.from_pinocchio(3)
+        sarrus.io.from_pinocchio(3)
 
 
 def test_states_by_hand():
-    robot, model, h = sarrus.from_pinocchio(arm_of_no_library()), arm_of_no_library(), np.sqrt(0.5)
+    robot, model, h = sarrus.io.from_pinocchio(arm_of_no_library()), arm_of_no_library(), np.sqrt(0.5)
     q, v = [0, 0, h, h, 1, 2, 3, np.pi / 3, 0.1, 0.2], [1, 2, 3, 4, 5, 6, 7, 8, 9]
     theirs = interop.to_pinocchio(robot, model, q, v)
     assert_allclose(theirs[0], [1, 2, 3, 0, 0, h, h, 0.5, np.sqrt(0.75), 0.1, 0.2])
@@ -206,7 +206,7 @@ def test_states_by_hand():
 
 
 def test_the_order_of_joints_is_the_model_s():
-    robot, model = sarrus.from_pinocchio(arm_of_no_library()), arm_of_no_library()
+    robot, model = sarrus.io.from_pinocchio(arm_of_no_library()), arm_of_no_library()
     b = robot.to_builder()
     b._joints = dict(reversed(b._joints.items()))
     other = b.build()
@@ -222,7 +222,7 @@ def test_the_order_of_joints_is_the_model_s():
 
 
 def test_bad_states():
-    robot, model = sarrus.from_pinocchio(arm_of_no_library()), arm_of_no_library()
+    robot, model = sarrus.io.from_pinocchio(arm_of_no_library()), arm_of_no_library()
     with pytest.raises(sarrus.ShapeError, match=r"q has shape \(11,\); this mechanism wants \(..., 10\)"):
         interop.to_pinocchio(robot, model, np.zeros(11))
     with pytest.raises(sarrus.ShapeError, match=r"q has shape \(10,\); Pinocchio's model wants \(..., 11\)"):
@@ -314,7 +314,7 @@ def their_state(model, seed=0):
 @pytest.mark.parametrize("kind", KINDS)
 def test_joints(kind):
     model = chain(KINDS[kind]())
-    robot = sarrus.from_pinocchio(model)
+    robot = sarrus.io.from_pinocchio(model)
     q_theirs, v_theirs, a = their_state(model)
     q, v = interop.from_pinocchio(robot, model, q_theirs, v_theirs)
     back = interop.to_pinocchio(robot, model, q, v)
@@ -340,7 +340,7 @@ def test_mimics(leader, inner):
     follower.setIndexes(first.id, first.idx_q, first.idx_v, first.idx_v)
     at = model.addJoint(4, pin.JointModelMimic(pin.JointModel(follower), -1.5, 0.3), pin.SE3.Random(), "mimic")
     model.appendBodyToJoint(at, pin.Inertia.Random(), pin.SE3.Random())
-    robot = sarrus.from_pinocchio(model)
+    robot = sarrus.io.from_pinocchio(model)
     assert (robot.nv, model.nv, robot.constraints) == (model.nv + 1, 4, ("mimic follows j1",))
     q, v = interop.from_pinocchio(robot, model, *their_state(model)[:2])
     assert abs(robot.constraint_residual(q)).max() < 1e-14
@@ -352,23 +352,23 @@ def test_mimics(leader, inner):
 def test_joints_without_a_counterpart():
     model = chain(pin.JointModelEllipsoid(1, 2, 3))
     with pytest.raises(sarrus.ModelError, match="joint 'j1' is a JointModelEllipsoid, which has no counterpart here"):
-        sarrus.from_pinocchio(model)
+        sarrus.io.from_pinocchio(model)
     model = chain()
     model.addJoint(3, pin.JointModelMimic(model.joints[1], 0.0, 0.0), pin.SE3.Identity(), "mimic")
     with pytest.raises(
         sarrus.ModelError, match=r"joint 'mimic' is a JointModelMimic, .*: its scaling must not be zero"
     ):
-        sarrus.from_pinocchio(model)
+        sarrus.io.from_pinocchio(model)
     model = chain()
     screw, first = pin.JointModelHX(0.3), model.joints[1]
     screw.setIndexes(first.id, first.idx_q, first.idx_v, first.idx_v)
     model.addJoint(3, pin.JointModelMimic(pin.JointModel(screw), 1.0, 0.0), pin.SE3.Identity(), "mimic")
     with pytest.raises(sarrus.ModelError, match=r"joint 'mimic' is a JointModelMimic of a screw, .*: Pinocchio's own"):
-        sarrus.from_pinocchio(model)
+        sarrus.io.from_pinocchio(model)
     model = chain()
     model.inertias[1] = pin.Inertia(1.0, np.full(3, np.nan), np.eye(3))
     with pytest.raises(sarrus.ModelError, match="inertia of joint 'j0': "):
-        sarrus.from_pinocchio(model)
+        sarrus.io.from_pinocchio(model)
 
 
 @with_pinocchio
@@ -380,7 +380,7 @@ def test_inertias_that_no_body_has():
     robot = b.build()
     model, _ = converted(robot)
     compare_trees(robot, model, *np.ones((3, 1)))
-    again = sarrus.from_pinocchio(model)
+    again = sarrus.io.from_pinocchio(model)
     assert again.warnings[0].startswith("Model: no body of 1 kg has principal moments of inertia -0.1, 0.2, 0.5")
     compare_trees(again, model, *np.ones((3, 1)))
 
@@ -390,7 +390,7 @@ def test_limits_the_wrong_way_round():
     model = chain()
     model.upperPositionLimit[1], model.lowerPositionLimit[1] = -1.0, 1.0
     with pytest.raises(sarrus.ModelError, match="joint 'j1': Prismatic: lower limit"):
-        sarrus.from_pinocchio(model)
+        sarrus.io.from_pinocchio(model)
 
 
 @with_pinocchio
@@ -399,7 +399,7 @@ def test_what_is_not_read_of_a_model():
     model.addFrame(pin.Frame("b0", 1, 0, pin.SE3.Identity(), pin.SENSOR))
     model.addFrame(pin.Frame("ground", 2, 0, pin.SE3.Identity(), pin.OP_FRAME))
     model.damping[0], model.friction[1], model.rotorInertia[0], model.gravity.angular = 3.0, 4.0, 5.0, np.ones(3)
-    robot = sarrus.from_pinocchio(model)
+    robot = sarrus.io.from_pinocchio(model)
     assert sorted(robot.warnings) == [
         "Model: OP_FRAME frame 'ground' becomes 'ground_': its name is taken",
         "Model: SENSOR frame 'b0' becomes 'b0_': its name is taken",
@@ -415,7 +415,7 @@ def test_configurations():
     model = chain(pin.JointModelFreeFlyer(), pin.JointModelRUBY())
     for name in ("home", "up"):
         model.referenceConfigurations[name] = their_state(model, len(name))[0]
-    robot = sarrus.from_pinocchio(model)
+    robot = sarrus.io.from_pinocchio(model)
     assert tuple(dict(robot.description.configurations)) == ("home", "up")
     for name in dict(robot.description.configurations):
         theirs = interop.to_pinocchio(robot, model, robot.configuration(name))
@@ -452,7 +452,7 @@ def test_rigid_constraints(kinds):
     where = [(0, last), (last + 1, 3)]
     which = [getattr(pin.ContactType, f"CONTACT_{kind}D") for kind in kinds]
     constraints, q = contacts(model, [(kind, *ends) for kind, ends in zip(which, where)])
-    robot = sarrus.from_pinocchio(model, constraints)
+    robot = sarrus.io.from_pinocchio(model, constraints)
     assert robot.constraints == tuple(f"contact{k}" for k in range(len(kinds)))
     assert robot.nc == sum(map(int, kinds))
     q = interop.from_pinocchio(robot, model, q)
@@ -467,16 +467,16 @@ def test_anchors_and_what_is_no_constraint():
     model = chain()
     both = [pin.PointAnchorConstraintModel(model, 1, pin.SE3.Identity(), 2, pin.SE3.Identity())]
     both.append(pin.ConstraintModel(pin.FrameAnchorConstraintModel(model, 2)))
-    robot = sarrus.from_pinocchio(model, both)
+    robot = sarrus.io.from_pinocchio(model, both)
     assert [robot.constraint(name).spec.kind for name in robot.constraints] == ["Spherical", "Fixed"]
     assert robot.constraints == ("b0 to b1", "b1 to ground")
     with pytest.raises(sarrus.ModelError, match="is a PointContactConstraintModel, which has no counterpart here"):
-        sarrus.from_pinocchio(model, [pin.PointContactConstraintModel(model, 1)])
+        sarrus.io.from_pinocchio(model, [pin.PointContactConstraintModel(model, 1)])
     with pytest.raises(sarrus.ModelError, match=r"a constraint is a pinocchio.RigidConstraintModel; got 3"):
-        sarrus.from_pinocchio(model, [3])
+        sarrus.io.from_pinocchio(model, [3])
     moved = pin.RigidConstraintModel(pin.ContactType.CONTACT_6D, model, 1, pin.SE3.Identity())
     moved.desired_contact_velocity, moved.desired_contact_placement = pin.Motion.Random(), pin.SE3.Random()
-    assert sorted(sarrus.from_pinocchio(model, [moved]).warnings) == [
+    assert sorted(sarrus.io.from_pinocchio(model, [moved]).warnings) == [
         "Model: desired_contact_placement of constraints is not read: their frames coincide",
         "Model: desired_contact_velocity of constraints is not read: their frames coincide",
     ]
@@ -493,7 +493,7 @@ def test_random_trees(at, robot, seed):
     model, _ = converted(robot)
     q, v, _ = random_state(robot, np.random.default_rng(seed), at)
     compare_trees(robot, model, q, v, v[::-1].copy())
-    again = sarrus.from_pinocchio(model)
+    again = sarrus.io.from_pinocchio(model)
     q, v = interop.from_pinocchio(again, model, *interop.to_pinocchio(robot, model, q, v))
     compare_trees(again, model, q, v, v[::-1].copy())
 
@@ -518,7 +518,7 @@ def test_random_loops(closed):
     model, constraints = converted(closed.robot)
     q, v, tau, _ = closed.state
     compare_accelerations(closed.robot, model, constraints, q, v, tau)
-    again = sarrus.from_pinocchio(model, constraints)
+    again = sarrus.io.from_pinocchio(model, constraints)
     q, v = interop.from_pinocchio(again, model, *interop.to_pinocchio(closed.robot, model, q, v))
     assert abs(again.constraint_residual(q)).max(initial=0.0) < 1e-9
     compare_accelerations(
@@ -546,7 +546,7 @@ def test_gallery(name):
             sarrus.io.to_pinocchio(mechanism)
         return
     model, constraints = converted(mechanism)
-    again = sarrus.from_pinocchio(model, constraints)
+    again = sarrus.io.from_pinocchio(model, constraints)
     for robot in (mechanism, again):
         q, v, tau = state(mechanism)
         if robot is again:
@@ -612,7 +612,7 @@ def test_what_is_lost_is_told():
 def test_there_and_back():
     robot = everything().build()
     model, constraints = converted(robot)
-    again = sarrus.from_pinocchio(model, constraints)
+    again = sarrus.io.from_pinocchio(model, constraints)
     assert (again.name, again.bodies, again.joints) == (
         "all",
         tuple("abcde"),
@@ -693,7 +693,7 @@ def test_robots_of_others(path, floating):
     """What Pinocchio makes of a file, and what we make of it; the joints are found by their names."""
     roots = [pin.JointModelFreeFlyer()] if floating else []
     model = pin.buildModelFromUrdf(str(path), *roots)
-    taken, read = sarrus.from_pinocchio(model), sarrus.load(path, floating_base=floating)
+    taken, read = sarrus.io.from_pinocchio(model), sarrus.load(path, floating_base=floating)
     assert taken.nv == read.nv == model.nv
     q_theirs, v_theirs, a = their_state(model)
     for robot in (taken, read):
@@ -716,7 +716,7 @@ def test_parallel_robots(path):
     q, v, tau = state(robot)
     compare_trees(robot, model, q, v, tau)
     compare_accelerations(robot, model, constraints, q, v, tau)
-    again = sarrus.from_pinocchio(model, constraints)
+    again = sarrus.io.from_pinocchio(model, constraints)
     q, v = interop.from_pinocchio(again, model, *interop.to_pinocchio(robot, model, q, v))
     assert abs(again.constraint_residual(q)).max() < 1e-9
     compare_trees(again, model, q, v, tau)
