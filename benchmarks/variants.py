@@ -65,7 +65,36 @@ def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
     found.append(
         ("four-bars: a position of a turn of 200", float(np.median(times["turn"])) * 1e6 / COUNT / 200, np.nan, np.nan)
     )
+    tell("quadrupeds")
+    found += quadrupeds(seconds)
     return found
+
+
+QUADRUPEDS, STEPS = 256, 10
+
+
+def quadrupeds(seconds: float) -> list[Row]:
+    """So many with other masses, ten steps with contact; as a list of mechanisms too."""
+    rng = np.random.default_rng(0)
+    robot = sarrus.mechanisms.quadruped()
+    factor = rng.uniform(0.9, 1.1, QUADRUPEDS)
+    inertias = {body.name: np.outer(factor, body.inertia.parameters) for body in robot.description.bodies}
+    variants = robot.variants(inertias=inertias)
+    feet = [
+        sarrus.control.Contact(f, stiffness=1e3, slip_velocity=0.5, friction=0.8) for f in robot.frames if "foot" in f
+    ]
+    q = np.tile(robot.neutral(), (QUADRUPEDS, 1))
+    q[:, 6] += 0.3
+    state = {"run": sarrus.simulate_many, "robot": robot, "variants": variants, "listed": list(variants), "q": q, "v": np.zeros((QUADRUPEDS, robot.nv)), "feet": feet}  # fmt: skip
+    call = f"run({{}}, q, v, {STEPS}e-4, feet, method='semi_implicit', dt=1e-4, every={STEPS})"
+    names = {"variants": "variants", "listed": "listed", "plain": "robot"}
+    times = measure.interleave(
+        {name: measure.statement(call.format(of), "_", [None], **state) for name, of in names.items()}, seconds
+    )
+    return [
+        (f"{QUADRUPEDS} quadrupeds, {STEPS} steps with contact{how}", float(np.median(times[name])) * 1e6 / QUADRUPEDS, measure.ratio(times[name], times["plain"])[0], np.nan)
+        for name, how in (("variants", ""), ("listed", ", as a list"))
+    ]  # fmt: skip
 
 
 def other_sizes(robot: sarrus.Mechanism, factor: np.ndarray) -> dict[str, dict[str, np.ndarray]]:

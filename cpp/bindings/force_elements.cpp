@@ -56,7 +56,7 @@ struct Reader {
   void read(const py::handle& h, JointVelocity& x) const { x.iv = h.cast<int>(); }
   void read(const py::handle& h, BodyFrame& x) const {
     const auto& placed = mechanism.placed_frame(h.cast<std::string>());
-    x = {placed.link, placed.X};
+    x = {placed.link, mechanism.number_of(placed)};
   }
   void read(const py::handle& h, Direction& x) const { x.n = to_vec3(h); }
   void read(const py::handle& h, Number& x) const { x.at = h.cast<int>(); }

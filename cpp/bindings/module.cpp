@@ -160,6 +160,16 @@ std::unique_ptr<Mechanism> copy(const Mechanism& other, const py::dict& changes)
   return std::make_unique<Mechanism>(other, std::move(d));
 }
 
+/// Variants that are these mechanisms, one after the other.
+std::unique_ptr<Mechanism> listed(const py::list& mechanisms) {
+  const Mechanism& like = built(mechanisms[0]);
+  auto variants = std::make_shared<Variants>(like);
+  std::vector<std::int64_t> which;
+  for (const py::handle& one : mechanisms) which.push_back(variants->size()), variants->add(built(one));
+  variants->finish();
+  return std::make_unique<Mechanism>(like, std::move(variants), std::move(which));
+}
+
 /// Of variants: those of them, in this order.
 std::unique_ptr<Mechanism> some_of(const Mechanism& variants, const std::vector<std::int64_t>& which) {
   std::vector<std::int64_t> there;
@@ -235,6 +245,7 @@ void bind_mechanism(py::module_& m) {
       .def(py::init(&copy), py::arg("other"), py::arg("changes"))
       .def(py::init(&varied), py::arg("like"), py::arg("count"), py::arg("changes"))
       .def(py::init(&some_of), py::arg("variants"), py::arg("which"))
+      .def(py::init(&listed), py::arg("mechanisms"))
       .def_property_readonly(
           "nq", [](const py::object& self) { return built_or_variants(self).tree().nq; }, "Number of coordinates.")
       .def_property_readonly(
@@ -247,6 +258,14 @@ void bind_mechanism(py::module_& m) {
                                py::array_t<double> all(static_cast<py::ssize_t>(m.which().size()));
                                double* to = all.mutable_data();
                                for (const std::int64_t i : m.which()) *to++ = m.variants()->length(i);
+                               return all;
+                             })
+      .def_property_readonly("_masses",
+                             [](const py::object& self) {
+                               const Mechanism& m = built_or_variants(self);
+                               py::array_t<double> all(static_cast<py::ssize_t>(m.which().size()));
+                               double* to = all.mutable_data();
+                               for (const std::int64_t i : m.which()) *to++ = m.variants()->mass(i);
                                return all;
                              })
       .def_property_readonly("_placed_joints", &placed_joints)

@@ -8,9 +8,9 @@
 #include <tuple>
 
 #include "../elements/list.hpp"
+#include "../kernels/variant_run.hpp"
+#include "../mechanism/variants.hpp"
 #include "../simulation/run.hpp"
-#include "../simulation/turns.hpp"
-#include "../simulation/without_friction.hpp"
 #include "force_elements.hpp"
 #include "gil.hpp"
 #include "state.hpp"
@@ -19,6 +19,7 @@ namespace sarrus::bindings {
 namespace {
 
 using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
+using Which = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
 
 Numbers copy_of(const double* from, Count n) {
   Numbers x(n);
@@ -142,22 +143,58 @@ class PySimulation {
     return value;
   }
 
-  /// Units in which numbers compare: of velocities (nv + loop nv), of rows, at a configuration, by those, and of z by efforts of this power.
-  void compare_with(const Numbers& q, const Numbers& unit, double power) {
-    if (q.size() != tree_.nq || unit.size() != tree_.nv + tree_.loop_nv) throw std::length_error("simulation: wrong sizes");
-    velocity_unit_.assign(unit.data(), unit.data() + unit.size());
-    row_unit_.resize(tree_.loops.rows), z_unit_.assign(plan_.force_elements.nz, 1.0);
-    if (tree_.loops.rows > 0) simulation_.kernels.row_units(tree_, 0.0, q.data(), velocity_unit_.data(), row_unit_.data());
-    const StateUnits units = {velocity_unit_.data(), power};
+  /// Units in which numbers of a mechanism compare: of velocities (nv + loop nv), of rows, at a configuration, by those, and of z by efforts of
+  /// this power.
+  void compare_with(const Tree& t, const double* q, const double* velocity, double power, double* unit) const {
+    const int velocities = t.nv + t.loop_nv;
+    std::copy_n(velocity, velocities, unit);
+    if (t.loops.rows > 0) simulation_.kernels.row_units(t, 0.0, q, unit, unit + velocities);
+    double* z = unit + velocities + t.loops.rows;
+    std::fill_n(z, plan_.force_elements.nz, 1.0);
     plan_.force_elements.each([&](const auto& element) {
-      for (int k = 0; k < element.states(); ++k) z_unit_[element.iz + k] = element.state_unit(units);
+      for (int k = 0; k < element.states(); ++k) z[element.iz + k] = element.state_unit({unit, power});
     });
-    plan_.velocity_unit = velocity_unit_.data(), plan_.row_unit = row_unit_.data(), plan_.z_unit = z_unit_.data();
+  }
+
+  /// The numbers of the mechanism, or of variants, in the plan, with units at q of velocities ([runs,] nv + loop nv) by powers ([runs]).
+  void take_numbers(const Numbers& q, const Numbers& velocities, const Numbers& power) {
+    const std::size_t count = variants_ ? mechanism_.which().size() : 1, units = plan_.units(mechanism_.tree());
+    const Count width = tree_.nv + tree_.loop_nv;
+    if (q.size() != tree_.nq || velocities.size() != static_cast<Count>(count) * width ||
+        power.size() != static_cast<Count>(count))
+      throw std::length_error("simulation: wrong sizes");
+    units_.resize(count * units);
+    const auto compare = [&](const Tree& t, std::size_t i) {
+      compare_with(t, q.data(), velocities.data() + i * width, power.data()[i], units_.data() + i * units);
+    };
+    compare(mechanism_.tree(), 0);
+    numbers_memory_.resize(RunNumbers::bytes(mechanism_.tree(), static_cast<int>(units)) / sizeof(double));
+    const RunNumbers numbers(mechanism_.tree(), static_cast<int>(units), reinterpret_cast<char*>(numbers_memory_.data()));
+    numbers.take<double>(mechanism_.tree(), plan_, [&](int) { return units_.data(); });
+    numbers.give(plan_, mechanism_.tree());
+    tree_ = numbers.tree();
+    plan_.watches_rates = rates_matter(tree_, plan_);
+    if (!variants_) return;
+    const Arena::Scope scope(thread_arena());
+    plan_.variants = &variants_->view(), plan_.variant = mechanism_.which().data(), plan_.units_of = units_.data();
+    VariantRun each(plan_, thread_arena());
+    for (std::size_t i = 0; i < count; ++i) {
+      each.take(static_cast<Count>(i));
+      compare(each.whole(), i);
+      plan_.watches_rates |= rates_matter(each.tree(), plan_);
+    }
+  }
+
+  void look_at_variants() {
+    Arena& arena = thread_arena();
+    const Arena::Scope scope(arena);
+    VariantCopy copy(variants_->view(), 0, arena);
+    for (const Count i : mechanism_.which()) copy.take(i), taken_over_.look(copy.tree());
   }
 
   void count_turns() {
-    plan_.loop_angle = without_springs_.angles().data();
-    plan_.loop_angles = static_cast<int>(without_springs_.angles().size());
+    plan_.loop_angle = taken_over_.angles().data();
+    plan_.loop_angles = static_cast<int>(taken_over_.angles().size());
     plan_.counted = plan_.force_elements.held;
     plan_.force_elements.held += counted();
   }
@@ -186,8 +223,9 @@ class PySimulation {
                const std::array<double, 2>& gains, const py::list& force_elements, const std::vector<double>& effort_limits,
                const Numbers& parameters, py::object controller, std::vector<py::object> sampled, py::object pfaffian,
                const std::vector<std::tuple<py::object, int, bool>>& events,
-               const std::vector<std::tuple<int, int, double, double>>& limits, const std::tuple<Numbers, Numbers, double>& units)
-      : without_springs_(built(mechanism).tree()),
+               const std::vector<std::tuple<int, int, double, double>>& limits,
+               const std::tuple<Numbers, Numbers, Numbers>& units)
+      : mechanism_(built_or_variants(mechanism)),
         controller_(std::move(controller)),
         sampled_(std::move(sampled)),
         pfaffian_(std::move(pfaffian)),
@@ -196,16 +234,16 @@ class PySimulation {
     plan_.stabilisation = static_cast<Stabilisation>(named(stabilisations, stabilisation));
     std::copy(gains.begin(), gains.end(), plan_.gains);
     plan_.self = this;
-    plan_.frictions = static_cast<int>(without_friction_.frictions().size()),
-    plan_.friction = without_friction_.frictions().data();
-    plan_.described = &without_springs_.tree();
+    if (variants_) look_at_variants();
+    frictions_ = taken_over_.frictions(tree_);
+    plan_.frictions = static_cast<int>(frictions_.size()), plan_.friction = frictions_.data();
     plan_.stops = &look_for_signals;
     plan_.controller = controller_.is_none() ? nullptr : &call_controller;
     plan_.sampled = &call_sampled;
     plan_.pfaffian = pfaffian_.is_none() ? nullptr : &call_pfaffian;
-    add_force_elements(built(mechanism), force_elements, force_elements_);
+    add_force_elements(mechanism_, force_elements, force_elements_);
     force_elements_.limit_efforts(effort_limits);
-    for (const LoopSpring& spring : without_springs_.springs()) force_elements_.add(spring);
+    for (const LoopSpring& spring : taken_over_.springs(tree_)) force_elements_.add(spring);
     plan_.force_elements = force_elements_.all();
     plan_.force_elements.parameters = static_cast<int>(parameters_.size());
     std::vector<Event> kinds;
@@ -221,9 +259,8 @@ class PySimulation {
     if (plan_.drives_loop_joints) force_elements_.drive_loop_joints();
     if (plan_.drives_loop_joints || plan_.watches_loop_joints) count_turns();
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
-    plan_.watches_rates = rates_matter(tree_, plan_);
+    take_numbers(std::get<0>(units), std::get<1>(units), std::get<2>(units));
     plan_.records = plan_.limits > 0 || plan_.watches_rates;
-    compare_with(std::get<0>(units), std::get<1>(units), std::get<2>(units));
     run_.carried.resize(carried_size(plan_));
     begin_carried(plan_, run_.carried.data());
   }
@@ -298,25 +335,33 @@ class PySimulation {
   // ---- many of them
 
   /// Controllers take the samples that are due at the start, in states x (n, size) with such parameters: these after it, and their status.
-  py::tuple sample(const Numbers& x, const Numbers& parameters, double time) {
-    check(x.shape(1));
+  py::tuple sample(const Numbers& x, const Numbers& parameters, const Which& which, double time) {
+    check(x.shape(1)), check_which(which, x.shape(0));
     plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
     Numbers sampled = copy_of(x.data(), x.size()).reshape({x.shape(0), x.shape(1)});
     const Count step = parameters.ndim() == 2 ? parameters.shape(1) : 0;
     py::array_t<signed char> status(x.shape(0));
-    for (Count i = 0; i < x.shape(0); ++i)
+    const auto take = [&](const Tree& tree, const Plan& plan, Count i) {
       status.mutable_data()[i] = static_cast<signed char>(
-          simulation_.kernels.sample(tree_, plan_, parameters.data() + i * step, time, sampled.mutable_data() + i * x.shape(1)));
+          simulation_.kernels.sample(tree, plan, parameters.data() + i * step, time, sampled.mutable_data() + i * x.shape(1)));
+    };
+    if (variants_) {
+      const Arena::Scope scope(thread_arena());
+      VariantRun one(plan_, thread_arena());
+      for (Count i = 0; i < x.shape(0); ++i) one.take(which.data()[i]), take(one.tree(), one.plan(), i);
+    } else {
+      for (Count i = 0; i < x.shape(0); ++i) take(tree_, plan_, i);
+    }
     rethrow();
     return py::make_tuple(sampled, status);
   }
 
   /// From states x (n, size), with parameters (parameters,) or of each (n, parameters): those after every so many steps, and the last
-  /// (n, samples, size), the status of each and their records.
-  py::tuple run_many(const Numbers& x, const Numbers& parameters, const Schedule& schedule, Count threads) {
+  /// (n, samples, size), the status of each and their records. Of variants `which` says of each which one it is of.
+  py::tuple run_many(const Numbers& x, const Numbers& parameters, const Which& which, const Schedule& schedule, Count threads) {
     plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
     const Count many = x.shape(0), n = size(), wide = simulation_.row_size();
-    check(x.shape(1));
+    check(x.shape(1)), check_which(which, many);
     std::vector<double> rows(many * wide);
     for (Count i = 0; i < many; ++i) {
       std::copy_n(x.data() + i * n, n, rows.data() + i * wide);
@@ -324,8 +369,9 @@ class PySimulation {
     }
     Numbers kept({many, schedule.samples(), n});
     py::array_t<signed char> status(many);
-    const Sweep sweep = {rows.data(), static_cast<int>(wide), parameters.data(), parameters.ndim() == 2 ? parameters.shape(1) : 0,
-                         status.mutable_data()};
+    const Sweep sweep = {rows.data(),           static_cast<int>(wide),
+                         parameters.data(),     parameters.ndim() == 2 ? parameters.shape(1) : 0,
+                         status.mutable_data(), variants_ ? which.data() : nullptr};
     double* to = kept.mutable_data();
     caller_ = std::this_thread::get_id();
     {
@@ -370,9 +416,19 @@ class PySimulation {
   bool has_friction() const { return plan_.frictions > 0; }
 
  private:
-  WithoutLoopSprings without_springs_;
-  WithoutFriction without_friction_{without_springs_.tree()};
-  const Tree& tree_ = without_friction_.tree();
+  void check_which(const Which& which, Count runs) const {
+    const auto count = static_cast<Count>(mechanism_.which().size());
+    const bool sound = !variants_ || (which.size() == runs && std::all_of(which.data(), which.data() + runs,
+                                                                          [&](Count i) { return 0 <= i && i < count; }));
+    if (!sound) throw std::length_error("simulation: wrong variants");
+  }
+
+  const Mechanism& mechanism_;
+  const std::shared_ptr<const Variants> variants_ = mechanism_.variants();
+  TakenOver taken_over_{mechanism_.tree()};
+  std::vector<JointFriction> frictions_;
+  std::vector<double> units_, numbers_memory_;
+  Tree tree_ = mechanism_.tree();  // what is integrated
   Plan plan_;
   py::object controller_;
   std::vector<py::object> sampled_;  // one a sampling, None where only elements are asked
@@ -384,7 +440,7 @@ class PySimulation {
   ForceElementList force_elements_{tree_.nv + tree_.loop_nv};
   std::vector<py::object> event_functions_;
   std::vector<Limit> limits_;
-  std::vector<double> parameters_, velocity_unit_, row_unit_, z_unit_;
+  std::vector<double> parameters_;
   Simulation simulation_{kernels().simulation, tree_, plan_, parameters_.data()};
   Run run_{simulation_,
            {[this](int event, double time, const double* x) { return event_value(event, time, x); },
@@ -426,7 +482,7 @@ void bind_simulation(py::module_& m) {
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::array<double, 2>&, const py::list&,
                     const std::vector<double>&, const Numbers&, py::object, std::vector<py::object>, py::object,
                     const std::vector<std::tuple<py::object, int, bool>>&,
-                    const std::vector<std::tuple<int, int, double, double>>&, const std::tuple<Numbers, Numbers, double>&>(),
+                    const std::vector<std::tuple<int, int, double, double>>&, const std::tuple<Numbers, Numbers, Numbers>&>(),
            py::arg("mechanism"), py::arg("method"), py::arg("stabilisation"), py::arg("gains"), py::arg("force_elements"),
            py::arg("effort_limits"), py::arg("parameters"), py::arg("controller"), py::arg("sampled"), py::arg("pfaffian"),
            py::arg("events"), py::arg("limits"), py::arg("units"), py::keep_alive<1, 2>())
@@ -446,8 +502,9 @@ void bind_simulation(py::module_& m) {
       .def_property_readonly("counts", &PySimulation::counts)
       .def_property_readonly("found", &PySimulation::found)
       .def_property_readonly("ended_by", &PySimulation::ended_by)
-      .def("sample", &PySimulation::sample, py::arg("x"), py::arg("parameters"), py::arg("time"))
-      .def("run_many", &PySimulation::run_many, py::arg("x"), py::arg("parameters"), py::arg("schedule"), py::arg("threads"))
+      .def("sample", &PySimulation::sample, py::arg("x"), py::arg("parameters"), py::arg("which"), py::arg("time"))
+      .def("run_many", &PySimulation::run_many, py::arg("x"), py::arg("parameters"), py::arg("which"), py::arg("schedule"),
+           py::arg("threads"))
       .def_property_readonly("has_friction", &PySimulation::has_friction)
       .def("friction", &PySimulation::friction, py::arg("times"), py::arg("x"), py::arg("step"))
       .def("efforts", &PySimulation::efforts, py::arg("times"), py::arg("x"));

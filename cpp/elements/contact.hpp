@@ -29,7 +29,7 @@ struct Contact : ForceElement {
     const LoopState<T>& state = e.bodies();
     const Transform<T>& X = state.X[frame.link];
     Vec3<T> n = cast<T>(normal.n);
-    const Vec3<T> center = X.p + X.R * cast<T>(frame.X.p);
+    const Vec3<T> center = X.p + X.R * frame.on_the_link<T>(e.tree).p;
     T above = dot(n, center) - T(offset);  // of the centre, above the plane or along the ground's normal
     if (height) above = above_ground(e.parameter, above, center, n);
     const T depth = T(radius) - above;

@@ -46,9 +46,15 @@ struct JointTarget {
   int iq, iv;
   const Law* law;
 };
+/// One of the mechanism's, and what it sits in.
 struct BodyFrame {
-  int link;
-  Transform<double> X;  // on the body
+  int link, placed;
+  template <class T> SARRUS_INLINE decltype(auto) on_the_link(const Tree& t) const { return t.numbers<T>()(t.frame[placed].X); }
+};
+/// Passive terms of the mechanism: along a velocity of the tree (joint -1), or of a joint that closes a loop.
+struct JointTerms {
+  int joint, term;
+  const PassiveTerms& of(const Tree& t) const { return joint < 0 ? t.passive[term] : t.loop_motion[joint].terms[term]; }
 };
 /// A unit vector.
 struct Direction {
@@ -170,6 +176,7 @@ struct ForceElement {
   int iz = 0;  // where its internal states stand
 
   static constexpr bool delivers = false, has_chord = false, holds = false;  // holds: see held.hpp
+  static constexpr bool beside_variants = true;  // whether it acts on variants side by side; else these go one by one
   int states() const { return 0; }
   double state_unit(const StateUnits&) const { return 1.0; }
   void settle() {}

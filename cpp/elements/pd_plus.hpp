@@ -10,6 +10,7 @@
 namespace sarrus {
 
 struct PDPlus : TrackingLaw {
+  static constexpr bool beside_variants = false;  // numbers that carry their rates have none of their own
   static constexpr const char* name = "PDPlus";
 
   template <class T> void apply(ElementCall<T>& e) const {

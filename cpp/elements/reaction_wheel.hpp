@@ -10,7 +10,7 @@ struct ReactionWheel : ForceElement {
   static constexpr const char* name = "ReactionWheel";
   static constexpr bool has_rates = true, delivers = true;
   JointVelocity joint;
-  double inertia;  // about its axis
+  Number inertia;  // about its axis
   const Law* torque;
   Number torque_limit, momentum_limit;
 
@@ -22,7 +22,7 @@ struct ReactionWheel : ForceElement {
 
   template <class T> void apply(ElementCall<T>& e) const { e.motor[joint.iv] += e.value(torque); }
   template <class T> void deliver(ElementCall<T>& e) const {
-    const T h = e.v[joint.iv] * T(inertia), &greatest = e[momentum_limit], &limit = e[torque_limit];
+    const T h = e.v[joint.iv] * e[inertia], &greatest = e[momentum_limit], &limit = e[torque_limit];
     T& motor = e.motor[joint.iv];
     const T within = least(most(motor, (-greatest - h) * T(100.0)), (greatest - h) * T(100.0));
     motor = least(most(within, -limit), limit);

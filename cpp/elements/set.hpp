@@ -85,6 +85,8 @@ struct ForceElements {
   SARRUS_INLINE bool deliver() const {
     return any([](const auto& some) SARRUS_INLINED { return std::decay_t<decltype(some)>::Kind::delivers; });
   }
+  /// Whether all act on variants side by side.
+  bool beside_variants() const;
   int chords() const {
     int n = 0;
     each_kind([&](const auto& some) { n += std::decay_t<decltype(some)>::Kind::has_chord ? some.count : 0; });
@@ -107,6 +109,17 @@ struct ForceElements {
 };
 
 inline int Sampled::inner_states() const { return controllers->nz; }
+
+inline bool ForceElements::beside_variants() const {
+  bool all = true;
+  each([&](const auto& element) {
+    using Kind = std::decay_t<decltype(element)>;
+    all = all && Kind::beside_variants;
+    if constexpr (std::is_same_v<Kind, Sampled>) all = all && element.controllers->beside_variants();
+  });
+  return all;
+}
+template <class Kind, class T> constexpr bool acts_in = Kind::beside_variants || !has_own_numbers<T>;
 
 /// Whether a field is at a velocity beyond so many.
 template <class X> bool is_beyond(const X&, int) { return false; }
@@ -132,10 +145,13 @@ template <class T> void apply(const ForceElements& elements, ElementCall<T>& e) 
   const Arena::Scope scope(e.arena);
   int chords = 0;
   elements.each([&](const auto& element) {
-    if constexpr (std::decay_t<decltype(element)>::has_chord) e.chord = e.chords.chord ? e.chords.chord + chords++ : nullptr;
-    element.apply(e);
+    using Kind = std::decay_t<decltype(element)>;
+    if constexpr (Kind::has_chord) e.chord = e.chords.chord ? e.chords.chord + chords++ : nullptr;
+    if constexpr (acts_in<Kind, T>) element.apply(e);
   });
-  elements.each([&](const auto& element) { element.respond(e); });
+  elements.each([&](const auto& element) {
+    if constexpr (acts_in<std::decay_t<decltype(element)>, T>) element.respond(e);
+  });
 }
 
 /// What motors deliver of what has been asked of them.

@@ -9,20 +9,19 @@ struct Thruster : ForceElement {
   static constexpr const char* name = "Thruster";
   static constexpr bool has_rates = false;
   BodyFrame frame;
-  Direction axis;  // of the frame; once settled, of the body
+  Direction axis;  // of the frame
   const Law* thrust;
   Range limits;
 
   template <class F> void fields(F field) {
     field("frame", frame), field("axis", axis), field("thrust", thrust), field("limits", limits);
   }
-  void settle() { axis.n = frame.X.R * axis.n; }
 
   template <class T> void apply(ElementCall<T>& e) const {
     const LoopState<T>& state = e.bodies();
-    const Transform<T>& X = state.X[frame.link];
+    const Transform<T>&X = state.X[frame.link], &at = frame.on_the_link<T>(e.tree);
     const T force = e.within(limits, e.value(thrust));
-    add_point_force(e.tree, state, frame.link, Vec3<T>(X.p + X.R * cast<T>(frame.X.p)), Vec3<T>(X.R * cast<T>(axis.n) * force),
+    add_point_force(e.tree, state, frame.link, Vec3<T>(X.p + X.R * at.p), Vec3<T>(X.R * Vec3<T>(at.R * cast<T>(axis.n)) * force),
                     e.tau);
   }
 };

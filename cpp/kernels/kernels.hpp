@@ -69,5 +69,7 @@ void add_variant_batches(KernelTable&);
 
 /// SimulationKernels::advance_many of methods that do not go side by side.
 void advance_one_by_one(const Tree&, const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
+/// The same of those that do, and of variants.
+void advance_variants(const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
 
 }  // namespace sarrus

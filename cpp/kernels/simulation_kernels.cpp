@@ -3,6 +3,7 @@
 #include "../simulation/dormand_prince.hpp"
 #include "kernels.hpp"
 #include "shared.hpp"
+#include "variant_run.hpp"
 
 namespace sarrus {
 namespace {
@@ -137,9 +138,17 @@ double only_on_loops(const Tree& tree, const Plan& plan, double time, const doub
 
 void advance_one_by_one(const Tree& tree, const Plan& plan, const Clock& clock, const Sweep& sweep, std::int64_t begin,
                         std::int64_t end) {
-  for (std::int64_t i = begin; i < end; ++i)
-    sweep.status[i] = static_cast<signed char>(
-        advance_one(tree, plan, sweep.parameter + i * sweep.parameter_step, clock, sweep.x + i * sweep.size));
+  const auto run = [&](const Tree& of, const Plan& by, std::int64_t i) {
+    const double* parameter = sweep.parameter + i * sweep.parameter_step;
+    sweep.status[i] = static_cast<signed char>(advance_one(of, by, parameter, clock, sweep.x + i * sweep.size));
+  };
+  if (!plan.variants) {
+    for (std::int64_t i = begin; i < end; ++i) run(tree, plan, i);
+    return;
+  }
+  const Arena::Scope scope(thread_arena());
+  VariantRun one(plan, thread_arena());
+  for (std::int64_t i = begin; i < end; ++i) one.take(sweep.which[i]), run(one.tree(), one.plan(), i);
 }
 
 void add_simulation_kernels(KernelTable& table) {

@@ -1,9 +1,11 @@
 // A thread's own copy of variants' block: with the numbers of one of them in it (VariantCopy), or with those of W of them beside it, number by
-// number, lane by lane (VariantLanes), where NumbersOf finds them. What a call says of frames stands behind it: their places are numbers, too.
+// number, lane by lane (VariantLanes), where NumbersOf finds them. What a call says of frames stands behind it: their places are numbers, too. Or
+// whatever else somebody wants there, who then has all numbers (simulation/run_numbers.hpp).
 #pragma once
 
 #include <algorithm>
 #include <new>
+#include <optional>
 
 #include "../mechanism/arena.hpp"
 #include "../mechanism/variant_numbers.hpp"
@@ -41,44 +43,47 @@ class VariantCall {
 
 class VariantCopy {
  public:
-  VariantCopy(const VariantNumbers& of, const Parameters& p, Arena& arena)
-      : of_(of),
-        memory_(reinterpret_cast<char*>(arena.take<double>((of.bytes + VariantCall::bytes(p)) / sizeof(double)))),
-        call_(p, memory_ + of.bytes) {
+  VariantCopy(const VariantNumbers& of, std::size_t behind, Arena& arena)
+      : of_(of), memory_(reinterpret_cast<char*>(arena.take<double>((of.bytes + behind) / sizeof(double)))) {
     of.copy(memory_);
+  }
+  VariantCopy(const VariantNumbers& of, const Parameters& p, Arena& arena) : VariantCopy(of, VariantCall::bytes(p), arena) {
+    call_.emplace(p, behind());
   }
   void take(std::int64_t variant) {
     const double* value = of_.value(variant, 0);
     for (int k = 0; k < of_.differing; ++k) *reinterpret_cast<double*>(memory_ + of_.differs[k]) = value[k * of_.group];
-    call_.place(reinterpret_cast<const PlacedFrame*>(memory_ + of_.frames));
+    if (call_) call_->place(reinterpret_cast<const PlacedFrame*>(memory_ + of_.frames));
   }
   const Tree& tree() const { return *reinterpret_cast<const Tree*>(memory_); }
-  const Parameters& parameters() const { return call_.parameters(); }
+  const Parameters& parameters() const { return call_->parameters(); }
+  char* behind() const { return memory_ + of_.bytes; }
 
  private:
   const VariantNumbers& of_;
   char* memory_;
-  VariantCall call_;
+  std::optional<VariantCall> call_{};
 };
 
 template <int W> class VariantLanes {
   using P = Packet<W, true>;
 
  public:
-  VariantLanes(const VariantNumbers& of, const Parameters& p, Arena& arena)
+  VariantLanes(const VariantNumbers& of, std::size_t behind, Arena& arena)
       : of_(of),
-        size_(of.bytes + VariantCall::bytes(p)),
-        memory_(reinterpret_cast<char*>(arena.take<P>(packets(size_)))),
-        lanes_(arena.take<P>(size_ / sizeof(double))),
-        call_(p, memory_ + of.bytes) {
+        memory_(reinterpret_cast<char*>(arena.take<P>(packets(of.bytes + behind)))),
+        lanes_(arena.take<P>((of.bytes + behind) / sizeof(double))) {
     of.copy(memory_);
     const std::intptr_t shift = reinterpret_cast<std::intptr_t>(lanes_) - W * reinterpret_cast<std::intptr_t>(memory_);
     reinterpret_cast<Tree*>(memory_)->lanes = shift;
     if (of.pieces) reinterpret_cast<Substructures*>(memory_ + of.pieces)->tree.lanes = shift;
     for (int k = 0; k < of.numbers; ++k)
       lanes_[of.number[k] / sizeof(double)] = P(*reinterpret_cast<double*>(memory_ + of.number[k]));
-    call_.place(reinterpret_cast<const PlacedFrame*>(memory_ + of.frames));
-    call_.each_frame([&](Frame& f) {
+  }
+  VariantLanes(const VariantNumbers& of, const Parameters& p, Arena& arena) : VariantLanes(of, VariantCall::bytes(p), arena) {
+    call_.emplace(p, behind());
+    call_->place(reinterpret_cast<const PlacedFrame*>(memory_ + of.frames));
+    call_->each_frame([&](Frame& f) {
       for (int i = 0; i < pose; ++i) lanes_of(f)[i] = P(f.X.R.data()[i]);
     });
   }
@@ -97,8 +102,9 @@ template <int W> class VariantLanes {
       else
         for (int l = 0; l < W; ++l) lane(to, l) = *of_.value(which[l], k);
     };
-    for (int k = 0; k < of_.recursive; ++k) put(lanes_[of_.differs[k] / sizeof(double)], k);
-    call_.each_frame([&](Frame& f) {
+    for (int k = 0; k < (call_ ? of_.recursive : of_.differing); ++k) put(lanes_[of_.differs[k] / sizeof(double)], k);
+    if (!call_) return;
+    call_->each_frame([&](Frame& f) {
       const std::size_t at = of_.frames + static_cast<std::size_t>(f.placed) * sizeof(PlacedFrame) + offsetof(PlacedFrame, X);
       if (f.placed < 0) return;
       const auto* first = std::lower_bound(of_.differs + of_.recursive, of_.differs + of_.differing, at);
@@ -107,7 +113,8 @@ template <int W> class VariantLanes {
     });
   }
   const Tree& tree() const { return *reinterpret_cast<const Tree*>(memory_); }
-  const Parameters& parameters() const { return call_.parameters(); }
+  const Parameters& parameters() const { return call_->parameters(); }
+  char* behind() const { return memory_ + of_.bytes; }
 
  private:
   static constexpr int pose = 12;  // numbers of one
@@ -116,10 +123,9 @@ template <int W> class VariantLanes {
   P* lanes_of(Frame& f) { return lanes_ + (reinterpret_cast<char*>(&f.X) - memory_) / sizeof(double); }
 
   const VariantNumbers& of_;
-  std::size_t size_;
   char* memory_;
   P* lanes_;
-  VariantCall call_;
+  std::optional<VariantCall> call_{};
 };
 
 }  // namespace sarrus

@@ -131,11 +131,32 @@ void require_same_structure(const Description& a, const Description& b) {
   if (a.substructures != b.substructures) throw ModelError("a copy is cut into the same substructures: build it anew");
 }
 
+/// Whether all that may differ are numbers that kernels read from arrays: no laws, coefficients or rows.
+bool is_plain(const Description& d) {
+  const auto plain = [](const ConstraintDescription& c) {
+    bool yes = true;
+    visit_constraint(c.kind, [&](const auto& kind) {
+      const_cast<std::decay_t<decltype(kind)>&>(kind).fields(  // only looked at
+          [&](const char*, auto& x) { yes = yes && std::is_same_v<decltype(x), double&>; });
+    });
+    return yes;
+  };
+  return std::all_of(d.joints.begin(), d.joints.end(), [](const JointDescription& j) { return j.laws.empty(); }) &&
+         std::all_of(d.constraints.begin(), d.constraints.end(), plain);
+}
+
 void set_frames(Constraint& c, const Constraint& from) {
   c.R_described = from.R_described, c.X_parent = from.X_parent, c.X_child = from.X_child;
 }
 
 }  // namespace
+
+/// ModelError where both differ in more than variants do. Copies of one have the same laws, coefficients and rows.
+void Mechanism::require_to_vary_from(const Mechanism& other) const {
+  require_same_structure(other.description_, description_);
+  if (frame_of_ != other.frame_of_ && !is_plain(description_))
+    throw ModelError("laws, couplers and rows are the same in all variants, which only those are known to have that are copies of one");
+}
 
 Mechanism::Mechanism(const Mechanism& other, Description changed) : Mechanism(other) {
   require_same_structure(description_, changed);

@@ -210,6 +210,7 @@ class Mechanism {
   double characteristic_length() const;
   void weigh();
   void find_idle();
+  void require_to_vary_from(const Mechanism& other) const;
   std::vector<char> decisions() const;
   void require_same_decisions(const std::vector<char>& before);
 

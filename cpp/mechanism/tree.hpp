@@ -89,6 +89,7 @@ struct Tree {
   double length, mass;  // the mechanism's own
   double light;  // a body of no more mass counts as one without
   const Body* body;
+  const PlacedFrame* frame;
   int springs;
   const PointSpring* spring;
   int loop_motions, loop_nq, loop_nv;

@@ -66,8 +66,8 @@ void Variants::keep_pointer(const void* at, const void* to) {
 /// Those of a tree that lead to what is copied.
 void Variants::point(Tree& t) {
   keep_pointer(&t.link, t.link), keep_pointer(&t.passive, t.passive), keep_pointer(&t.unit, t.unit);
-  keep_pointer(&t.per_unit_square, t.per_unit_square), keep_pointer(&t.body, t.body), keep_pointer(&t.spring, t.spring);
-  keep_pointer(&t.loop_motion, t.loop_motion);
+  keep_pointer(&t.per_unit_square, t.per_unit_square), keep_pointer(&t.body, t.body), keep_pointer(&t.frame, t.frame);
+  keep_pointer(&t.spring, t.spring), keep_pointer(&t.loop_motion, t.loop_motion);
   Loops& loops = t.loops;
   keep_pointer(&loops.constraint, loops.constraint), keep_pointer(&loops.motion, loops.motion);
   keep_pointer(&loops.rotor, loops.rotor), keep_pointer(&loops.motor_unit, loops.motor_unit);
@@ -110,6 +110,12 @@ void Variants::list() {
   for (const Link& b : m.links_) number(b.R_joint.data(), 9);
   for (const Body& b : m.bodies_) number(b.X), number(b.X_joint), number(b.inertia), number(b.X_child);
   for (const auto& f : m.frames_) number(f.X);
+}
+
+void Variants::add(const Mechanism& one) {
+  one.require_to_vary_from(*made_);
+  made_->description_ = one.description_, made_->description_.look = nullptr;
+  add();
 }
 
 void Variants::add() {
@@ -182,10 +188,9 @@ std::string Variants::joint_of(int k) const {
   return {};
 }
 
-double Variants::length(std::int64_t i) const {
-  const std::size_t place = place_of(&made_->tree_.length);
-  const auto at = std::find(at_.begin(), at_.end(), place);
-  return at == at_.end() ? made_->tree_.length : *view_.value(i, static_cast<int>(at - at_.begin()));
+double Variants::number_of(std::int64_t i, const double& of_the_last) const {
+  const auto at = std::find(at_.begin(), at_.end(), place_of(&of_the_last));
+  return at == at_.end() ? of_the_last : *view_.value(i, static_cast<int>(at - at_.begin()));
 }
 
 /// The values that differ, side by side; the last group is filled up with the last variant.

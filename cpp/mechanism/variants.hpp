@@ -21,12 +21,15 @@ class Variants {
   Description& description() { return made_->description_; }
   /// ModelError where these numbers make another structure.
   void add();
+  /// One that stands already.
+  void add(const Mechanism& one);
   std::int64_t size() const { return count_; }
   /// Once all are there.
   void finish();
   const VariantNumbers& view() const { return view_; }
-  /// Tree::length of the i-th.
-  double length(std::int64_t i) const;
+  /// Tree::length and Tree::mass of the i-th.
+  double length(std::int64_t i) const { return number_of(i, made_->tree_.length); }
+  double mass(std::int64_t i) const { return number_of(i, made_->tree_.mass); }
 
  private:
   /// An array, or the tree itself: where it stands in `made_`, and in the block.
@@ -67,6 +70,7 @@ class Variants {
   void point(Tree& t);
   void group_values();
   std::string joint_of(int velocity) const;
+  double number_of(std::int64_t i, const double& of_the_last) const;
   std::size_t place_of(const void* from) const;
   void keep_pointer(const void* at, const void* to);
 

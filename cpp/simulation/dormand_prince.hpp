@@ -54,11 +54,11 @@ void embedded_step(System<T>& s, const T& time, const T& h, const T* row, double
     polynomial(start, difference, T((step.slope[0].*part)[k] * h), T((step.slope[stages - 1].*part)[k] * h), T(bend * h), width,
                d++);
   };
-  const auto unit = [&](int k) { return Plan::one_of(s.plan.velocity_unit, k); };
+  const auto unit = [&](int k) { return s.unit(s.plan.velocity_unit, k); };
   for (int k = 0; k < nv; ++k) finish(&Slopes<T>::q, k, T(0.0), step.u[k], abs(step.u[k]), unit(k));
   for (int k = 0; k < nv; ++k) finish(&Slopes<T>::v, k, x0.v[k], x1.v[k] - x0.v[k], most(abs(x0.v[k]), abs(x1.v[k])), unit(k));
   for (int k = 0; k < nz; ++k)
-    finish(&Slopes<T>::z, k, x0.z[k], x1.z[k] - x0.z[k], most(abs(x0.z[k]), abs(x1.z[k])), Plan::one_of(s.plan.z_unit, k));
+    finish(&Slopes<T>::z, k, x0.z[k], x1.z[k] - x0.z[k], most(abs(x0.z[k]), abs(x1.z[k])), s.unit(s.plan.z_unit, k));
 }
 
 /// The state at the part theta of the step from row.

@@ -122,7 +122,8 @@ struct Simulation {
   /// one fails, of which the others do not know; how each ended is in sweep.status.
   template <class Stop>
   void run_many(const Schedule& schedule, const Sweep& sweep, Count count, Count threads, double* kept, Stop&& stop) const {
-    const Count chunk = 16, samples = schedule.samples();  // of one thread at a time
+    const Count samples = schedule.samples(),
+                chunk = plan.variants ? 64 : 16;  // of one thread at a time; a copy of variants' block serves all
     std::fill(sweep.status, sweep.status + count, static_cast<signed char>(interrupted));
     std::fill(kept, kept + count * samples * size(), std::numeric_limits<double>::quiet_NaN());
     std::atomic<Count> next{0};
@@ -137,6 +138,7 @@ struct Simulation {
           const Count end = std::min(count, begin + chunk);
           Sweep mine = sweep;
           mine.x += begin * sweep.size, mine.parameter += begin * sweep.parameter_step, mine.status += begin;
+          if (mine.which) mine.which += begin;
           run_chunk(schedule, mine, end - begin, kept + begin * samples * size(), stopped);
         }
       } catch (...) {  // out of memory

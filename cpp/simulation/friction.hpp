@@ -52,8 +52,8 @@ template <class T> void hold_at_rest(Arena& arena, int n, const T* W, const T* r
 constexpr double margin = 1e-9;  // relative: a force that is just its limit holds, and an acceleration of rounding is none
 
 /// Of joints at rest, which way each begins to slide, -1 or 1, or 0: it is held.
-inline void decide_directions(Arena& arena, int n, const double* W, const double* r, const JointFriction* friction,
-                              const double* rests, double* way) {
+inline void decide_directions(Arena& arena, int n, const double* W, const double* r, const double* limit, const double* rests,
+                              double* way) {
   const Arena::Scope scope(arena);
   double *held = arena.take<double>(n), *left = arena.take<double>(n), *f = arena.take<double>(n);
   std::fill(way, way + n, 0.0);
@@ -61,7 +61,7 @@ inline void decide_directions(Arena& arena, int n, const double* W, const double
     for (int i = 0; i < n; ++i) {
       held[i] = rests[i] > 0.5 && way[i] == 0.0;
       left[i] = r[i];
-      for (int j = 0; j < n; ++j) left[i] -= W[i * n + j] * friction[j].limit * way[j];
+      for (int j = 0; j < n; ++j) left[i] -= W[i * n + j] * limit[j] * way[j];
     }
     hold_at_rest(arena, n, W, left, held, f);
     // the first few times all that are wrong change at once, which is nearly always enough; then one by one, which always ends
@@ -69,7 +69,7 @@ inline void decide_directions(Arena& arena, int n, const double* W, const double
     for (int i = 0; i < n && (right || change < 20); ++i) {
       if (rests[i] < 0.5) continue;
       if (way[i] == 0.0) {
-        if (std::abs(f[i]) <= friction[i].limit * (1.0 + margin)) continue;
+        if (std::abs(f[i]) <= limit[i] * (1.0 + margin)) continue;
         way[i] = f[i] > 0.0 ? -1.0 : 1.0;
       } else {
         double a = left[i], size = std::abs(r[i]) + std::abs(left[i] - r[i]);
@@ -113,9 +113,12 @@ template <class T> class Response {
 template <class T> class DryFriction {
  public:
   explicit DryFriction(System<T>& system) : s_(system) {
-    for (T** list : {&way_, &rests_, &stops_, &lets_go_, &speed_, &slowing_}) *list = take(n_);
+    for (T** list : {&way_, &rests_, &stops_, &lets_go_, &speed_, &slowing_, &limit_}) *list = take(n_);
     for (T** list : {&v_begun_, &taken_}) *list = take(nv_);
-    for (int k = 0; k < n_; ++k) closing_ = closing_ || friction_[k].iv >= nv_;
+    for (int k = 0; k < n_; ++k) {
+      closing_ = closing_ || friction_[k].iv >= nv_;
+      limit_[k] = tree_.numbers<T>()(friction_[k].terms.of(s_.whole()).friction);
+    }
   }
 
   /// A step begins at x.
@@ -126,8 +129,10 @@ template <class T> class DryFriction {
     undecided_ = false;
     for (int k = 0; k < n_; ++k) {
       // of a joint that closes a loop, the rounding of a difference is rest
-      rests_[k] = select(abs(speed_[k]) > size[k], T(0.0), T(1.0));
-      way_[k] = sign(speed_[k]) * (T(1.0) - rests_[k]);
+      const T acts =
+          select(limit_[k] > T(0.0), T(1.0), T(0.0));  // another lane's variant may have friction here, and this one none
+      rests_[k] = select(abs(speed_[k]) > size[k], T(0.0), acts);
+      way_[k] = sign(speed_[k]) * (acts - rests_[k]);
       slowing_[k] = lets_go_[k] = T(0.0);
       undecided_ = undecided_ || any(rests_[k] > T(0.5));
     }
@@ -140,7 +145,7 @@ template <class T> class DryFriction {
     const Arena::Scope scope(s_.arena);
     const T* J = rows(time, q);
     for (int k = 0; k < n_; ++k) {
-      const T braking = way_[k] * T(-friction_[k].limit);
+      const T braking = way_[k] * -limit_[k];
       push(J, k, braking, tau);
       if (kept_) kept_[k] = braking;
     }
@@ -153,13 +158,13 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) begins[k] = T(0.0);
     if (std::exchange(undecided_, false)) {
       decide(columns.W, r, begins);
-      for (int k = 0; k < n_; ++k) slowing_[k] = columns.W[k * n_ + k] * T(friction_[k].limit), way_[k] += begins[k];
+      for (int k = 0; k < n_; ++k) slowing_[k] = columns.W[k * n_ + k] * limit_[k], way_[k] += begins[k];
       for (int i = 0; i < n_; ++i)
-        for (int j = 0; j < n_; ++j) r[i] -= columns.W[i * n_ + j] * (begins[j] * T(friction_[j].limit));
+        for (int j = 0; j < n_; ++j) r[i] -= columns.W[i * n_ + j] * (begins[j] * limit_[j]);
     }
     for (int k = 0; k < n_; ++k) held[k] = select(abs(way_[k]) > T(0.5), T(0.0), rests_[k]);
     hold(columns.W, r, held, f);
-    for (int k = 0; k < n_; ++k) f[k] -= begins[k] * T(friction_[k].limit);
+    for (int k = 0; k < n_; ++k) f[k] -= begins[k] * limit_[k];
     columns.add(f, a);
     columns.add_sizes(f, taken_);
     for (int k = 0; kept_ && k < n_; ++k) kept_[k] += f[k];
@@ -175,7 +180,7 @@ template <class T> class DryFriction {
     std::fill(rests_, rests_ + n_, T(1.0));
     const Columns columns(*this, time, x.q, x.v, rows(time, x.q));
     for (int k = 0; k < n_; ++k) {
-      const T instant = h * T(1e-9) * columns.W[k * n_ + k] * T(friction_[k].limit);
+      const T instant = h * T(1e-9) * columns.W[k * n_ + k] * limit_[k];
       rests_[k] = select(abs(speed_[k]) > instant, rests[k], T(1.0));
       way_[k] *= T(1.0) - rests_[k];
       rest_ = undecided_ = undecided_ || any(rests_[k] > T(0.5));
@@ -236,7 +241,7 @@ template <class T> class DryFriction {
       // what turns back because the loop's position makes it, as a rocker does, stops by no impulse that friction could give
       bool stop = true;
       for (int k = 0; k < n_; ++k) {
-        const auto over = abs(impulse[k]) > T(friction_[k].limit) * most_length;
+        const auto over = abs(impulse[k]) > limit_[k] * most_length;
         stop = stop && !any(over);
         stops_[k] = select(over, T(0.0), stops_[k]);
       }
@@ -337,7 +342,7 @@ template <class T> class DryFriction {
     bool lets_go = false;
     T* limited = take(n_);
     for (int k = 0; k < n_; ++k) {
-      const T limit = T(friction_[k].limit);
+      const T limit = limit_[k];
       const auto over = abs(f[k]) > limit * T(1.0 + margin);
       lets_go = lets_go || any(over);
       limited[k] = select(over, sign(f[k]) * limit, T(0.0));
@@ -348,18 +353,19 @@ template <class T> class DryFriction {
     for (int i = 0; i < n_; ++i)
       for (int j = 0; j < n_; ++j) r[i] += W[i * n_ + j] * limited[j];
     hold_at_rest(s_.arena, n_, W, r, held, f);
-    for (int k = 0; k < n_; ++k) f[k] = limited[k] + least(most(f[k], T(-friction_[k].limit)), T(friction_[k].limit));
+    for (int k = 0; k < n_; ++k) f[k] = limited[k] + least(most(f[k], -limit_[k]), limit_[k]);
   }
 
   /// In each lane.
   void decide(T* W, T* r, T* begins) {
     const Arena::Scope scope(s_.arena);
     const auto doubles = [&](int size) { return s_.arena.template take<double>(size); };
-    double *one_W = doubles(n_ * n_), *one_r = doubles(n_), *one_rests = doubles(n_), *one_way = doubles(n_);
+    double *one_W = doubles(n_ * n_), *one_r = doubles(n_), *one_rests = doubles(n_), *one_way = doubles(n_),
+           *limit = doubles(n_);
     for (int l = 0; l < width_of<T>; ++l) {
       for (int i = 0; i < n_ * n_; ++i) one_W[i] = lane(W[i], l);
-      for (int i = 0; i < n_; ++i) one_r[i] = lane(r[i], l), one_rests[i] = lane(rests_[i], l);
-      decide_directions(s_.arena, n_, one_W, one_r, friction_, one_rests, one_way);
+      for (int i = 0; i < n_; ++i) one_r[i] = lane(r[i], l), one_rests[i] = lane(rests_[i], l), limit[i] = lane(limit_[i], l);
+      decide_directions(s_.arena, n_, one_W, one_r, limit, one_rests, one_way);
       for (int i = 0; i < n_; ++i) lane(begins[i], l) = one_way[i];
     }
   }
@@ -371,7 +377,7 @@ template <class T> class DryFriction {
   bool closing_ = false, undecided_ = false, rest_ = false;
   // directions of sliding; which rested at the step's start, come to rest at its end, and were held by more than friction can; speeds at the
   // start; what friction can take from them a second
-  T *way_, *rests_, *stops_, *lets_go_, *speed_, *slowing_;
+  T *way_, *rests_, *stops_, *lets_go_, *speed_, *slowing_, *limit_;
   T* kept_ = nullptr;  // where the forces of an evaluation are to be seen
   T *v_begun_, *taken_;  // velocities at the step's start, and what friction has taken from them a second, in all evaluations
 };

@@ -109,7 +109,7 @@ struct MidpointRule {
   }
 
   /// Of velocities and internal states, of which a thousandth is rest.
-  double unit(int k) const { return k < nv ? Plan::one_of(s.plan.velocity_unit, k) : Plan::one_of(s.plan.z_unit, k - nv); }
+  double unit(int k) const { return k < nv ? s.unit(s.plan.velocity_unit, k) : s.unit(s.plan.z_unit, k - nv); }
   static constexpr double rest = 1e-3;
 
   /// out - y, and its size, relative.

@@ -21,7 +21,7 @@ inline void choose_independent(System<double>& s, double time, const double* q, 
   const Arena::Scope scope(s.arena);
   double *J = s.arena.take<double>(rows * nv), *entries = s.arena.take<double>(tree.loops.entries);
   double *scale = s.arena.take<double>(rows), *mobility = s.arena.take<double>(nv);
-  for (int k = 0; k < nv; ++k) mobility[k] = square(Plan::one_of(s.plan.velocity_unit, k));
+  for (int k = 0; k < nv; ++k) mobility[k] = square(s.unit(s.plan.velocity_unit, k));
   ConstraintRows<double> out;
   out.J = entries, out.scale = scale, out.mobility = mobility;
   constraint_rows(tree, s.arena, place(tree, s.arena, q, &time, s.pfaffian_values(q, v)), out, 0, tree.loops.constraints);
@@ -30,7 +30,7 @@ inline void choose_independent(System<double>& s, double time, const double* q, 
     const Constraint& c = tree.loops.constraint[i];
     for (int k = 0; k < c.columns; ++k)
       for (int r = 0; r < c.rows; ++r)
-        J[(c.row + r) * nv + c.column[k]] = *entries++ * Plan::one_of(s.plan.velocity_unit, c.column[k]);
+        J[(c.row + r) * nv + c.column[k]] = *entries++ * s.unit(s.plan.velocity_unit, c.column[k]);
   }
   for (int r = 0; r < rows; ++r)
     for (int k = 0; k < nv && scale[r] > 0.0; ++k) J[r * nv + k] /= std::sqrt(scale[r]);

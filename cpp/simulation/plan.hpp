@@ -3,6 +3,7 @@
 
 #include "../elements/set.hpp"
 #include "../mechanism/status.hpp"
+#include "../mechanism/variant_numbers.hpp"
 #include "methods.hpp"
 
 namespace sarrus {
@@ -20,10 +21,10 @@ struct LoopAngle {
   int iq, iv;
 };
 
-/// Dry friction along a velocity, up to this limit. The tree that is simulated has none: see friction.hpp.
+/// Dry friction along a velocity, up to the mechanism's limit. The tree that is simulated has none: see friction.hpp.
 struct JointFriction {
   int iv;
-  double limit;
+  JointTerms terms;
 };
 
 struct Plan {
@@ -39,8 +40,18 @@ struct Plan {
   // what numbers are compared with, so that units do not matter: of every velocity 1 rad or a length, of each row of the loops what that moves
   // it by, of each internal state; times are in seconds. Null: 1
   const double *velocity_unit = nullptr, *row_unit = nullptr, *z_unit = nullptr;
-  static double one_of(const double* units, int k) { return units ? units[k] : 1.0; }
-  const Tree* described = nullptr;  // with its friction: what control laws know; null: the tree at hand
+  int units(const Tree& t) const {
+    return t.nv + t.loop_nv + t.loops.rows + force_elements.nz;
+  }  // they stand so, one behind the other
+  void have_units(const double* all, const Tree& t) {
+    velocity_unit = all, row_unit = all + t.nv + t.loop_nv, z_unit = row_unit + t.loops.rows;
+  }
+  const Tree *described = nullptr,
+             *whole = nullptr;  // what control laws know, and with what runs take over: run_numbers.hpp; null: the tree at hand
+  // of variants: their numbers; of each that runs may be of, which one it is, and its units (none where there are none)
+  const VariantNumbers* variants = nullptr;
+  const std::int64_t* variant = nullptr;
+  const double* units_of = nullptr;
   bool drives_loop_joints = false,
        watches_loop_joints = false;  // whether force elements, or limits, are at joints that close loops
   // whose turns are counted, and where the coordinates of joints that close loops stand in what is held; none: nothing reads them

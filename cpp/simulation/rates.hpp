@@ -16,10 +16,11 @@ namespace sarrus {
 
 /// Adds springs and viscous dampers of the mechanism; not dry friction, whose jump at rest is no rate.
 template <class T> void add_linear_terms(const Tree& tree, Arena& arena, const T* q, const T* v, T* tau) {
+  const auto numbers = tree.numbers<T>();
   for (int k = 0; k < tree.nv; ++k) {
     const PassiveTerms& f = tree.passive[k];
-    tau[k] -= T(f.damping) * v[k];
-    if (f.iq >= 0) tau[k] -= T(f.stiffness) * q[f.iq];
+    tau[k] -= T(numbers(f.damping)) * v[k];
+    if (f.iq >= 0) tau[k] -= T(numbers(f.stiffness)) * q[f.iq];
   }
   if (!tree.ties_links) return;
   const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
@@ -92,8 +93,8 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
   s.chords.known = true;
   accelerations(tau, a);
   // y is in units of the velocities and of z, or what moves fast in metres would not be seen beside radians
-  const auto unit = [&](int k) { return T(Plan::one_of(s.plan.velocity_unit, k)); };
-  const auto z_unit = [&](int k) { return T(Plan::one_of(s.plan.z_unit, k)); };
+  const auto unit = [&](int k) { return s.unit(s.plan.velocity_unit, k); };
+  const auto z_unit = [&](int k) { return s.unit(s.plan.z_unit, k); };
   const T small = h * T(1e-6);  // of a displacement; velocities change by 1e-6: little against any speed at which friction slips
   for (int k = 0; k < n; ++k) y[k] = T(scattered(k));
   T size = sqrt(sum_of_squares(y, n)), growth[rounds], eaten = T(0.0);

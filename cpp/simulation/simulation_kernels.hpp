@@ -22,6 +22,7 @@ struct Sweep {
   const double* parameter;
   std::int64_t parameter_step;
   signed char* status;
+  const std::int64_t* which = nullptr;  // of variants: which of the plan's each is of
 };
 
 /// Simulation at one instruction set level: of one state, in place, and of many. What returns a double returns the status.

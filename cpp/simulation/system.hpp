@@ -81,6 +81,10 @@ template <class T> struct System {
 
   /// What control laws know.
   const Tree& described() const { return plan.described ? *plan.described : tree; }
+  /// With what the run takes over.
+  const Tree& whole() const { return plan.whole ? *plan.whole : tree; }
+  /// One of the plan's units.
+  SARRUS_INLINE T unit(const double* units, int k) const { return units ? T(tree.numbers<T>()(units[k])) : T(1.0); }
   /// Of what is integrated; and of a state with what samplings hold.
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   int size() const { return integrated() + plan.force_elements.held; }
@@ -91,7 +95,7 @@ template <class T> struct System {
   /// Each in its unit.
   T squares_of_velocities(const T* v) const {
     T sum = T(0.0);
-    for (int k = 0; k < tree.nv; ++k) sum += square(v[k] / T(Plan::one_of(plan.velocity_unit, k)));
+    for (int k = 0; k < tree.nv; ++k) sum += square(v[k] / unit(plan.velocity_unit, k));
     return sum;
   }
   /// Whether a step may turn out to have needed closed stages.
@@ -115,7 +119,9 @@ template <class T> struct System {
     T* tau = arena.template take<T>(tree.nv);
     for (int k = 0; k < tree.nv; ++k) tau[k] = T(0.0);
     for (const LoopSpring& s : springs) {
-      const T force = T(s.stiffness) * (T(s.rest) - all.q[s.joint.iq]);
+      const auto numbers = tree.numbers<T>();
+      const PassiveTerms& terms = s.terms.of(whole());
+      const T force = numbers(terms.stiffness) * (numbers(terms.rest) - all.q[s.joint.iq]);
       for (int k = 0; k < tree.nv; ++k) tau[k] += all.J[(s.joint.iv - tree.nv) * tree.nv + k] * force;
     }
     return tau;
@@ -374,7 +380,7 @@ template <class T> struct LoopRows {
   /// Each in its row's unit.
   T squares(const T* x) const {
     T sum = T(0.0);
-    for (int r = 0; r < size(); ++r) sum += square(x[r] / T(Plan::one_of(s.plan.row_unit, r)));
+    for (int r = 0; r < size(); ++r) sum += square(x[r] / s.unit(s.plan.row_unit, r));
     return sum;
   }
 };

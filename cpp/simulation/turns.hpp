@@ -33,47 +33,4 @@ inline std::vector<LoopAngle> loop_angles(const Tree& tree) {
   return angles;
 }
 
-/// A mechanism without the springs along these angles, and the springs.
-class WithoutLoopSprings {
- public:
-  explicit WithoutLoopSprings(const Tree& described)
-      : tree_(described),
-        angles_(loop_angles(described)),
-        motions_(described.loop_motion, described.loop_motion + described.loop_motions) {
-    for (LoopMotion& joint : motions_)
-      for (int k = 0; k < joint.nv; ++k) take(joint, k);
-    if (springs_.empty()) return;
-    tree_.ties_links = tree_.springs > 0;
-    for (LoopMotion& joint : motions_) {
-      joint.has_forces =
-          std::any_of(joint.terms, joint.terms + joint.nv, [](const PassiveTerms& terms) { return terms.has_forces(); });
-      tree_.ties_links |= joint.has_forces || joint.has_armature;
-    }
-    tree_.loop_motion = motions_.data();
-  }
-  WithoutLoopSprings(const WithoutLoopSprings&) = delete;
-  WithoutLoopSprings& operator=(const WithoutLoopSprings&) = delete;
-
-  const Tree& tree() const { return tree_; }
-  const std::vector<LoopAngle>& angles() const { return angles_; }
-  const std::vector<LoopSpring>& springs() const { return springs_; }
-
- private:
-  void take(LoopMotion& joint, int k) {
-    PassiveTerms& terms = joint.terms[k];
-    const auto acts_on = [&](const LoopAngle& angle) { return terms.iq >= 0 && angle.iq == joint.iq + terms.iq; };
-    if (terms.stiffness == 0.0 || std::none_of(angles_.begin(), angles_.end(), acts_on)) return;
-    LoopSpring spring;
-    spring.joint = {tree_.nq + joint.iq + terms.iq, tree_.nv + joint.iv + k};
-    spring.stiffness = terms.stiffness, spring.rest = terms.rest;
-    springs_.push_back(spring);
-    terms.stiffness = 0.0;
-  }
-
-  Tree tree_;
-  std::vector<LoopAngle> angles_;
-  std::vector<LoopMotion> motions_;
-  std::vector<LoopSpring> springs_;
-};
-
 }  // namespace sarrus

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import _core
 from ._arrays import Array, checked_count, checked_number, checked_times, checked_truth, common_axes, into, real_array
 from .analysis.actuation import efforts
 from .analysis.assembly.closing import Closing, check_frames, closing, from_each
 from .analysis.assembly.multistart import TOLERANCE, checked_tolerance
 from .analysis.assembly.position import Targets, looked_for
 from .analysis.joint_targets import JointCoordinates, coordinates, paths, start_near
+from .analysis.mobility import report
+from .analysis.scaling import units_of_motion
 from .dynamics.options import SearchOptions, shows_options
 from .dynamics.variants import VariantFunctions
 from .errors import ModelError, ShapeError
@@ -41,6 +44,8 @@ class Variants(VariantFunctions):
     """
 
     actuator_efforts = efforts.actuator_efforts
+    mobility_map = report.mobility_map
+    _units_of_motion = functools.cached_property(units_of_motion)
 
     @shows_options
     def assemble(
@@ -201,6 +206,29 @@ class Variants(VariantFunctions):
         q, state = looked_for(many, targets, in_rows(start), held, return_status=True, **options)
         q = into(out, q.reshape(*lead, self.nq))
         return (q, state.reshape(lead)) if return_status else q
+
+
+class Listed(Variants):
+    """Mechanisms that stand already, as variants of the first. ModelError where they differ in more than variants do."""
+
+    _mechanisms: Sequence[Any]
+
+    def __init__(self, mechanisms: Sequence[Any]) -> None:
+        _core.Mechanism.__init__(cast(Any, self), list(mechanisms))
+        vars(self).update(
+            base=mechanisms[0], _changes={}, _which=np.arange(len(mechanisms)), _prepared={}, _mechanisms=mechanisms
+        )
+
+    def __getitem__(self, which: Any) -> Any:
+        return self._mechanisms[int(which)] if isinstance(which, (int, np.integer)) else super().__getitem__(which)
+
+    def _of_rows(self, which: ArrayLike) -> Any:
+        some = super()._of_rows(which)
+        vars(some)["_mechanisms"] = [self._mechanisms[i] for i in np.asarray(which).tolist()]
+        return some
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Listed, (self._mechanisms,)
 
 
 class _Branches:

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -13,11 +14,12 @@
 #include "../../cpp/kernels/batch.hpp"
 #include "../../cpp/kernels/kernels.hpp"
 #include "../../cpp/kernels/operation_sizes.hpp"
+#include "../../cpp/kernels/variant_copies.hpp"
 #include "../../cpp/mechanism/mechanism.hpp"
 #include "../../cpp/simulation/record.hpp"
+#include "../../cpp/simulation/run_numbers.hpp"
 #include "../../cpp/simulation/sampling.hpp"
 #include "../../cpp/simulation/simulation_kernels.hpp"
-#include "../../cpp/simulation/turns.hpp"
 
 extern "C" const sarrus::KernelTable* sarrus_kernel_table();
 
@@ -536,23 +538,33 @@ void stretch(Description& d, double factor) {
   for (FrameDescription& f : d.frames) f.X.p(0) += factor;
 }
 
-/// Each variant what a mechanism answers that was built so: side by side, one after the other, and where a variant has several states.
-void variants_answer_for_themselves(const Description& d) {
-  constexpr long count = 9;
-  const Mechanism like(d);
-  auto variants = std::make_shared<Variants>(like);
+/// Variants of a mechanism, and the same ones by themselves.
+struct Varied {
+  static constexpr long count = 9;
+  const Mechanism like;
   std::vector<std::unique_ptr<Mechanism>> each;
-  std::vector<std::int64_t> which;
-  for (long i = 0; i < count; ++i) {
-    Description changed = d;
-    stretch(changed, 0.1 * (i + 1));
-    each.push_back(std::make_unique<Mechanism>(like, changed));
-    variants->description() = std::move(changed);
-    variants->add();
-    which.push_back(i);
+  std::unique_ptr<Mechanism> all;
+
+  explicit Varied(const Description& d) : like(d) {
+    auto variants = std::make_shared<Variants>(like);
+    std::vector<std::int64_t> which;
+    for (long i = 0; i < count; ++i) {
+      Description changed = d;
+      stretch(changed, 0.1 * (i + 1));
+      each.push_back(std::make_unique<Mechanism>(like, changed));
+      variants->description() = std::move(changed);
+      variants->add();
+      which.push_back(i);
+    }
+    variants->finish();
+    all = std::make_unique<Mechanism>(like, variants, which);
   }
-  variants->finish();
-  const Mechanism all(like, variants, which);
+};
+
+/// Each variant what a mechanism answers that was built so: side by side, one after the other, and where a variant has several states.
+void variants_answer_for_themselves(const Varied& varied) {
+  constexpr long count = Varied::count;
+  const auto& [like, each, all] = varied;
   const KernelTable& table = *sarrus_kernel_table();
   for (const long states : {1L, 12L}) {
     States rows(like, count * states, 11);
@@ -565,7 +577,7 @@ void variants_answer_for_themselves(const Description& d) {
       for (const bool side_by_side : {false, true}) {
         if (side_by_side && !table.variants[op]) continue;
         std::vector<signed char> status;
-        const Array got = rows.of_variants(all, op, side_by_side ? table.variants[op] : nullptr, status);
+        const Array got = rows.of_variants(*all, op, side_by_side ? table.variants[op] : nullptr, status);
         for (long i = 0; i < count; ++i) {
           double said = 0.0;
           const Array expected = rows.one_of(*each[i], op, i * states, said);
@@ -613,71 +625,121 @@ void wrong_descriptions() {
 
 }  // namespace
 
+/// All that can act on a mechanism, as the plan of a run, with what that takes over from its tree; or from those of variants of it.
+class AllThatActs {
+ public:
+  explicit AllThatActs(const Mechanism& m, const Mechanism* variants = nullptr)
+      : m_(m), list_(m.tree().nv + m.tree().loop_nv), taken_over_(m.tree()) {
+    const Tree& t = m.tree();
+    const PassiveTerms* freedom = t.passive;
+    int iv = 0;  // a velocity whose coordinate adds up
+    while (iv < t.nv && freedom[iv].iq < 0) ++iv;
+    const JointCoordinate joint = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0};
+    const auto& tool = m.placed_frame("tool");
+    const BodyFrame frame = {tool.link, m.number_of(tool)};
+    const Direction e_x = {vec3<double>(1.0, 0.0, 0.0)}, e_y = {vec3<double>(0.0, 1.0, 0.0)}, e_z = {vec3<double>(0.0, 0.0, 1.0)};
+    const Law law = {{0.0}, {0.3, 0.1}, {}};
+    const Law* kept = list_.keep(law);
+    const Law* of_runs =
+        list_.keep({{}, {}, {}, {law, {{0.0}, {0.2}, {0.1, 3.0, 0.2}}}, 30});  // of which the parameters choose one
+    const PID controller = {{}, joint, kept, {0}, {1}, {2}, {{3}, {4}}};
+    list_.add(controller);
+    list_.add(PrescribedEffort{{}, {0}, of_runs});
+    list_.add(Stiction{{}, {t.nv - 1}, {5}, {6}, {7}, {8}, {9}});
+    list_.add(Contact{{}, frame, e_z, -1.0, 0.1, kept, e_x, {10}, {11}, {12}, {13}, {14}});
+    list_.add(Thruster{{}, frame, e_y, kept, {{19}, {20}}});
+    list_.add(ReactionWheel{{}, {t.nv - 1}, {31}, kept, {21}, {22}});
+    list_.add(EndStop{{}, joint, {{15}, {16}}, {17}, {18}});
+    list_.add(ActuatorDynamics{{}, {t.nv - 1}, 2, {23}, {24}, {25}, {26}});
+    list_.add(Efforts{{}, {times, times + 3}, {{0}}, {27}});
+    list_.add(HeldEfforts{{}, {times, times + 3}, {{0}}, {27}});
+    Sampled late{};  // a controller that acts late
+    late.controllers = list_.keep_inner([&](ForceElementList& inner) { inner.add(controller); });
+    late.period = 1.5e-5, late.delay = 1e-5;
+    list_.add(late);
+    list_.limit_efforts(std::vector<double>(t.nv + t.loop_nv, 0.2));
+    limits_[0] = {Quantity::position, joint.iq, -0.5, 0.5}, limits_[1] = {Quantity::effort, joint.iv, -0.1, 0.1};
+    if (variants) {
+      VariantCopy copy(variants->variants()->view(), 0, thread_arena());
+      for (const std::int64_t i : variants->which()) copy.take(i), taken_over_.look(copy.tree());
+    }
+    frictions_ = taken_over_.frictions(t);
+    plan.frictions = static_cast<int>(frictions_.size()), plan.friction = frictions_.data();
+    for (const LoopSpring& spring : taken_over_.springs(t)) list_.add(spring);
+    const std::vector<LoopAngle>& angles = taken_over_.angles();
+    ForceElements& all = plan.force_elements;
+    all = list_.all();
+    all.parameters = static_cast<int>(std::size(parameter));
+    plan.loop_angle = angles.data(), plan.loop_angles = static_cast<int>(angles.size()), plan.counted = all.held;
+    if (plan.counts()) all.held += t.loop_nq, plan.drives_loop_joints = true;
+    plan.limits = 2, plan.limit = limits_, plan.records = true, plan.watches_rates = t.loops.pfaffian_values == 0;
+    pfaffian_values_.resize(t.loops.pfaffian_values);
+    plan.self = &pfaffian_values_;
+    plan.pfaffian = [](void* self, const double*, const double*, bool, double* numbers) {
+      const auto& zeros = *static_cast<std::vector<double>*>(self);
+      std::copy(zeros.begin(), zeros.end(), numbers);
+      return true;
+    };
+    const std::size_t units = plan.units(t);
+    units_.resize(units * (variants ? variants->which().size() : 1));
+    for (std::size_t k = 0; k < units_.size(); ++k) units_[k] = 1.0 + 0.1 * static_cast<double>(k / units);
+    memory_.resize(RunNumbers::bytes(t, static_cast<int>(units)) / sizeof(double));
+    const RunNumbers numbers(t, static_cast<int>(units), reinterpret_cast<char*>(memory_.data()));
+    numbers.take<double>(t, plan, [&](int) { return units_.data(); });
+    numbers.give(plan, t);
+    tree_ = &numbers.tree();
+    if (!variants) return;
+    plan.variants = &variants->variants()->view(), plan.variant = variants->which().data(), plan.units_of = units_.data();
+  }
+  AllThatActs(const AllThatActs&) = delete;
+  AllThatActs& operator=(const AllThatActs&) = delete;
+
+  const Tree& tree() const { return *tree_; }
+  int size() const { return m_.tree().nq + m_.tree().nv + plan.force_elements.nz + plan.force_elements.held; }
+  int wide() const { return size() + carried_size(plan); }
+  /// Rows that begin at these states.
+  std::vector<double> rows(const States& states) const {
+    const int nq = m_.tree().nq, nv = m_.tree().nv;
+    std::vector<double> x(states.count() * wide(), 0.0);
+    for (long i = 0; i < states.count(); ++i) {
+      double* row = x.data() + i * wide();
+      std::copy_n(states.row("q").data() + i * nq, nq, row), std::copy_n(states.row("v").data() + i * nv, nv, row + nq);
+      begin_carried(plan, row + size());
+    }
+    return x;
+  }
+
+  static constexpr double times[] = {-1.0, 5e-6, 1.0};
+  static constexpr double parameter[] = {3.0, 2.0,  1.0, -1.0, 1.0, 0.2, 0.3,  0.01, 50.0, 1.0, 1e3,  1.5, 0.3,  0.5, 1e-2, -0.5,
+                                         0.5, 50.0, 2.0, 0.0,  0.2, 0.1, 0.05, 80.0, 0.7,  0.5, 20.0, 0.1, -0.2, 0.3, 1.0,  0.1};
+  Plan plan{};
+
+ private:
+  const Mechanism& m_;
+  ForceElementList list_;
+  TakenOver taken_over_;
+  std::vector<JointFriction> frictions_;
+  Limit limits_[2];
+  std::vector<double> pfaffian_values_, units_, memory_;
+  const Tree* tree_ = nullptr;
+};
+
 /// A few steps of every method, for one state and for many, with all that can act.
 void simulations(const Mechanism& m, const States& states) {
-  const Tree& t = m.tree();
-  if (t.nv == 0) return;  // nothing to act on
-  const Law law = {{0.0}, {0.3, 0.1}, {}};
-  const PassiveTerms* freedom = t.passive;
-  int iv = 0;  // a velocity whose coordinate adds up
-  while (iv < t.nv && freedom[iv].iq < 0) ++iv;
-  const JointCoordinate joint = {iv < t.nv ? freedom[iv].iq : 0, iv < t.nv ? iv : 0};
-  const BodyFrame frame = {t.links - 1, {Mat3<double>::Identity(), vec3<double>(0.1, 0.0, 0.2)}};
-  const Direction e_x = {vec3<double>(1.0, 0.0, 0.0)}, e_y = {vec3<double>(0.0, 1.0, 0.0)}, e_z = {vec3<double>(0.0, 0.0, 1.0)};
-  const double times[] = {-1.0, 5e-6, 1.0};
-  ForceElementList list(t.nv + t.loop_nv);
-  const Law* kept = list.keep(law);
-  const Law* of_runs = list.keep({{}, {}, {}, {law, {{0.0}, {0.2}, {0.1, 3.0, 0.2}}}, 30});  // of which the parameters choose one
-  const PID controller = {{}, joint, kept, {0}, {1}, {2}, {{3}, {4}}};
-  list.add(controller);
-  list.add(PrescribedEffort{{}, {0}, of_runs});
-  list.add(Stiction{{}, {t.nv - 1}, {5}, {6}, {7}, {8}, {9}});
-  list.add(Contact{{}, frame, e_z, -1.0, 0.1, kept, e_x, {10}, {11}, {12}, {13}, {14}});
-  list.add(Thruster{{}, frame, e_y, kept, {{19}, {20}}});
-  list.add(ReactionWheel{{}, {t.nv - 1}, 0.1, kept, {21}, {22}});
-  list.add(EndStop{{}, joint, {{15}, {16}}, {17}, {18}});
-  list.add(ActuatorDynamics{{}, {t.nv - 1}, 2, {23}, {24}, {25}, {26}});
-  list.add(Efforts{{}, {times, times + 3}, {{0}}, {27}});
-  list.add(HeldEfforts{{}, {times, times + 3}, {{0}}, {27}});
-  Sampled late{};  // a controller that acts late
-  late.controllers = list.keep_inner([&](ForceElementList& inner) { inner.add(controller); });
-  late.period = 1.5e-5, late.delay = 1e-5;
-  list.add(late);
-  list.limit_efforts(std::vector<double>(t.nv + t.loop_nv, 0.2));
-  const double parameter[] = {3.0, 2.0,  1.0, -1.0, 1.0, 0.2, 0.3,  0.01, 50.0, 1.0, 1e3,  1.5, 0.3,  0.5, 1e-2, -0.5,
-                              0.5, 50.0, 2.0, 0.0,  0.2, 0.1, 0.05, 80.0, 0.7,  0.5, 20.0, 0.1, -0.2, 0.3, 1.0};
-  const Limit limits[] = {{Quantity::position, joint.iq, -0.5, 0.5}, {Quantity::effort, joint.iv, -0.1, 0.1}};
-  Plan plan{};
-  const std::vector<LoopAngle> angles = loop_angles(t);  // of joints that close loops, with a spring along each
-  for (const auto& [loop_q, loop_v] : angles) list.add(LoopSpring{{}, {t.nq + loop_q, t.nv + loop_v}, 0.5, 0.1});
-  ForceElements& all = plan.force_elements;
-  all = list.all();
-  all.parameters = 31;
-  plan.loop_angle = angles.data(), plan.loop_angles = static_cast<int>(angles.size()), plan.counted = all.held;
-  if (plan.counts()) all.held += t.loop_nq, plan.drives_loop_joints = true;
-  plan.limits = 2, plan.limit = limits, plan.records = true, plan.watches_rates = t.loops.pfaffian_values == 0;
-  std::vector<double> pfaffian_values(t.loops.pfaffian_values, 0.0);
-  plan.self = &pfaffian_values;
-  plan.pfaffian = [](void* self, const double*, const double*, bool, double* numbers) {
-    const auto& zeros = *static_cast<std::vector<double>*>(self);
-    std::copy(zeros.begin(), zeros.end(), numbers);
-    return true;
-  };
+  if (m.tree().nv == 0) return;  // nothing to act on
+  AllThatActs all(m);
+  const Tree& t = all.tree();
+  Plan& plan = all.plan;
+  const double* parameter = all.parameter;
   const SimulationKernels& kernels = sarrus_kernel_table()->simulation;
-  const int size = t.nq + t.nv + all.nz + all.held, wide = size + carried_size(plan);
+  const int size = all.size(), wide = all.wide();
   const long count = states.count();
   for (const Method method :
        {Method::euler, Method::semi_implicit, Method::rk4, Method::rkmk4, Method::implicit_midpoint, Method::independent}) {
     plan.method = method;
     for (const Stabilisation s : {Stabilisation::none, Stabilisation::corrective, Stabilisation::baumgarte}) {
       plan.stabilisation = s, plan.gains[0] = 2.0, plan.gains[1] = 1.0;
-      std::vector<double> x(count * wide, 0.0);
-      for (long i = 0; i < count; ++i) {
-        std::copy_n(states.row("q").data() + i * t.nq, t.nq, x.data() + i * wide);
-        std::copy_n(states.row("v").data() + i * t.nv, t.nv, x.data() + i * wide + t.nq);
-        begin_carried(plan, x.data() + i * wide + size);
-      }
-      std::vector<double> together = x;
+      std::vector<double> x = all.rows(states), together = x;
       for (long i = 0; i < count; ++i) kernels.advance(t, plan, parameter, {0.0, 1e-5, 0, 2}, x.data() + i * wide);
       if (t.loops.pfaffian_values > 0) continue;  // rows that a caller gives cannot run side by side
       std::vector<signed char> status(count);
@@ -690,7 +752,8 @@ void simulations(const Mechanism& m, const States& states) {
     }
   }
   plan.method = Method::dopri5, plan.stabilisation = Stabilisation::none;
-  std::vector<double> x(size, 0.0), there(size), dense(5 * (2 * t.nv + all.nz)), half(size);
+  plan.frictions = 0;  // or the step may end where a joint comes to rest
+  std::vector<double> x(size, 0.0), there(size), dense(5 * (2 * t.nv + plan.force_elements.nz)), half(size);
   std::copy_n(states.row("q").data(), t.nq, x.data());
   const double tolerance[] = {1e-6, 1e-9};
   std::vector<double> demanded(t.nv + t.loop_nv);  // by controllers
@@ -702,6 +765,38 @@ void simulations(const Mechanism& m, const States& states) {
   double off = 0.0;
   for (int k = 0; k < size; ++k) off = std::max(off, std::abs(half[k] - there[k]));
   check(off <= 1e-9, "the polynomial ends where the step does");
+}
+
+/// Variants side by side, and one after the other, each as it runs alone.
+void variants_run_for_themselves(const Varied& varied) {
+  constexpr long count = Varied::count;
+  const auto& [like, each, all] = varied;
+  const States states(like, count, 5);
+  if (like.tree().nv == 0 || like.tree().loops.pfaffian_values > 0) return;
+  const SimulationKernels& kernels = sarrus_kernel_table()->simulation;
+  const Arena::Scope scope(thread_arena());
+  AllThatActs acts(like, all.get());
+  std::vector<std::int64_t> which(count);
+  std::iota(which.begin(), which.end(), 0);
+  for (const Method method : {Method::semi_implicit, Method::rk4, Method::implicit_midpoint}) {
+    acts.plan.method = method, acts.plan.stabilisation = Stabilisation::none;
+    const int wide = acts.wide(), size = acts.size();
+    std::vector<double> x = acts.rows(states), start = x;
+    std::vector<signed char> status(count);
+    const Sweep sweep = {x.data(), wide, acts.parameter, 0, status.data(), which.data()};
+    kernels.advance_many(acts.tree(), acts.plan, {0.0, 1e-5, 0, 2}, sweep, 0, count);
+    for (long i = 0; i < count; ++i) {
+      AllThatActs alone(*each[i]);
+      alone.plan.method = method, alone.plan.stabilisation = Stabilisation::none;
+      double* row = start.data() + i * wide;
+      kernels.advance(alone.tree(), alone.plan, alone.parameter, {0.0, 1e-5, 0, 2}, row);
+      if (like.tree().loops.rows > 0) continue;  // open loops have no one answer to compare
+      double off = 0.0, largest = 1.0;
+      for (int k = 0; k < size; ++k)
+        off = std::max(off, std::abs(x[i * wide + k] - row[k])), largest = std::max(largest, std::abs(row[k]));
+      check(off <= 1e-9 * largest, "a variant runs as it does alone");
+    }
+  }
 }
 
 /// Tasks of every kind within limits that act, and contacts; the programme, which another library solves, says that it fails.
@@ -783,7 +878,8 @@ int main(int arguments, char** argument) {
     threads_share_a_mechanism(m, states);
     if (threads) continue;
     copies_live_alone(d);
-    variants_answer_for_themselves(d);
+    const Varied varied(d);
+    variants_answer_for_themselves(varied), variants_run_for_themselves(varied);
     laws(m, states);
     simulations(m, states);
     tasks(m, states);

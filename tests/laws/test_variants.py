@@ -349,3 +349,28 @@ def test_variants_of_all_sizes():
         q, status = variants.assemble(near=start, fixed={"motor": 0.5}, return_status=True)
         assert not status.any()
         assert_allclose(q / unit, closed / unit, rtol=0, atol=1e-12)
+
+
+def test_maps_of_variants():
+    """Ranks, singular values and conditions of each as of the mechanism alone, whose own size compares metres with radians."""
+    robot, rng = sarrus.mechanisms.five_bar(), np.random.default_rng(0)
+    sizes = np.geomspace(1e-2, 1e2, N)
+    places = {
+        f"{j.name}.{e}": getattr(j, f"at_{e}").matrix for j in robot.description.joints for e in ("parent", "child")
+    }
+    places |= {frame.name: frame.placement.matrix for frame in robot.description.frames}
+    poses = {name: np.tile(H, (N, 1, 1)) for name, H in places.items()}
+    for H in poses.values():
+        H[:, :3, 3] *= sizes[:, None]
+    variants = robot.variants(placements=poses)
+    tip = np.column_stack([rng.uniform(0.1, 0.3, N), np.zeros(N), rng.uniform(0.6, 0.7, N)])
+    q = robot.inverse_kinematics({"tip": tip}, near=robot.assemble())
+    for motors, output in ((None, "tx tz"), (None, "ry tx"), (list(robot.joints)[:1], "tx tz")):
+        asked = {"output": ("tip", output), "actuated": motors}
+        found = variants.mobility_map(np.stack([q, q], axis=1), **asked)
+        for i in range(N):
+            alone = variants[i].mobility_map(q[i], **asked)
+            for name in ("rank", "locked_freedoms", "singularity", "status"):
+                assert getattr(found, name)[i, 1] == getattr(alone, name), (i, name)
+            for name in ("smallest", "actuation", "condition"):
+                assert_allclose(getattr(found, name)[i, 1], getattr(alone, name), rtol=1e-9, err_msg=f"{name} of {i}")

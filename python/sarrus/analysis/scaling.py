@@ -137,14 +137,15 @@ def sliding_velocities(robot: LoopFunctions) -> Array:
     return np.concatenate([np.zeros(0, dtype=bool), *(sliding(joint) for joint in joints)])
 
 
-def units_of_motion(robot: LoopFunctions) -> tuple[Array, Array, float]:
+def units_of_motion(robot: LoopFunctions) -> tuple[Array, Array, Array]:
     """What a simulation compares numbers with: a configuration, of every velocity, those of joints that close loops too, 1 rad/s or the
-    characteristic length a second, and the power of an effort that moves all masses so.
+    characteristic length a second, and the power of an effort that moves all masses so; the last two of each variant, where there are some.
     """
-    length = robot._length
-    closing = [np.where(sliding(joint.type), length, 1.0) for joint in robot._closing_joints]
-    unit = np.concatenate([np.where(sliding_velocities(robot), length, 1.0), *closing])
-    return robot.neutral(), unit, (robot.mass or 1.0) * length**2
+    several = robot._count > 0
+    length = robot._lengths if several else np.array([robot._length])
+    mass = robot._masses if several else np.array([robot.mass])
+    slides = np.concatenate([sliding_velocities(robot), *(sliding(joint.type) for joint in robot._closing_joints)])
+    return robot.neutral(), np.where(slides, length[:, None], 1.0), np.where(mass > 0.0, mass, 1.0) * length**2
 
 
 def coordinate_scale(joint: JointType, length: float) -> Array:

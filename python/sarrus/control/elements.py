@@ -17,13 +17,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..description.joints import Revolute, unit_axis
+from ..description.specs import Description
 from ..dynamics.loop_operations import LoopFunctions
+from ..dynamics.variants import VariantFunctions
 from ..errors import ModelError, ShapeError
 from ..laws import Law
 from .actuators import ActuatorDynamics
@@ -399,9 +401,18 @@ class ReactionWheel(Element):
         spec = next(j for j in mechanism.description.joints if j.name == self.joint)
         if not isinstance(spec.joint, Revolute):
             raise ModelError(f"a ReactionWheel needs a Revolute joint; '{self.joint}' is {joint.type}")
-        wheel = next(b for b in mechanism.description.bodies if b.name == spec.child)
-        about = wheel.inertia.transformed(spec.at_child.inverse()).about_origin
-        return {"inertia": float(spec.joint.axis @ about @ spec.joint.axis)}
+        each = mechanism if isinstance(mechanism, VariantFunctions) else [mechanism]
+        inertias = [_inertia_about(one.description, self.joint) for one in each]
+        return {"inertia": inertias[0] if len(inertias) == 1 else np.array(inertias)}
+
+
+def _inertia_about(description: Description, joint: str) -> float:
+    """Of what a revolute joint carries."""
+    spec = next(j for j in description.joints if j.name == joint)
+    wheel = next(b for b in description.bodies if b.name == spec.child)
+    about = wheel.inertia.transformed(spec.at_child.inverse()).about_origin
+    axis = cast(Revolute, spec.joint).axis
+    return float(axis @ about @ axis)
 
 
 for _kind, _rows in KINDS.items():

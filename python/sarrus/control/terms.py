@@ -10,6 +10,7 @@ import numpy as np
 
 from ..description.joints import unit_axis
 from ..dynamics.loop_operations import LoopFunctions
+from ..dynamics.variants import VariantFunctions
 from ..errors import ModelError, ShapeError
 from ..laws import law_terms_of_runs
 from .coordinates import coordinate, velocity
@@ -175,6 +176,10 @@ def _field(
 def _values(mechanism: LoopFunctions, element: ForceElement, run: Run, made: ForceElements) -> dict[str, Any]:
     """Of fields in the core that are no attributes of the element."""
     if isinstance(element, TaskControl):
+        if isinstance(mechanism, VariantFunctions):
+            raise ModelError(
+                f"a TaskControl was made for one mechanism, here '{element.robot.name}': variants need one each"
+            )
         if element.robot is not mechanism:
             raise ModelError(
                 f"this TaskControl was made for another mechanism, '{element.robot.name}'; as a controller of '{mechanism.name}' it is a function: "

@@ -30,10 +30,12 @@ else:
 # of the structure, which all share
 STRUCTURE = (
     "_asks_for_rows", "_at", "_closing_joints", "_constraints", "_joints", "_pfaffian_numbers", "_tree_joint", "actuated", "bodies", "constraint",
-    "constraints", "description", "frames", "joint", "joints", "loop_joints", "neutral",
+    "constraints", "description", "frames", "joint", "joints", "loop_joints", "name", "neutral",
 )  # fmt: skip
 # Python's own functions of a state, which ask the core and nothing of the numbers besides
-IN_PYTHON = ("impact", "project_configuration", "project_velocity")
+IN_PYTHON = (
+    "_by_joint", "_near", "_within_limits", "impact", "joint_states", "project_configuration", "project_velocity",
+)  # fmt: skip
 # parameters of the regressor, in the order in which the core has them: m, m c, xx, xy, xz, yy, yz, zz
 CORE_ORDER = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
 
@@ -126,17 +128,24 @@ class VariantFunctions(Base):
         raise AttributeError(f"variants do not change: {name!r} cannot be set")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), self.base, self._varied, self._changes, self._which)
+        return _rebuilt, (type(self), self.base, len(self), self._own_changes())
+
+    def _own_changes(self) -> dict[str, Any]:
+        """Those of its rows."""
+        return {
+            key: {name: x[self._which] for name, x in of.items()} if isinstance(of, dict) else of[self._which]
+            for key, of in self._changes.items()
+        }
 
     def __repr__(self) -> str:
         varied = ", ".join(self._changes)
         return f"<{len(self)} variants of {self.base!r}: {varied}>"
 
 
-def _rebuilt(kind: Any, base: LoopFunctions, count: int, changes: dict[str, Any], which: Any) -> Any:
+def _rebuilt(kind: Any, base: LoopFunctions, count: int, changes: dict[str, Any]) -> Any:
     whole = kind.__new__(kind)
     whole._vary(base, count, changes)
-    return whole if np.array_equal(which, np.arange(count)) else whole._of_rows(which)
+    return whole
 
 
 def _of_base(name: str) -> property:

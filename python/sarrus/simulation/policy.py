@@ -51,7 +51,7 @@ def by_policy(work: Work, x: Array, parameters: Array, policy: Policy, efforts: 
                 rows = of_one[going[of_one]]
                 if not rows.size:
                     continue
-                now, ended[rows], seen = core.run_many(x[rows], parameters[rows], step, threads)
+                now, ended[rows], seen = core.run_many(x[rows], parameters[rows], setup.variants(rows), step, threads)
                 x[rows] = np.where((ended[rows] == Status.FINISHED)[:, None], now[:, 0], x[rows])
                 for name, of_step in seen.items():
                     before = record[name][rows]

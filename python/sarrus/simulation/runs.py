@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from .._core import Status
 from .._files import replacing
 from .._showing import table
 from ..mechanism import Mechanism, checked_mechanism
+from ..variants import Variants
 from . import storage
 from .limits import Limit
 from .trajectory import Trajectory
@@ -36,8 +37,6 @@ class Sweep:
 
     Attributes
     ----------
-    mechanism : what moves, or the first of
-    mechanisms : (runs,) each run's own, where they differ; else None
     t : (n,) [s], of all of them
     q, v : (runs, n, nq), (runs, n, nv); NaN from where a run ended early
     z : (runs, n, nz) internal states of force elements, what is held between samples, and what counts turns, as :class:`Trajectory` says
@@ -64,15 +63,30 @@ class Sweep:
     """
 
     def __init__(
-        self, mechanism: Mechanism, t: Array, q: Array, v: Array, status: NDArray[np.int8], *, z: Array, limits: Sequence[Limit] = (),
+        self, mechanism: Mechanism | Variants, t: Array, q: Array, v: Array, status: NDArray[np.int8], *, z: Array, limits: Sequence[Limit] = (),
         excess: Array | None = None, stiffness: Array | None = None, efforts: Array | None = None, counted: int = 0,
-        mechanisms: Sequence[Mechanism] | None = None, acting: RunForces | Sequence[RunForces] | None = None,
+        mechanisms: Sequence[Mechanism] | Variants | None = None, acting: RunForces | Sequence[RunForces] | None = None,
     ) -> None:  # fmt: skip
-        self.mechanism, self.t, self.q, self.v, self.status, self.z = mechanism, t, q, v, status, z
+        self._mechanism, self.t, self.q, self.v, self.status, self.z = mechanism, t, q, v, status, z
         self.limits, self.efforts, self._counted = tuple(limits), efforts, counted
-        self.mechanisms, self._acting = None if mechanisms is None else list(mechanisms), acting
+        self._mechanisms = mechanisms if mechanisms is None or isinstance(mechanisms, Variants) else list(mechanisms)
+        self._acting = acting
         self.excess = np.full((len(q), len(self.limits)), np.nan) if excess is None else excess
         self.stiffness = np.full(len(q), np.nan) if stiffness is None else stiffness
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What moves, or the first of."""
+        if isinstance(self._mechanism, Variants):
+            self._mechanism = self._mechanism[0]
+        return cast(Mechanism, self._mechanism)
+
+    @property
+    def mechanisms(self) -> Sequence[Mechanism] | None:
+        """(runs,) each run's own, where they differ; else None."""
+        if isinstance(self._mechanisms, Variants):  # of which each takes its time to make
+            self._mechanisms = list(self._mechanisms)
+        return self._mechanisms
 
     def __iter__(self) -> Iterator[Any]:
         """The arrays t, q, v and status."""
@@ -88,7 +102,8 @@ class Sweep:
             of_each = ("q", "v", "status", "z", "excess", "stiffness")
             some = {name: getattr(self, name)[which] for name in of_each}
             some["efforts"] = None if self.efforts is None else self.efforts[which]
-            some["mechanisms"] = _those(self.mechanisms, which)
+            own = self._mechanisms
+            some["mechanisms"] = own[np.arange(len(self))[which]] if isinstance(own, Variants) else _those(own, which)
             return Sweep(**self._fields() | some, acting=_those(self._acting, which))
         try:
             i = range(len(self))[which]
@@ -98,14 +113,15 @@ class Sweep:
         n = int(lost.argmax()) if lost.any() else len(lost)
         t, q, v, z = self.t[:n], self.q[i, :n], self.v[i, :n], self.z[i, :n]
         efforts = friction = method = None
+        robot = self.mechanism if self._mechanisms is None else self._mechanisms[i]
         acting = self._acting[i] if isinstance(self._acting, Sequence) else self._acting
         if acting is not None:
+            acting = acting.of_one(i, robot)
             method = acting.setup.method
             held = None if self.efforts is None else self.efforts[i, :n]
             efforts = partial(acting.efforts, i, held)
             friction = partial(acting.friction, i, held) if acting.setup.core().has_friction else None
         how = {} if method is None else {"method": method}
-        robot = self.mechanism if self.mechanisms is None else self.mechanisms[i]
         return Trajectory(
             robot, t, q, v, z=z, loop_q=z[:, z.shape[1] - self._counted :] if self._counted else None,
             efforts=efforts, friction=friction, statistics=how, status=said(self.status[i]),
@@ -156,8 +172,11 @@ class Sweep:
                 frame.to_parquet(file, index=False)
 
     def _fields(self) -> dict[str, Any]:
-        names = ("mechanism", "mechanisms", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
-        return {name: getattr(self, name) for name in names} | {"counted": self._counted}
+        names = ("mechanism", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
+        return {name: getattr(self, name) for name in names} | {
+            "counted": self._counted,
+            "mechanisms": self._mechanisms,
+        }
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | Sequence[Mechanism] | None = None) -> Sweep:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,13 @@ from ..control.element import Run
 from ..control.elements import Contact, EndStop, Stiction
 from ..control.terms import ForceElements, force_elements
 from ..mechanism import Mechanism
+from ..variants import Variants
 from .limits import JointLimits
 
 __all__: list[str] = []
 
 BLOCK = 1024  # runs a thread of which all is kept at once
+NOBODY = np.zeros(0, np.int64)
 Ended = NDArray[np.int8]  # (runs,), a Status each
 
 
@@ -28,7 +30,7 @@ Ended = NDArray[np.int8]  # (runs,), a Status each
 class Setup:
     """Of what the core makes a Simulation, here or in another process."""
 
-    mechanism: Mechanism
+    mechanism: Any  # a Mechanism; or Variants, of which each run has one
     method: str
     stabilisation: str
     gains: tuple[float, float]
@@ -50,27 +52,39 @@ class Setup:
             robot._pfaffian_numbers if has_functions_of_q(robot) else None, events, self.limits, robot._units_of_motion,
         )  # fmt: skip
 
+    def of(self, rows: Any) -> Setup:
+        """Of some of the runs, where each has a variant."""
+        if not isinstance(self.mechanism, Variants):
+            return self
+        return replace(self, mechanism=self.mechanism[rows])
+
+    def variants(self, rows: Any) -> NDArray[np.int64]:
+        """Which of the variants these runs are of."""
+        return np.arange(self.mechanism._count)[rows] if isinstance(self.mechanism, Variants) else NOBODY
+
     def begin(
         self, core: _core.Simulation, q: Array, v: Array, time: float, near: Mapping[str, Array], threads: int = 1
     ) -> tuple[Array, Ended]:
         """States (runs, size) from which runs start, on the loops, neutral ones where there is none; and why there is none (runs,)."""
-        robot, nq = self.mechanism, self.mechanism.nq
+        nq, nv = self.mechanism.nq, self.mechanism.nv
         x, begun = np.zeros((len(q), core.size)), np.full(len(q), Status.FINISHED, np.int8)
         # of one run by the functions of one state: in lanes their last digits are others
         for rows in shares(len(q), BLOCK * threads) if len(q) > 1 else range(len(q)):
-            q_on, v_on, begun[rows] = self._on_the_loops(q[rows], v[rows], time, threads)
+            robot = self.mechanism._of_rows(np.arange(len(q))[rows])
+            q_on, v_on, begun[rows] = self._on_the_loops(robot, q[rows], v[rows], time, threads)
             off = begun[rows] != Status.FINISHED
             x[rows, :nq] = np.where(off[..., None], robot.neutral(), q_on)
-            x[rows, nq : nq + robot.nv] = np.where(off[..., None], 0.0, v_on)
+            x[rows, nq : nq + nv] = np.where(off[..., None], 0.0, v_on)
             if core.counted or near:
                 turns = {name: angles[rows] for name, angles in near.items()}
                 coordinates = loop_coordinates(robot, x[rows, :nq], time, turns)
                 x[rows, core.size - core.counted :] = coordinates[..., : core.counted]
         return x, begun
 
-    def _on_the_loops(self, q: Array, v: Array, time: float, threads: int) -> tuple[Array, Array, Array]:
+    def _on_the_loops(
+        self, robot: Mechanism, q: Array, v: Array, time: float, threads: int
+    ) -> tuple[Array, Array, Array]:
         """The nearest states, and a Status each: UNSOUND where loops stay open, CONTRADICTORY where they allow no velocity."""
-        robot = self.mechanism
         asked: dict[str, Any] = {"threads": threads, "return_status": True}
         q, off = robot.normalize(q, **asked)
         unsound = (off != 0) | ~np.isfinite(v).all(axis=-1)
@@ -106,7 +120,7 @@ class Prepared:
 
     @classmethod
     def of(
-        cls, robot: Mechanism, controllers: tuple[list[Any], list[Any]], limits: JointLimits, method: str, stabilisation: str,
+        cls, robot: Mechanism | Variants, controllers: tuple[list[Any], list[Any]], limits: JointLimits, method: str, stabilisation: str,
         gains: tuple[float, float], start: ArrayLike | None, rows: Any = None, runs: int = 0,
     ) -> Prepared:  # fmt: skip
         """From functions and elements; those take what defaults they have from where runs start, and numbers of those of its runs."""
@@ -124,17 +138,17 @@ def feel_the_start(elements: Iterable[Any]) -> bool:
     return any(isinstance(e, (EndStop, Stiction)) and (e.damping is None or e.stiffness is None) for e in elements)
 
 
-def start_of(robot: Mechanism, q: ArrayLike) -> Array:
+def start_of(robot: Any, q: ArrayLike) -> Array:
     """Configurations (..., nq) brought onto the loops, the neutral one in place of what is none."""
     x = real_array("q", q)
     if x.shape[-1:] != (robot.nq,):
-        return robot.neutral()  # of which the run says what is wrong
+        return np.asarray(robot.neutral())  # of which the run says what is wrong
     x, unsound = robot.normalize(x, return_status=True)
     if robot.nc:
         x = np.where((unsound != 0)[..., None], robot.neutral(), x)
         x, _ = robot.project_configuration(x, return_status=True)
     bad = (unsound != 0) | ~np.isfinite(x).all(axis=-1)
-    return np.where(bad[..., None], robot.neutral(), x)
+    return np.asarray(np.where(bad[..., None], robot.neutral(), x))
 
 
 def loop_coordinates(robot: Mechanism, q: Array, time: float, near: Mapping[str, Array] | None = None) -> Array:
@@ -152,7 +166,7 @@ def method_for(method: str, elements: Iterable[Any]) -> str:
     return "implicit_midpoint" if any(isinstance(e, (Contact, Stiction)) for e in elements) else "rk4"
 
 
-def has_functions_of_q(mechanism: Mechanism) -> bool:
+def has_functions_of_q(mechanism: Mechanism | Variants) -> bool:
     return any(callable(getattr(spec, "rows", None)) for spec in mechanism.description.constraints)
 
 

@@ -23,6 +23,8 @@ from .._build import __version__
 from .._core import Status
 from .._files import replacing
 from ..errors import ModelError
+from ..mechanism import Mechanism
+from ..variants import Listed, Variants
 from .storage import as_json
 from .workers import LANES, Rows, Work
 
@@ -112,13 +114,20 @@ def arguments_of(
     clock = work[0][1].schedule
     return {
         "sarrus": __version__,
-        "mechanism": [(as_json(job.setup.mechanism.description), _numbers(rows)) for rows, job in work],
+        "mechanism": [(_described(job.setup.mechanism), _numbers(rows)) for rows, job in work],
         "controller": [(job.setup.terms, job.setup.effort_limits) for _, job in work] + [parameters],
         "limits": [one.limits.terms for one in prepared],
         "method": method,
         "times": [clock.times, clock.every, clock.steps, end],
         "q": start[0], "v": start[1], "near": start[2],
     }  # fmt: skip
+
+
+def _described(mechanism: Mechanism | Variants) -> Any:
+    if isinstance(mechanism, Listed):
+        return [as_json(one.description) for one in mechanism]
+    description = as_json(mechanism.description)
+    return [description, mechanism._own_changes()] if isinstance(mechanism, Variants) else description
 
 
 def _numbers(rows: Rows) -> Any:

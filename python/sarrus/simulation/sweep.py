@@ -18,7 +18,7 @@ from ..control.elements import ForceElement
 from ..control.terms import functions_and_elements
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
-from ..variants import Variants
+from ..variants import Listed, Variants
 from .arguments import (
     METHODS,
     MOST_STEPS,
@@ -73,8 +73,8 @@ def simulate_many(
 
     Parameters
     ----------
-    mechanism : what moves; or one a run, a sequence (runs,) of mechanisms that differ in numbers (lengths, masses, places) but not in joints, or variants:
-        runs of the same one are side by side, others one after the other on each thread
+    mechanism : what moves; or one a run: variants, or a sequence (runs,) of mechanisms that differ in numbers (lengths, masses, places) but not in joints.
+        They are side by side too, unless they differ in more than variants do, as in limits of joints: then only runs of the same one are
     q, v : (runs, nq), (runs, nv), or one of them for all; where there are loops they are brought onto them
     duration : [s]; where it is no whole number of steps, the last one is shorter
     controller : force elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,) and whose laws sequences (runs,) of laws. The rest is
@@ -139,6 +139,11 @@ def simulate_many(
     [0.17, 0.17]
     """
     robots, of_run = _robots(mechanism)
+    many = robots[0] if isinstance(robots[0], Variants) else _alike(robots)
+    if many is not None and of_run is not None:
+        robots, of_run = [many if len(robots) == len(of_run) else many[of_run]], None
+    elif of_run is not None:
+        robots, of_run = _once(robots, of_run)
     check_choices(method, limits, stabilisation)
     if method != "auto" and METHODS[method].adaptive:
         raise ValueError(f"simulate_many() takes fixed steps: '{method}' decides on its own steps for each state")
@@ -157,7 +162,9 @@ def simulate_many(
         for one in prepared:
             hold(one.forces, robots[0].nv)
     numbers = prepared[0].forces.parameters
-    runs, numbers = (1, numbers) if of_run is None else (len(of_run), np.zeros(numbers.shape[-1]))
+    runs, numbers = (
+        (max(1, robots[0]._count), numbers) if of_run is None else (len(of_run), np.zeros(numbers.shape[-1]))
+    )
     q, v, parameters = _equally_many(robots[0], q, v, numbers, runs)
     rows = [slice(0, len(q))] if of_run is None else rows
     if policy is not None or of_run is not None:
@@ -259,10 +266,11 @@ class _Kept:
         turns = checked_turns(work[0][1].setup.mechanism, near, len(q))
         x, start = np.zeros((len(q), self.core.size)), self.schedule.start
         for rows, job in work:
-            some, core = {name: angles[rows] for name, angles in turns.items()}, job.setup.core()
+            some = {name: angles[rows] for name, angles in turns.items()}
+            core = self.core if len(work) == 1 else job.setup.core()
             begun, self.begun[rows] = job.setup.begin(core, q[rows], v[rows], start, some, job.threads)
             if core.holds:
-                begun, sampled = core.sample(begun, parameters_of(parameters, rows), start)
+                begun, sampled = core.sample(begun, parameters_of(parameters, rows), job.setup.variants(rows), start)
                 self.begun[rows] = np.where(self.begun[rows] == Status.FINISHED, sampled, self.begun[rows])
             x[rows] = begun
         self._keep(slice(None), 0, np.where((self.begun != Status.FINISHED)[:, None], np.nan, x))
@@ -303,6 +311,9 @@ class _Kept:
         for x in (q, v, z) if self.store is not None else ():
             x.flags.writeable = False  # the folder's
         robots = [one.setup.mechanism for one in acting]
+        own: Any = None if of_run is None else [robots[k] for k in of_run]
+        if isinstance(robots[0], Variants):
+            own = list(robots[0]) if isinstance(robots[0], Listed) else robots[0]
         each = [
             replace(acting[k], parameters=acting[k].parameters[i])
             for i, k in enumerate(() if of_run is None else of_run)
@@ -310,7 +321,7 @@ class _Kept:
         return Sweep(
             robots[0], t, q, v, self.ended, z=z, counted=self.core.counted, limits=limits.watched,
             excess=self.record["excess"], stiffness=self.record["stiffness"], efforts=self.efforts,
-            mechanisms=None if of_run is None else [robots[k] for k in of_run], acting=acting[0] if of_run is None else each,
+            mechanisms=own, acting=acting[0] if of_run is None else each,
         )  # fmt: skip
 
 
@@ -330,7 +341,13 @@ class RunForces:
 
     def of(self, which: Any) -> RunForces:
         """In some of the runs."""
-        return replace(self, parameters=parameters_of(self.parameters, which))
+        return replace(self, setup=self.setup.of(which), parameters=parameters_of(self.parameters, which))
+
+    def of_one(self, run: int, robot: Mechanism) -> RunForces:
+        """Where each has a variant, in that run, whose own mechanism this is."""
+        if not isinstance(self.setup.mechanism, Variants):
+            return self
+        return replace(self, setup=replace(self.setup, mechanism=robot), parameters=parameters_of(self.parameters, run))
 
     def efforts(self, run: int, held: Array | None, t: Array, q: Array, v: Array, z: Array) -> Array:
         """Generalised force (n, nv) in states of one run, in which a policy asked for what is held."""
@@ -355,7 +372,7 @@ class RunForces:
 
 
 def _prepared(
-    robots: Sequence[Mechanism], controller: Any, method: str, stabilisation: str, gains: tuple[float, float], limits: str, q: ArrayLike,
+    robots: Sequence[Any], controller: Any, method: str, stabilisation: str, gains: tuple[float, float], limits: str, q: ArrayLike,
     rows: Sequence[Rows],
 ) -> list[Prepared]:  # fmt: skip
     """Each mechanism with the force elements, which no function of the caller's may be among."""
@@ -400,16 +417,50 @@ def _check_callables(policy: Any, executor: Any, store: Any) -> None:
         raise TypeError("a policy is asked here, and not on an executor's workers: give one of them")
 
 
-def _robots(mechanisms: Mechanism | Sequence[Mechanism] | Variants) -> tuple[list[Mechanism], NDArray[np.intp] | None]:
+def _robots(
+    mechanisms: Mechanism | Sequence[Mechanism] | Variants,
+) -> tuple[Sequence[Any], NDArray[np.intp] | None]:
     """What moves; of several, one a run, each once, and which of them a run has."""
     if isinstance(mechanisms, Variants):
-        mechanisms = list(mechanisms)
+        return [mechanisms if len(mechanisms) > 1 else mechanisms[0]], None
     if not isinstance(mechanisms, (list, tuple)) or not mechanisms:
         return [checked_mechanism(mechanisms)], None
     if len(mechanisms) == 1:
         return [checked_mechanism(mechanisms[0])], None
-    numbered = {one: k for k, one in enumerate(dict.fromkeys(checked_mechanism(one) for one in mechanisms))}
-    return list(numbered), np.array([numbered[one] for one in mechanisms], dtype=np.intp)
+    each = {id(one): checked_mechanism(one) for one in mechanisms}
+    numbered = {one: k for k, one in enumerate(each)}
+    return list(each.values()), np.array([numbered[id(one)] for one in mechanisms], dtype=np.intp)
+
+
+def _once(robots: Sequence[Any], of_run: NDArray[np.intp]) -> tuple[list[Mechanism], NDArray[np.intp]]:
+    """Those that are equal as one."""
+    numbered = {one: k for k, one in enumerate(dict.fromkeys(robots))}
+    return list(numbered), np.array([numbered[one] for one in robots], dtype=np.intp)[of_run]
+
+
+def _alike(robots: Sequence[Any]) -> Variants | None:
+    """Mechanisms as variants, where they differ in nothing that these share."""
+    if len(robots) == 1 or any(map(has_functions_of_q, robots[:1])):
+        return None
+    first = _limits_from(robots[0])
+    others = [one for one in robots if _limits_from(one) is not first]
+    limits = _limits(robots[0]) if others else None
+    if any(_limits(one) != limits for one in others):
+        return None
+    try:
+        return Listed(robots)
+    except ModelError:
+        return None
+
+
+def _limits_from(robot: Mechanism) -> Any:
+    """Where a copy has its limits from, and other numbers that no copy changes."""
+    return vars(robot)["_changed"][0] if "_changed" in vars(robot) else robot.description
+
+
+def _limits(robot: Mechanism) -> Any:
+    joints = [spec.joint for spec in robot.description.joints]
+    return [[np.asarray(x).tolist() for x in (j.limits, j.velocity_limit, j.effort_limit)] for j in joints]
 
 
 def _check_alike(robots: Sequence[Mechanism], watches: Sequence[JointLimits]) -> None:
@@ -435,7 +486,7 @@ def _check_alike(robots: Sequence[Mechanism], watches: Sequence[JointLimits]) ->
 
 
 def _equally_many(
-    mechanism: Mechanism, q: ArrayLike, v: ArrayLike, parameters: Array, mechanisms: int
+    mechanism: Mechanism | Variants, q: ArrayLike, v: ArrayLike, parameters: Array, mechanisms: int
 ) -> tuple[Array, Array, Array]:
     """States (runs, nq), (runs, nv), and numbers (runs, parameters) or (parameters,)."""
     nq, nv = mechanism.nq, mechanism.nv

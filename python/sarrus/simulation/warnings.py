@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from .._core import Status
 from ..control.elements import Contact, EndStop, Stiction
 from ..errors import DriftWarning, LimitWarning, StiffnessWarning, warn_caller
 from ..mechanism import Mechanism
+from ..variants import Variants
 from .limits import Record
 from .setup import Prepared
 from .trajectory import Trajectory
@@ -158,21 +159,26 @@ def _energy_error(prepared: Prepared, q: Array, v: Array, run: Callable[[int], T
     if q.shape[1] < FEWEST or unknown or _core.methods[prepared.setup.method].order < 2:
         return np.zeros(len(q))
     share = _change(robot, q, v, run)
-    if not share.any() or _driven(robot):
+    if not share.any() or _driven(next(iter(_each(robot)))):
         return np.zeros(len(q))
-    if elements or _brakes(robot):
+    if elements or any(map(_brakes, _each(robot))):
         share[share < 0.0] = 0.0
     for k in np.flatnonzero(share) if elements else ():
         share[k] *= not run(int(k)).tau[0].any()
     return share
 
 
-def _change(robot: Mechanism, q: Array, v: Array, run: Callable[[int], Trajectory]) -> Array:
+def _each(robot: Mechanism | Variants) -> Iterable[Mechanism]:
+    return robot if isinstance(robot, Variants) else [robot]
+
+
+def _change(robot: Mechanism | Variants, q: Array, v: Array, run: Callable[[int], Trajectory]) -> Array:
     """(runs,) of the energy, from the first state to the last, as a share of the largest kinetic energy; 0 where it is small."""
     last = q.shape[1] - 1
     some = np.unique([0, last, *(last * (np.arange(1, MOST - 1) * GOLDEN % 1.0)).astype(int)])
     kinetic = robot.kinetic_energy(q[:, some], v[:, some])
-    if any(joint.type.stiffness.any() for joint in robot._closing_joints):  # of the turns that each run has counted
+    springs = robot._closing_joints and any(j.type.stiffness.any() for one in _each(robot) for j in one._closing_joints)
+    if springs:  # of the turns that each run has counted
         potential = np.array([run(k).potential_energy[[0, -1]] for k in range(len(q))])
     else:
         potential = robot.potential_energy(q[:, [0, last]])

@@ -59,11 +59,15 @@ class Job:
 
     def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended, Record]:
         """From states x (runs, size): those that are kept (runs, samples, size), how it ended (runs,), and what was seen."""
-        return self.run(self.setup.core(), x, parameters)
+        return self.run(self.setup.core(), x, parameters, slice(None))
 
-    def run(self, core: _core.Simulation, x: Array, parameters: Array) -> tuple[Array, Ended, Record]:
-        """The same by a core that there is already: of thousands of laws one takes its time to make."""
-        return core.run_many(x, parameters, self.schedule, self.threads)
+    def run(self, core: _core.Simulation, x: Array, parameters: Array, share: Rows) -> tuple[Array, Ended, Record]:
+        """The same of a share of the runs, by a core that there is already: of thousands of laws one takes its time to make."""
+        return core.run_many(x, parameters, self.setup.variants(share), self.schedule, self.threads)
+
+    def of(self, share: Rows) -> Job:
+        """For these runs alone."""
+        return replace(self, setup=self.setup.of(share))
 
 
 Work = Sequence[tuple[Rows, Job]]
@@ -87,7 +91,7 @@ def _here(work: Work, x: Array, parameters: Array, size: int) -> Generator[Resul
         for rows, job in work:
             core = job.setup.core()
             for share, _ in _cut([(rows, job)], size * job.threads):
-                states, ended, record = job.run(core, x[share], parameters_of(parameters, share))
+                states, ended, record = job.run(core, x[share], parameters_of(parameters, share), share)
                 some.append((share, states, ended, record))
                 count += len(ended)
                 if len(work) == 1 or count >= size or (ended == Status.INTERRUPTED).any():
@@ -145,7 +149,7 @@ class _Threads:
                 self._running.add(core)
                 if self._stopped:
                     core.stop()
-                future.set_result(job.run(core, *args))
+                future.set_result(job.run(core, args[0], args[1], slice(None)))
                 self._running.discard(core)
             except BaseException as error:
                 future.set_exception(error)
@@ -166,7 +170,7 @@ def _spread(executor: Executor, work: Work, x: Array, parameters: Array) -> Gene
     jobs: deque[tuple[Rows, Submitted]] = deque()
     try:
         for share, job in _cut(work, -(-size // unit) * unit):
-            jobs.append((share, executor.submit(job, x[share], parameters_of(parameters, share))))
+            jobs.append((share, executor.submit(job.of(share), x[share], parameters_of(parameters, share))))
         while jobs:
             share, submitted = jobs[0]
             result = submitted.result()

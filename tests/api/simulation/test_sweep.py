@@ -649,8 +649,11 @@ def test_stiffness_of_many_runs():
     assert pickle.loads(pickle.dumps(runs)).stiffness.shape == (7,)
 
 
-def test_laws_and_numbers_of_runs_of_several_mechanisms():
-    """Each is told of the laws of its own runs alone, else what n mechanisms are told would grow as n squared."""
+@pytest.mark.parametrize("apart", [True, False])
+def test_laws_and_numbers_of_runs_of_several_mechanisms(apart, monkeypatch):
+    """Where they go apart each is told of the laws of its own runs alone, else what n mechanisms are told would grow as n squared."""
+    if apart:
+        monkeypatch.setattr(sarrus.simulation.sweep, "_alike", lambda robots: None)
     lengths = (0.3, 0.5, 0.3, 0.4, 0.5, 0.3)
     robots = [sarrus.mechanisms.pendulum(length=length) for length in lengths]
     laws = [sarrus.laws.harmonic(1.0, rate) for rate in (1.0, 2.0, 3.0, 1.0, 2.0, 4.0)]
@@ -663,14 +666,19 @@ def test_laws_and_numbers_of_runs_of_several_mechanisms():
         assert_allclose(runs[k].tau, run.tau, atol=1e-12)
     told = [
         len(value[0])
-        for one in runs._acting
+        for one in (runs._acting if apart else [runs._acting])
         for term in one.setup.terms
         for value in term.values()
         if isinstance(value, tuple) and isinstance(value[0], list)
     ]
-    assert len(told) == 12 and max(told) == 3, told
+    assert (len(told), max(told)) == ((12, 3) if apart else (2, 4)), told
     for wrong in (laws[:5], [*laws, laws[0]]):
-        with pytest.raises(sarrus.ShapeError, match=f"from run to run are {len(wrong)}, with 6 mechanisms"):
+        match = (
+            f"from run to run are {len(wrong)}, with 6 mechanisms"
+            if apart
+            else "with 6 mechanisms, are not equally many"
+        )
+        with pytest.raises(sarrus.ShapeError, match=match):
             sarrus.simulate_many(robots, [0.1], [0.0], 0.01, PrescribedEffort("pivot", wrong))
     assert sarrus.simulate_many(robots, [0.1], [0.0], 0.01, PrescribedEffort("pivot", laws[:1])).status.max() == 0
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from ..._arrays import Array
 from ..._showing import Brief
+from ...dynamics.variants import VariantFunctions
 from ...errors import SarrusError
 from ..assembly.closing import closing, on_its_tree, prepared
-from ..scaling import CLOSED, six, sliding
+from ..scaling import CLOSED, sliding
 
 if TYPE_CHECKING:
     from ...dynamics.loop_operations import LoopFunctions
@@ -53,24 +54,29 @@ class MobilityMap(Brief):
 def mobility_map(
     robot: LoopFunctions, q: Array, motors: list[str], frame: str, rows: list[int], time: float | None, threads: int
 ) -> MobilityMap:
-    """Of configurations (..., nq), with motors in these joints and these components of a frame's velocity as output."""
-    robot = _with_motors(robot, tuple(motors))
-    how = closing(robot, (), ())
-    loops = how.at(time, None)
-    l = loops.length
-    moved = np.concatenate(
-        [np.zeros(0), *(np.where(sliding(robot.joint(name).type), l, 1.0) for name in robot.actuated)]
-    )
+    """Of configurations (..., nq), with motors in these joints and these components of a frame's velocity as output; each variant by its own size."""
+    base = robot.base if isinstance(robot, VariantFunctions) else robot
+    one = _with_motors(base, tuple(motors))
+    many = one if base is robot else robot if one is base else cast(VariantFunctions, robot)._like(one)
     of_output = np.isin(np.arange(6), rows)
-    gains = np.concatenate([1.0 / moved, of_output / six(1.0, l)])
-    scale = np.concatenate([loops.column_scale, loops.row_scale])
 
-    def counted(q: Array) -> tuple[Array, NDArray[np.int8], NDArray[np.int64]]:
+    def counted(robot: Any, q: Array) -> tuple[Array, NDArray[np.int8], NDArray[np.int64]]:
         """Numbers (..., 8), NaN where there are none, statuses, and of each row rank, locked freedoms, motions that no motor feels, ..."""
+        loops = closing(robot, (), ()).at(time, None)
+        l: Any = loops.length
+        row_scale = loops.row_scale
+        scale = np.concatenate([loops.column_scale, row_scale], axis=-1)
+        if isinstance(robot, VariantFunctions):
+            rows_of = (slice(None), *[None] * (q.ndim - 2))  # each variant's own for all of its states
+            l, scale, row_scale = robot._lengths[:, None][rows_of], scale[rows_of], row_scale[rows_of]
+        slides = np.concatenate([np.zeros(0, bool), *(sliding(robot.joint(name).type) for name in robot.actuated)])
+        gains = np.concatenate(
+            [1.0 / np.where(slides, l, 1.0), of_output / np.where(np.arange(6) < 3, 1.0, l)], axis=-1
+        )
         numbers, status = robot._mobility_numbers(
             q, scale, gains, frame, time=time, threads=threads, return_status=True
         )
-        residual = loops.row_scale * robot.constraint_residual(q, time=time, threads=threads, return_status=True)[0]
+        residual = row_scale * robot.constraint_residual(q, time=time, threads=threads, return_status=True)[0]
         off = np.abs(residual).max(axis=-1, initial=0.0) > CLOSED
         status = np.where((status == 0) & off, 4, status).astype(np.int8)
         fine = (status == 0)[..., None]
@@ -79,19 +85,19 @@ def mobility_map(
         each = np.stack([rank, seen, felt, gained, robot.nv - rank - seen, together - felt], axis=-1)
         return np.where(fine, numbers, np.nan), status, np.where(fine, each, -1)
 
-    x, status, each = counted(q)
+    x, status, each = counted(many, q)
     fine = status == 0
     rank, seen, _, gained, locked, unfelt = np.moveaxis(each, -1, 0)
     key = ("usual", frame, tuple(rows), time)
 
     def drawn() -> Any:
         try:
-            _, state, q = counted(cast(Any, robot).random(0, size=8, closed=True))
+            _, state, q = counted(one, cast(Any, one).random(0, size=8, closed=True))
             return q[state == 0]
         except SarrusError:  # as of a mechanism that closes in one configuration
             return np.zeros((0, each.shape[-1]), np.int64)
 
-    usual = prepared(robot, key, drawn)
+    usual = prepared(one, key, drawn)
     if len(usual) == 0:
         usual = each[fine]
     best, least = usual.max(axis=0, initial=0), usual.min(axis=0, initial=robot.nv + 6)

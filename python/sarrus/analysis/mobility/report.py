@@ -282,7 +282,7 @@ def mobility_map(
 
     Parameters
     ----------
-    q : (..., nq) configurations that close the loops
+    q : (..., nq) configurations that close the loops; of variants (N, ..., nq), each compared by its own characteristic length
     actuated, output, time : as :meth:`mobility`
     threads : how many threads work on it
 

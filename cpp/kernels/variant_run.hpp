@@ -1,0 +1,37 @@
+// A run of variants, one after the other: a tree and a plan of this one, in a thread's own copy.
+#pragma once
+
+#include "../simulation/run_numbers.hpp"
+#include "variant_copies.hpp"
+
+namespace sarrus {
+
+class VariantRun {
+ public:
+  VariantRun(const Plan& plan, Arena& arena)
+      : units_(units_of(plan)),
+        copy_(*plan.variants, RunNumbers::bytes(block(plan), units_), arena),
+        numbers_(copy_.tree(), units_, copy_.behind()),
+        plan_(plan) {
+    numbers_.give(plan_, copy_.tree());
+  }
+  /// Of the plan's.
+  void take(std::int64_t which) {
+    copy_.take(plan_.variant[which]);
+    numbers_.take<double>(copy_.tree(), plan_, [&](int) { return plan_.units_of + which * units_; });
+  }
+  const Tree& tree() const { return numbers_.tree(); }
+  const Tree& whole() const { return copy_.tree(); }
+  const Plan& plan() const { return plan_; }
+
+  static const Tree& block(const Plan& plan) { return *reinterpret_cast<const Tree*>(plan.variants->block); }
+  static int units_of(const Plan& plan) { return plan.units_of ? plan.units(block(plan)) : 0; }
+
+ private:
+  int units_;
+  VariantCopy copy_;
+  RunNumbers numbers_;
+  Plan plan_;
+};
+
+}  // namespace sarrus
