@@ -1,6 +1,7 @@
 """What answers are: classes that nobody constructs, for annotations and isinstance; each is told of where it is returned."""
 
 from .analysis.actuation.joint_wrenches import JointWrenches
+from .analysis.contacts import Contacts
 from .analysis.equilibrium import Equilibrium
 from .analysis.independent_coordinates import ReducedForm
 from .analysis.linear_algebra import FreeMotions
@@ -22,7 +23,7 @@ from .works.projected import ProjectedEquations
 from .works.reference_member import ReferenceMemberSolution
 
 __all__ = [
-    "ActuationMobility", "CogJacobians", "Constraint", "DynamicSingularityMap", "EndPoint", "Equilibrium", "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion",
+    "ActuationMobility", "CogJacobians", "Constraint", "Contacts", "DynamicSingularityMap", "EndPoint", "Equilibrium", "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion",
     "FreeMotions", "InverseDynamicsDerivatives", "Joint", "JointStates", "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap",
     "Modes", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Status", "Sweep", "Variants", "View",
 ]  # fmt: skip

@@ -105,6 +105,7 @@ def with_plain_names(robot: Mechanism, losses: Losses, *, apart: bool = False, s
         key: tuple(map(plain, getattr(d, key)))
         for key in ("bodies", "joints", "frames", "constraints", "springs", "visuals")
     }
+    parts["shapes"] = tuple(replace(spec, body=frames.get(spec.body, spec.body)) for spec in d.shapes)
     home = tuple((joints[name], q) for name, q in d.home)
     named = tuple((name, tuple((joints[j], q) for j, q in coordinates)) for name, coordinates in d.configurations)
     return type(robot)(replace(d, **parts, home=home, configurations=named))
