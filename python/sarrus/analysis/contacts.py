@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import Array, real_numbers
-from ..description.contacts import Pair, scene, touching_pairs
+from ..description.contacts import Pair, scene, told_by_file, touching_pairs
 
 if TYPE_CHECKING:
     from .. import _core
     from ..dynamics.loop_operations import LoopFunctions
 
-__all__ = ["Contacts", "contacts", "touching"]
+__all__ = ["Contacts", "contacts", "overlapping", "touching"]
+
+OVERLAP = 1e-6  # of the mechanism's size: less is rounding in what was typed
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,18 @@ def touching(robot: LoopFunctions) -> tuple[_core.Scene, list[str], list[Pair]]:
     """The core's scene of its shapes, the bodies whose poses that takes, and the pairs that may touch."""
     pairs = touching_pairs(robot.description)
     return *scene(robot.description, pairs), pairs
+
+
+def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
+    """A sentence where shapes that may touch are sunk into each other at home."""
+    if not robot.description.shapes or told_by_file(robot.description):
+        return
+    found = contacts(robot, q)
+    size = robot._length  # type: ignore[attr-defined]  # the core has it
+    pairs = dict.fromkeys(pair for pair, d in zip(found.shapes, found.distance, strict=True) if d < -OVERLAP * size)
+    if pairs:
+        listed = ", ".join(f"'{one}' and '{other}'" for one, other in list(pairs)[:4]) + (" …" if len(pairs) > 4 else "")
+        yield f"shapes overlap at home: {listed}. Builder.set_contact(one, other, touching=False) lets them"
 
 
 def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Contacts:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import checked_truth
+from ..analysis.contacts import overlapping
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.contacts import ContactSpec, ShapeSpec, names_of_contacts
@@ -662,8 +663,9 @@ class Builder(Changes):
         """The mechanism as described so far.
 
         Raises ModelError where a joint names a body that is not there, a body is not connected to the ground, a constraint or the home
-        refers to a joint that closes a loop, or a function does not return the rows that it should. Warns with a
-        :class:`~sarrus.ModelWarning` of what acts on nothing; the mechanism's `warnings` have it too.
+        refers to a joint that closes a loop, a function does not return the rows that it should, or shapes may touch of which it is not
+        known where. Warns with a :class:`~sarrus.ModelWarning` of what acts on nothing; the mechanism's `warnings` have it too. It warns of
+        shapes that overlap at home.
         """
         check_printable("mechanism", self.name)
         if not self._bodies:
@@ -682,6 +684,8 @@ class Builder(Changes):
         mechanism = Mechanism(self._described(tuple(constraints.values())))
         self._check_home(mechanism)
         for text in doubtful(mechanism.description.joints):
+            warn_of_model(text)
+        for text in overlapping(mechanism, start_near(mechanism, None, {}, 0.0)):
             warn_of_model(text)
         return mechanism
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _IDENTITY = Transform()
 FRICTION, RESTITUTION = 1.0, 0.0  # of a pair of which neither shape says
+# what a warning of shapes says that a file lets touch
+NO_CONTACTS = "and contacts are not simulated: sarrus.control.Contact is one"
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,11 @@ def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[A
         heights = shape.heights
         spacing = shape.size[0] / (len(heights[0]) - 1), shape.size[1] / (len(heights) - 1)
     return _kind(shape), radius, half, box, heights, spacing, body, placement
+
+
+def told_by_file(d: Description) -> bool:
+    """Whether its warnings say already that nobody simulates its shapes: they were read, and may overlap as its author liked."""
+    return any(NO_CONTACTS in text for text in d.warnings)
 
 
 def names_of_contacts(shapes: Iterable[ShapeSpec]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..description.contacts import NO_CONTACTS as NO_CONTACTS  # which the readers of formats take from here
 from ..errors import ModelError, did_you_mean
 from ..spatial import Inertia, Transform
 
@@ -68,10 +69,6 @@ def check_ties(pairs: Iterable[tuple[str, ...]], source: str) -> None:
 
 Grammar = Mapping[str, tuple[frozenset[str], ...]]
 NOTHING: tuple[frozenset[str], ...] = (frozenset(), frozenset())
-
-
-# what a warning of shapes says that a file lets touch
-NO_CONTACTS = "and contacts are not simulated: sarrus.control.Contact is one"
 
 
 class Notes:
