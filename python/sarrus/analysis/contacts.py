@@ -61,7 +61,9 @@ def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
     size = robot._length  # type: ignore[attr-defined]  # the core has it
     pairs = dict.fromkeys(pair for pair, d in zip(found.shapes, found.distance, strict=True) if d < -OVERLAP * size)
     if pairs:
-        listed = ", ".join(f"'{one}' and '{other}'" for one, other in list(pairs)[:4]) + (" …" if len(pairs) > 4 else "")
+        listed = ", ".join(f"'{one}' and '{other}'" for one, other in list(pairs)[:4]) + (
+            " …" if len(pairs) > 4 else ""
+        )
         yield f"shapes overlap at home: {listed}. Builder.set_contact(one, other, touching=False) lets them"
 
 

@@ -45,7 +45,7 @@ from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at, check_ties, free_name, parse
 from .formats import MJCF, WAY_OUT
 from .mjcf_document import DEEPEST, Document, include, referred
-from .mjcf_geoms import body_inertia, geom_of, masks_of, show_geom
+from .mjcf_geoms import body_inertia, geom_of, masks_of, show_geom, touch_geoms
 from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type, note_contacts
 
 __all__ = ["read"]
@@ -308,7 +308,8 @@ class _Reader(Document):
         if self.flag.get("contact") != "disable":
             masks = [(body, *masks_of(geom)) for body in geoms for geom in geoms[body]]
             moving = {body.name for body in bodies if inside(body, "joint") or inside(body, "freejoint")}
-            note_contacts(masks, [(b.name, b.parent, b.name in moving) for b in bodies[1:]], self.root.note)
+            told = note_contacts(masks, [(b.name, b.parent, b.name in moving) for b in bodies[1:]], self.root.note)
+            touch_geoms(self, tree.builder, geoms, told)
         for body in bodies:
             for geom in geoms[body.name]:
                 show_geom(self, tree.builder, body.name, geom)

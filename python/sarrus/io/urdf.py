@@ -52,6 +52,7 @@ from .document import (
     Connected,
     Element,
     Names,
+    add_shape,
     at,
     by_name,
     check_ties,
@@ -453,11 +454,17 @@ def _motors(
 
 
 def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[str]:
-    """Give bodies their visuals; a line for each visual that was left out, and each colour."""
+    """Give bodies their visuals and what they touch with; a line for each that was left out, and each colour."""
     faults: list[str] = []
-    for link in reader.links.values():
+    for name, link in reader.links.items():
         for collision in link.all("collision"):
             collision.note(f"shapes of <collision> may touch, {NO_CONTACTS}")
+            try:
+                with at(collision):
+                    shape = _shape(collision, beside, package_dirs)
+                    add_shape(reader.builder, reader.body[name], collision, shape, _origin(collision))
+            except ModelError as error:
+                faults.append(f"{error}; it touches nothing")
     visuals = [(reader.body[name], visual) for name, link in reader.links.items() for visual in link.all("visual")]
     colors: dict[Element | str | None, tuple[float, ...]] = {}
     # what one visual defines others may name; the robot's own come first

@@ -66,7 +66,13 @@ def test_pairs_and_groups_are_told_and_pairs_go_first():
 
 @pytest.mark.parametrize(
     ("one", "other", "pair", "expected"),
-    [(None, None, None, 1.0), (0.4, None, None, 0.4), (None, 0.0, None, 0.0), (0.4, 0.9, None, 0.6), (0.4, 0.9, 0.7, 0.7)],
+    [
+        (None, None, None, 1.0),
+        (0.4, None, None, 0.4),
+        (None, 0.0, None, 0.0),
+        (0.4, 0.9, None, 0.6),
+        (0.4, 0.9, 0.7, 0.7),
+    ],
 )
 def test_friction_of_a_pair(one, other, pair, expected):
     b = chain([sarrus.Free()])
@@ -193,7 +199,9 @@ def test_bad_contacts():
 def test_pairs_without_a_closed_form_are_refused_and_may_be_excluded():
     b = brick()
     b.set_contact("hill", "brick_3", touching=True)
-    with pytest.raises(ModelError, match=r"'brick_3' \(Cylinder\) and 'hill' \(Terrain\) may touch, and where is not known") as error:
+    with pytest.raises(
+        ModelError, match=r"'brick_3' \(Cylinder\) and 'hill' \(Terrain\) may touch, and where is not known"
+    ) as error:
         b.build()
     assert "these and cylinder with plane" in str(error.value)
 
@@ -211,7 +219,9 @@ def test_overlap_at_home_is_told_and_what_touches_only_is_not():
 
 def test_a_simulation_says_that_shapes_pass_through_each_other():
     robot = brick().build()
-    with pytest.warns(ModelWarning, match=r"shapes 'brick' and 'ground' \(and 4 pairs more\) may touch, and method='rk4' lets"):
+    with pytest.warns(
+        ModelWarning, match=r"shapes 'brick' and 'ground' \(and 4 pairs more\) may touch, and method='rk4' lets"
+    ):
         robot_run = sarrus.simulate(robot, robot.neutral(), np.zeros(6), duration=0.01, dt=0.01, method="rk4")
     assert robot_run.q[-1, 6] < 0.0
     b = brick()
