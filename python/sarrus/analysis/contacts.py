@@ -58,7 +58,7 @@ def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
     if not robot.description.shapes or told_by_file(robot.description):
         return
     found = contacts(robot, q)
-    size = robot._length  # type: ignore[attr-defined]  # the core has it
+    size = robot._length
     pairs = dict.fromkeys(pair for pair, d in zip(found.shapes, found.distance, strict=True) if d < -OVERLAP * size)
     if pairs:
         listed = ", ".join(f"'{one}' and '{other}'" for one, other in list(pairs)[:4]) + (

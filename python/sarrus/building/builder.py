@@ -212,8 +212,9 @@ class Builder(Changes):
             while name in self._shapes:
                 name, k = f"{known}_{k}", k + 1
         name, what = self._new("shape", name)
-        if group is not None and (not isinstance(group, str) or not group or group in self._shapes):
-            raise ModelError(f"{what}: group is a name, and no shape's; got {group!r}")
+        shared: object = group
+        if shared is not None and (not isinstance(shared, str) or not shared or shared in self._shapes):
+            raise ModelError(f"{what}: group is a name, and no shape's; got {shared!r}")
         if any(spec.group == name for spec in self._shapes.values()):
             raise ModelError(f"{what} is named as a group")
         self._shapes[name] = ShapeSpec(

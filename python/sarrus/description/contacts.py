@@ -111,7 +111,7 @@ def scene(d: Description, pairs: list[Pair]) -> tuple[_core.Scene, list[str]]:
         )
     bodies = list(dict.fromkeys(spec.body for spec in d.shapes))
     shapes = [shape_terms(spec.shape, bodies.index(spec.body), spec.placement) for spec in d.shapes]
-    return _core.Scene(shapes, [tuple(pair) for pair in pairs]), bodies
+    return _core.Scene(shapes, list(pairs)), bodies
 
 
 def _kind(shape: ContactShape) -> str:

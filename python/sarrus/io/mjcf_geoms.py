@@ -187,10 +187,12 @@ def _of_mesh(document: Document, element: Element, body: Element) -> tuple[float
 # --- what touches -----------------------------------------------------------------------------------------------------
 
 
-def touch_geoms(document: Document, builder: Builder, geoms: Mapping[str, Sequence[Geom]], told: bool) -> None:
+def touch_geoms(
+    document: Document, builder: Builder, geoms: Mapping[str, Sequence[Geom]], names: Mapping[str, str], told: bool
+) -> None:
     """Give bodies the shapes with which they touch; what is not read is said if some geoms may touch (`told`).
 
-    Geoms of the same masks are a group, and groups whose masks do not meet pass by, as do bodies that are excluded.
+    Geoms of the same masks are a group, and groups whose masks do not meet pass by, as do bodies that are excluded, by their `names` in the file.
     """
     masks: dict[str, tuple[int, int]] = {}
     frictions = set()
@@ -228,12 +230,12 @@ def touch_geoms(document: Document, builder: Builder, geoms: Mapping[str, Sequen
         shapes_of.setdefault(spec.body, []).append(spec.name)
     for element in (element for owner in document.root.all("contact") for element in owner.all("exclude", "pair")):
         excluded = element.tag == "exclude"
-        keys, known = (("body1", "body2"), document.names) if excluded else (("geom1", "geom2"), builder._shapes)
+        keys, known = (("body1", "body2"), names) if excluded else (("geom1", "geom2"), builder._shapes)
         ends = [element.get(key) or "" for key in keys]
         if not all(end in known for end in ends):
             element.note(f"<{element.tag}> in <contact> is of what is not there or does not touch")
             continue
-        for one, other in product(*(shapes_of.get(document.names[x], ()) if excluded else (x,) for x in ends)):
+        for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (x,) for x in ends)):
             builder.set_contact(one, other, touching=not excluded, friction=None if excluded else _friction(element))
 
 

@@ -123,10 +123,10 @@ def dress(scene: Scene, builder: Builder, links: dict[str, tuple[str, Element]])
             collision.note(f"shapes of <collision> may touch, {NO_CONTACTS}")
             try:
                 with at(collision):
-                    shape, place = _contact_shape(scene, collision)
-                    if shape is not None:
+                    solid, place = _contact_shape(scene, collision)
+                    if solid is not None:
                         place = _pose_in_link(scene, key, collision) @ place
-                        add_shape(builder, body, collision, shape, place, **_coefficients(collision))
+                        add_shape(builder, body, collision, solid, place, **_coefficients(collision))
             except ModelError as error:
                 faults.append(f"{error}; it touches nothing")
         for visual in link.all("visual"):
@@ -166,7 +166,7 @@ def _contact_shape(scene: Scene, collision: Element) -> tuple[ContactShape | Mes
     if shape.tag == "plane":
         normal = next(iter(shape.all("normal")), None)
         return Plane(), frame_along((0.0, 0.0, 1.0) if normal is None else normal.numbers(None, 3))
-    return None if shape.tag == "empty" else _shape(scene, shape), Transform()  # type: ignore[return-value]
+    return None if shape.tag == "empty" else _shape(scene, shape), Transform()
 
 
 def _coefficients(collision: Element) -> dict[str, float]:

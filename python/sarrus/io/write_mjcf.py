@@ -11,6 +11,7 @@ couplers                      joint equalities of two joints; of more, where the
 springs between points        spatial tendons
 frames; home, configurations  sites; keyframes
 visuals                       geoms without mass, but for meshes
+shapes that touch             geoms without mass of group 3, with their friction; which may touch is not said
 ============================  ==========================================================================================================
 """
 
@@ -187,7 +188,7 @@ class _Writer(Writer):
         add(self.body[body], "site", name=name, **_placed(place))
         return name
 
-    def _solid(self, spec: VisualSpec | ShapeSpec, **attributes: Any) -> None:
+    def _shape(self, spec: VisualSpec | ShapeSpec, **attributes: Any) -> None:
         shape = spec.shape
         if isinstance(shape, Box):
             kind, size = "box", [x / 2 for x in shape.size]
@@ -198,20 +199,20 @@ class _Writer(Writer):
         elif isinstance(shape, Plane):
             kind, size = "plane", [0.0, 0.0, 1.0]  # without end
         else:
-            mesh = isinstance(shape, Mesh)
-            self.losses.note(f"the mesh '{shape.file}' of body '{spec.body}'" if mesh else no_shape(spec))
+            mesh = f"the mesh '{shape.file}' of body '{spec.body}'" if isinstance(shape, Mesh) else ""
+            self.losses.note(mesh or no_shape(spec))
             return
         add(self.body[spec.body], "geom", type=kind, size=size, **_placed(spec.placement), **attributes, mass="0")
 
     def _geom(self, visual: VisualSpec) -> None:
-        self._solid(visual, rgba=visual.color, contype="0", conaffinity="0", group="2")
+        self._shape(visual, rgba=visual.color, contype="0", conaffinity="0", group="2")
 
     def _collision(self, spec: ShapeSpec) -> None:
         if spec.group is not None or self.robot.description.contacts:
             self.losses.note("groups of shapes, and which may touch")
         if spec.restitution is not None:
             self.losses.note("restitution of shapes")
-        self._solid(spec, name=spec.name, friction=spec.friction, group=str(HIDDEN))
+        self._shape(spec, name=spec.name, friction=spec.friction, group=str(HIDDEN))
 
     def _spring(self, spring: SpringSpec) -> None:
         length, stiffness = spring.rest_length, spring.stiffness

@@ -11,6 +11,7 @@ couplers                      mimic, of two joints of one axis of which one is p
 armature, distances, springs  Drake's tags
 frames; gravity               frames; that of a world around the model, where it is not 9.81 m/s² downward
 visuals                       as they are
+shapes that touch             with capsules, friction and restitution; not those of the ground
 ============================  ==========================================================================================================
 """
 

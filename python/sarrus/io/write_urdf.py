@@ -12,6 +12,7 @@ couplers                      mimic, of two joints of one axis; else, if linear,
 distances, springs            Drake's tags, which others pass over
 frames                        links without mass on fixed joints
 visuals                       as they are
+shapes that touch             boxes, cylinders and spheres by their names; not those of the ground
 ============================  ==========================================================================================================
 """
 
