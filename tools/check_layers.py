@@ -18,6 +18,7 @@ CPP = (
     "dynamics",
     "loops",
     "control",
+    "contact",
     "elements",
     "simulation",
     "kernels",

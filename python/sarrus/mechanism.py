@@ -12,6 +12,7 @@ from .analysis import linearization
 from .analysis.actuation import efforts
 from .analysis.actuation import joint_wrenches as wrenches
 from .analysis.assembly import position, rates
+from .analysis.contacts import contacts, touching
 from .analysis.mobility import report
 from .analysis.scaling import units_of_motion
 from .description.replaced import checked_changes
@@ -103,6 +104,11 @@ class Mechanism(LoopFunctions):
     joint_wrenches = wrenches.joint_wrenches
 
     _raise_not_realizable = efforts.raise_not_realizable
+
+    # what touches
+    contacts = contacts
+
+    _touching = cached_property(touching)
 
     # analysis
     mobility = report.mobility

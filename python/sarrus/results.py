@@ -1,6 +1,7 @@
 """What answers are: classes that nobody constructs, for annotations and isinstance; each is told of where it is returned."""
 
 from .analysis.actuation.joint_wrenches import JointWrenches
+from .analysis.contacts import Contacts
 from .analysis.equilibrium import Equilibrium
 from .analysis.independent_coordinates import ReducedForm
 from .analysis.linear_algebra import FreeMotions
@@ -23,7 +24,8 @@ from .works.projected import ProjectedEquations
 from .works.reference_member import ReferenceMemberSolution
 
 __all__ = [
-    "ActuationMobility", "CogJacobians", "Constraint", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium", "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion",
-    "FreeMotions", "IntegrateDerivatives", "InverseDynamicsDerivatives", "Joint", "JointStates", "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap",
-    "Modes", "MotionDerivatives", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "StateDerivatives", "Status", "Sweep", "Variants", "View",
+    "ActuationMobility", "CogJacobians", "Constraint", "Contacts", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium", "ForwardDynamicsDerivatives",
+    "FreeFloatingForm", "FreeFloatingMotion", "FreeMotions", "IntegrateDerivatives", "InverseDynamicsDerivatives", "Joint", "JointStates", "JointWrenches", "Kinematics",
+    "Linearization", "LoopReactions", "Mobility", "MobilityMap", "Modes", "MotionDerivatives", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm",
+    "ReferenceMemberSolution", "StateDerivatives", "Status", "Sweep", "Variants", "View",
 ]  # fmt: skip

@@ -1,10 +1,10 @@
-"""What bodies look like: shapes, which :meth:`sarrus.Builder.add_visual` puts in their places."""
+"""Shapes of bodies: what they look like (:meth:`sarrus.Builder.add_visual`), and where they touch (:meth:`sarrus.Builder.add_shape`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Box", "Cylinder", "Mesh", "Sphere"]
+__all__ = ["Box", "Capsule", "Cylinder", "Mesh", "Plane", "Point", "Sphere", "Terrain"]
 
 
 @dataclass(frozen=True)
@@ -45,4 +45,49 @@ class Mesh:
     package_dirs: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Capsule:
+    """A cylinder [m] about its frame's origin, along z, with half a sphere on either end; the length is that between their centres. It touches."""
+
+    radius: float
+    length: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """The origin of its frame: a sphere without a radius. It touches."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """All that is below z = 0 of its frame: level ground, a wall, a ramp. It touches."""
+
+
+@dataclass(frozen=True)
+class Terrain:
+    """Ground of heights z = f(x, y) over a rectangle about its frame's origin. It touches points and spheres.
+
+    Parameters
+    ----------
+    heights : rows along y, from the lowest, of heights along x, from the lowest; two or more of either [m]
+    size : of the rectangle along x and y, between its outermost heights [m]
+
+    Notes
+    -----
+    Between heights it is smooth: cubics with the slopes of central differences (Catmull and Rom 1974), which go through all of them. Beyond
+    its border it goes on level. Where two places of it are equally near, in a valley narrower than the sphere, one of them is taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sarrus.shapes import Terrain
+    >>> x, y = np.meshgrid(np.linspace(-2, 2, 41), np.linspace(-1, 1, 21))
+    >>> hills = Terrain(0.1 * np.sin(3 * x) * np.cos(2 * y), (4.0, 2.0))
+    """
+
+    heights: tuple[tuple[float, ...], ...]
+    size: tuple[float, float]
+
+
 Shape = Box | Cylinder | Sphere | Mesh
+ContactShape = Box | Capsule | Cylinder | Plane | Point | Sphere | Terrain

@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import checked_truth
+from ..analysis.contacts import overlapping
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
+from ..description.contacts import ContactSpec, ShapeSpec, names_of_contacts
 from ..description.joints import PARAMETERS, Fixed, JointType
 from ..description.specs import BodySpec, FrameSpec, JointSpec, SpringSpec, VisualSpec, doubtful
-from ..errors import ModelError, check_printable, did_you_mean, warn_of_model
+from ..errors import ModelError, check_name, check_printable, did_you_mean, warn_of_model
 from ..laws import Law, as_law
 from ..mechanism import Mechanism
-from ..shapes import Shape
+from ..shapes import ContactShape, Shape
 from ..spatial import Inertia
 from .changes import Changes
 from .values import (
@@ -26,7 +28,9 @@ from .values import (
     Coordinate,
     Placement,
     check_mapping,
+    checked_coefficient,
     checked_color,
+    checked_contact_shape,
     checked_direction,
     checked_names,
     checked_number,
@@ -158,6 +162,111 @@ class Builder(Changes):
         self._visuals.append(
             VisualSpec(body, checked_shape(shape, what), at, None if color is None else checked_color(color, what))
         )
+
+    # ---- what touches ------------------------------------------------------------------------------------------------
+
+    def add_shape(
+        self,
+        body: str,
+        shape: ContactShape,
+        placement: Placement = None,
+        *,
+        friction: float | None = None,
+        restitution: float | None = None,
+        name: str | None = None,
+        group: str | None = None,
+    ) -> None:
+        """Give a body, or the ground, a shape with which it touches others: :meth:`~sarrus.Mechanism.contacts` says where.
+
+        Parameters
+        ----------
+        body : its name; "ground" for the world
+        shape : a ``Box``, ``Capsule``, ``Cylinder``, ``Plane``, ``Point``, ``Sphere`` or ``Terrain`` of :mod:`sarrus.shapes`
+        placement : where the shape's frame sits in the body
+        friction : Coulomb's coefficient; default: that of what it touches. Of two that are told the geometric mean is taken, of none 1
+        restitution : from 0 to 1, likewise; of none 0
+        name : of the shape; default: the body's, with a number behind it from the second one on
+        group : a name that shapes share, for :meth:`set_contact`
+
+        Notes
+        -----
+        Shapes of bodies that a joint joins, in the tree or closing a loop, do not touch each other unless :meth:`set_contact` says so, nor do
+        those of bodies welded together. The ground touches all but what is welded to it.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> from sarrus.shapes import Box, Plane
+        >>> b = sarrus.Builder("brick")
+        >>> b.add_body("brick", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.1)))
+        >>> b.add_joint("float", sarrus.Free(), "ground", "brick")
+        >>> b.add_shape("brick", Box((0.3, 0.2, 0.1)), friction=0.5)
+        >>> b.add_shape("ground", Plane(), (0, 0, -0.05))
+        >>> robot = b.build()
+        >>> len(robot.contacts(robot.neutral(), within=1e-3).distance)
+        4
+        """
+        known = self._known_body(body, "shape")
+        if name is None:
+            name, k = known, 2
+            while name in self._shapes:
+                name, k = f"{known}_{k}", k + 1
+        name, what = self._new("shape", name)
+        shared: object = group
+        if shared is not None and (not isinstance(shared, str) or not shared or shared in self._shapes):
+            raise ModelError(f"{what}: group is a name, and no shape's; got {shared!r}")
+        if any(spec.group == name for spec in self._shapes.values()):
+            raise ModelError(f"{what} is named as a group")
+        self._shapes[name] = ShapeSpec(
+            name,
+            known,
+            checked_contact_shape(shape, what),
+            checked_placement(placement, f"{what}: placement"),
+            checked_coefficient(friction, f"{what}: friction"),
+            checked_coefficient(restitution, f"{what}: restitution", 1.0),
+            group,
+        )
+
+    def set_contact(
+        self,
+        first: str,
+        second: str,
+        *,
+        touching: bool = True,
+        friction: float | None = None,
+        restitution: float | None = None,
+    ) -> None:
+        """Say whether two shapes may touch, and how; it takes the place of what was said of the same two.
+
+        Parameters
+        ----------
+        first, second : names of shapes or groups; one group twice: its shapes among themselves. What is told of shapes goes before what is
+            told of their groups
+        touching : False: they pass through each other
+        friction, restitution : of the pair; default: those of the shapes, as :meth:`add_shape` says
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> from sarrus.shapes import Sphere
+        >>> b = sarrus.mechanisms.double_pendulum().to_builder()
+        >>> b.add_shape("upper", Sphere(0.1), name="elbow")
+        >>> b.add_shape("lower", Sphere(0.1), (0, 0, -1), name="hand")
+        >>> b.set_contact("elbow", "hand", friction=0.3)  # which a joint joins
+        """
+        what, known = f"contact of '{first}' and '{second}'", dict.fromkeys(names_of_contacts(self._shapes.values()))
+        for name in (first, second):
+            check_name("shape or group", name, known, what)
+        ends = [self._shapes[name].body for name in (first, second) if name in self._shapes]
+        if len(ends) == 2 and ends[0] == ends[1] and touching:
+            raise ModelError(f"{what}: both are on body '{ends[0]}'")
+        numbers = (
+            checked_coefficient(friction, f"{what}: friction"),
+            checked_coefficient(restitution, f"{what}: restitution", 1.0),
+        )
+        key = tuple(sorted((first, second)))
+        self._contacts.pop(key, None)
+        self._contacts[key] = ContactSpec(first, second, checked_truth("touching", touching), *numbers)
 
     # ---- what else ties their motion ---------------------------------------------------------------------------------
 
@@ -555,8 +664,9 @@ class Builder(Changes):
         """The mechanism as described so far.
 
         Raises ModelError where a joint names a body that is not there, a body is not connected to the ground, a constraint or the home
-        refers to a joint that closes a loop, or a function does not return the rows that it should. Warns with a
-        :class:`~sarrus.ModelWarning` of what acts on nothing; the mechanism's `warnings` have it too.
+        refers to a joint that closes a loop, a function does not return the rows that it should, or shapes may touch of which it is not
+        known where. Warns with a :class:`~sarrus.ModelWarning` of what acts on nothing; the mechanism's `warnings` have it too. It warns of
+        shapes that overlap at home.
         """
         check_printable("mechanism", self.name)
         if not self._bodies:
@@ -575,6 +685,8 @@ class Builder(Changes):
         mechanism = Mechanism(self._described(tuple(constraints.values())))
         self._check_home(mechanism)
         for text in doubtful(mechanism.description.joints):
+            warn_of_model(text)
+        for text in overlapping(mechanism, start_near(mechanism, None, {}, 0.0)):
             warn_of_model(text)
         return mechanism
 

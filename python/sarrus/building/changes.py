@@ -13,6 +13,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ..description.constraints import PfaffianSpec
+from ..description.contacts import names_of_contacts
 from ..description.joints import Fixed, JointType
 from ..description.part import renamed
 from ..description.specs import BodySpec, Description, JointSpec
@@ -22,7 +23,7 @@ from ..spatial import Inertia, Transform
 from .parts import Parts
 from .values import Placement, checked_placement, joint_coordinates
 
-PARTS = ("bodies", "joints", "frames", "constraints", "springs", "visuals", "home")
+PARTS = ("bodies", "joints", "frames", "constraints", "springs", "shapes", "visuals", "contacts", "home")
 
 
 class Changes(Parts):
@@ -109,11 +110,11 @@ class Changes(Parts):
     # ---- taking away -------------------------------------------------------------------------------------------------
 
     def remove_body(self, name: str) -> tuple[str, ...]:
-        """Take a body away, with the joints, frames, visuals, springs and constraints that hold on to it.
+        """Take a body away, with the joints, frames, shapes, visuals, springs and constraints that hold on to it.
 
         Returns
         -------
-        Names of the joints, frames, springs and constraints that went with it
+        Names of the joints, frames, constraints, springs and shapes that went with it
 
         Notes
         -----
@@ -131,7 +132,10 @@ class Changes(Parts):
         frames = {spec.name for spec in self._frames.values() if spec.body == name}
         springs = {spec.name for spec in self._springs.values() if name in (spec.first[0], spec.second[0])}
         ties = {spec.name for spec in self._constraints.values() if name in spec.bodies}
-        return self._without(bodies={name}, joints=joints, frames=frames, springs=springs, constraints=ties)
+        shapes = {spec.name for spec in self._shapes.values() if spec.body == name}
+        return self._without(
+            bodies={name}, joints=joints, frames=frames, springs=springs, constraints=ties, shapes=shapes
+        )
 
     def remove_joint(self, name: str) -> tuple[str, ...]:
         """Take a joint away, and the constraints that relate its coordinates; returns the names of these.
@@ -158,6 +162,10 @@ class Changes(Parts):
     def remove_spring(self, name: str) -> None:
         """Take a spring between two points away."""
         self._without(springs={self._there("spring", name, self._springs)})
+
+    def remove_shape(self, name: str) -> None:
+        """Take a shape away that touches, and what is told of contacts of that name if none else has it."""
+        self._without(shapes={self._there("shape", name, self._shapes)})
 
     # ---- putting together --------------------------------------------------------------------------------------------
 
@@ -243,8 +251,10 @@ class Changes(Parts):
         held = self._described()
         kept = {key: [part for part in getattr(held, key) if part.name not in those] for key, those in gone.items()}
         visuals = [visual for visual in held.visuals if visual.body not in gone.get("bodies", ())]
-        self._become(**kept, visuals=visuals, **self._coordinates_without(joints))
-        order = (part.name for key in PARTS[1:-2] for part in getattr(held, key) if part.name in gone.get(key, ()))
+        known = {*names_of_contacts(kept.get("shapes", held.shapes))}
+        contacts = [contact for contact in held.contacts if {contact.first, contact.second} <= known]
+        self._become(**kept, visuals=visuals, contacts=contacts, **self._coordinates_without(joints))
+        order = (part.name for key in PARTS[1:-3] for part in getattr(held, key) if part.name in gone.get(key, ()))
         return tuple(order)
 
     def _coordinates_without(self, joints: set[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from ..description.constraints import ConstraintSpec
+from ..description.contacts import ContactSpec, ShapeSpec
 from ..description.part import Part
 from ..description.specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec
 from ..errors import ModelError, check_name, check_printable
@@ -39,6 +40,8 @@ class Parts:
         self._home: dict[str, tuple[float, ...]] = {}
         self._configurations: dict[str, dict[str, tuple[float, ...]]] = {}
         self._visuals: list[VisualSpec] = []
+        self._shapes: dict[str, ShapeSpec] = {}
+        self._contacts: dict[tuple[str, ...], ContactSpec] = {}
 
     # ---- descriptions ------------------------------------------------------------------------------------------------
 
@@ -46,7 +49,16 @@ class Parts:
     def _of(cls, description: Description) -> Self:
         """A builder that has written all of this, so that everything is checked as if it had been written by hand."""
         d, made = description, cls(description.name, description.gravity)
-        parts: tuple[Part, ...] = (*d.bodies, *d.joints, *d.frames, *d.springs, *d.constraints, *d.visuals)
+        parts: tuple[Part, ...] = (
+            *d.bodies,
+            *d.joints,
+            *d.frames,
+            *d.springs,
+            *d.constraints,
+            *d.visuals,
+            *d.shapes,
+            *d.contacts,
+        )
         for part in parts:
             method, arguments = part._written()
             if not hasattr(made, method):
@@ -70,6 +82,8 @@ class Parts:
             springs=tuple(self._springs.values()),
             warnings=tuple(self.warnings),
             visuals=tuple(self._visuals),
+            shapes=tuple(self._shapes.values()),
+            contacts=tuple(self._contacts.values()),
             configurations=tuple(
                 (name, tuple(coordinates.items())) for name, coordinates in self._configurations.items()
             ),
@@ -85,7 +99,13 @@ class Parts:
         if kind == "body" and name == "ground":
             raise ModelError("a body cannot be named 'ground': that is the world")
         frames, ties = (self._bodies, self._frames, ("ground",)), (self._joints, self._constraints)
-        taken = {"body": frames, "frame": frames, "spring": (self._springs,), "configuration": ()}.get(kind, ties)
+        taken = {
+            "body": frames,
+            "frame": frames,
+            "spring": (self._springs,),
+            "shape": (self._shapes,),
+            "configuration": (),
+        }.get(kind, ties)
         if any(name in names for names in taken):
             if taken is ties and (name in self._joints) != (kind == "joint"):
                 raise ModelError(f"a joint and a constraint are both named '{name}'")

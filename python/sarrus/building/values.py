@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from .._arrays import real_numbers
 from ..description.joints import JointType, unit_axis
 from ..errors import ModelError
-from ..shapes import Box, Cylinder, Mesh, Shape, Sphere
+from ..shapes import Box, Capsule, ContactShape, Cylinder, Mesh, Plane, Shape, Sphere, Terrain
+from ..shapes import Point as PointShape
 from ..spatial import LARGEST, Transform
 
 Placement = Transform | ArrayLike | None
@@ -55,6 +56,36 @@ def checked_shape(shape: Shape, what: str) -> Shape:
     if 0.0 in scale:
         raise ModelError(f"{what}: scale of a mesh must not be zero; got {shape.scale!r}")
     return Mesh(str(file), scale, str(shape.beside), tuple(map(str, shape.package_dirs)))
+
+
+def checked_contact_shape(shape: ContactShape, what: str) -> ContactShape:
+    """The shape, in floats that can touch."""
+    if isinstance(shape, Box | Cylinder | Sphere):
+        return checked_shape(shape, what)  # type: ignore[return-value]
+    if isinstance(shape, Plane | PointShape):
+        return shape
+    if isinstance(shape, Capsule):
+        return Capsule(*(checked_positive(x, f"{what}: {name} of a capsule") for name, x in vars(shape).items()))
+    if not isinstance(shape, Terrain):
+        raise ModelError(
+            f"{what} needs a Box, Capsule, Cylinder, Plane, Point, Sphere or Terrain of sarrus.shapes; got {shape!r}"
+        )
+    heights = checked_numbers(shape.heights, f"{what}: heights of a terrain", "rows of finite numbers [m]", 2)
+    if heights.ndim != 2 or min(heights.shape) < 2:
+        raise ModelError(f"{what}: heights of a terrain need two rows or more, and columns; got {heights.shape}")
+    x, y = checked_numbers(shape.size, f"{what}: size of a terrain", "two finite numbers [m]", 1, (2,)).tolist()
+    if min(x, y) <= 0.0:
+        raise ModelError(f"{what}: size of a terrain must be positive; got {shape.size!r}")
+    return Terrain(tuple(map(tuple, heights.tolist())), (x, y))
+
+
+def checked_coefficient(value: ArrayLike | None, what: str, most: float = np.inf) -> float | None:
+    if value is None:
+        return None
+    number = checked_number(value, what)
+    if not 0.0 <= number <= most:
+        raise ModelError(f"{what} must be {'from 0 to 1' if most == 1.0 else 'not negative'}; got {value!r}")
+    return number
 
 
 def checked_color(value: str | ArrayLike, what: str) -> tuple[float, float, float, float]:

@@ -1,6 +1,7 @@
 """What a mechanism is described by: joint types, constraints, bodies, frames, looks; plain data, and what the core takes of it."""
 
 from .constraints import ConstraintSpec, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec, TargetSpec
+from .contacts import ContactSpec, ShapeSpec
 from .specs import (
     BodySpec,
     Description,
@@ -12,7 +13,7 @@ from .specs import (
 )
 
 __all__ = [
-    "BodySpec", "ConstraintSpec", "CouplerSpec", "Description", "DistanceSpec", "FrameSpec",
-    "JointSpec", "PfaffianSpec", "RollingSpec", "SpringSpec", "TargetSpec", "VisualSpec",
+    "BodySpec", "ConstraintSpec", "ContactSpec", "CouplerSpec", "Description", "DistanceSpec", "FrameSpec",
+    "JointSpec", "PfaffianSpec", "RollingSpec", "ShapeSpec", "SpringSpec", "TargetSpec", "VisualSpec",
     "doubtful",
 ]  # fmt: skip

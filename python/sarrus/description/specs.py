@@ -17,6 +17,7 @@ from ..laws import Law, law_terms
 from ..shapes import Shape
 from ..spatial import Inertia, Transform
 from .constraints import ConstraintSpec
+from .contacts import ContactSpec, ShapeSpec
 from .joints import PARAMETERS, PASSIVE, JointType
 from .part import Part
 
@@ -126,6 +127,8 @@ class Description:
     warnings: tuple[str, ...] = field(default=(), compare=False)
     visuals: tuple[VisualSpec, ...] = field(default=(), compare=False)
     configurations: tuple[tuple[str, tuple[tuple[str, tuple[float, ...]], ...]], ...] = ()
+    shapes: tuple[ShapeSpec, ...] = ()
+    contacts: tuple[ContactSpec, ...] = ()
 
 
 def in_degrees(joint: JointType, q: Array) -> bool:

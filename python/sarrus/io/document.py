@@ -18,7 +18,10 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..building.builder import Builder
+from ..description.contacts import NO_CONTACTS as NO_CONTACTS  # which the readers of formats take from here
 from ..errors import ModelError, did_you_mean
+from ..shapes import ContactShape, Mesh
 from ..spatial import Inertia, Transform
 
 DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
@@ -70,10 +73,6 @@ Grammar = Mapping[str, tuple[frozenset[str], ...]]
 NOTHING: tuple[frozenset[str], ...] = (frozenset(), frozenset())
 
 
-# what a warning of shapes says that a file lets touch
-NO_CONTACTS = "and contacts are not simulated: sarrus.control.Contact is one"
-
-
 class Notes:
     """Warnings, the same one once: where it was first met, and how often, or of which things by their names."""
 
@@ -88,6 +87,17 @@ class Notes:
             listed = f" {', '.join(names[:6])}" if names[0] else ""
             n = len(names) - (6 if names[0] else 1)
             yield f"{place}: {message}{listed}" + (f" (and {n} more)" if n > 0 else "")
+
+
+def add_shape(
+    builder: Builder, body: str, element: Element, shape: ContactShape | Mesh, place: Transform, **numbers: float
+) -> None:
+    """Give a body a shape that touches, by the name that the element has if that is free; a mesh is told of instead."""
+    if isinstance(shape, Mesh):
+        element.note(f"a mesh in <{element.tag}> is not read as a shape that touches")
+        return
+    name = element.get("name") or None
+    builder.add_shape(body, shape, place, name=None if name in builder._shapes else name, **numbers)  # type: ignore[arg-type]
 
 
 @dataclass(eq=False, slots=True)

@@ -125,6 +125,7 @@ SDF = Format(
     looks={
         "Box.size": "box/size", "Cylinder.radius": "cylinder/radius", "Cylinder.length": "cylinder/length",
         "Sphere.radius": "sphere/radius", "Mesh.file": "mesh/uri", "Mesh.scale": "mesh/scale",
+        "Capsule.radius": "capsule/radius", "Capsule.length": "capsule/length",
         "color": "material/ambient material/diffuse",
     },
 )  # fmt: skip

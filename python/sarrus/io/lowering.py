@@ -16,9 +16,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from .._files import replacing
-from ..description import ConstraintSpec, JointSpec, VisualSpec
+from ..description import ConstraintSpec, JointSpec, ShapeSpec, VisualSpec
 from ..description.joints import BOUNDS, PASSIVE, JointType
-from ..shapes import Box, Cylinder, Mesh, Sphere
+from ..shapes import Box, Capsule, Cylinder, Mesh, Sphere
 from ..spatial import Transform
 from .document import Names
 from .outline import (
@@ -41,7 +41,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Step", "Writer", "has_bounds", "save"]
 
-SHAPES = {Box: "size", Cylinder: "radius length", Sphere: "radius", Mesh: "file scale"}
+SHAPES: dict[type, str] = {
+    Box: "size",
+    Capsule: "radius length",
+    Cylinder: "radius length",
+    Sphere: "radius",
+    Mesh: "file scale",
+}
 
 
 @dataclass(frozen=True)
@@ -164,18 +170,34 @@ class Writer:
     # ---- looks, of URDF and SDF --------------------------------------------------------------------------------------
 
     def visual(self, link: Element | None, visual: VisualSpec) -> None:
-        shape = visual.shape
-        if link is None or type(shape) not in SHAPES:
-            self.losses.minor.append("visuals of the ground" if link is None else no_shape(visual))
-            return
-        element = add(link, "visual")
-        self.place(element, visual.placement)
-        geometry = add(element, "geometry")
-        for name in SHAPES[type(shape)].split():
-            value = beside(shape, self.path) if name == "file" else getattr(shape, name)  # type: ignore[arg-type]
-            put(geometry, self.format.looks[f"{type(shape).__name__}.{name}"], value)
-        if visual.color is not None:
+        element = self._solid(link, visual, "visual")
+        if element is not None and visual.color is not None:
             self.color(element, visual.color)
+
+    def collision(self, link: Element | None, spec: ShapeSpec) -> Element | None:
+        """A shape that touches; in URDF its name and its place are all that is said of it."""
+        element = self._solid(link, spec, "collision")
+        if element is not None:
+            element.set("name", spec.name)
+        if spec.group is not None or self.robot.description.contacts:
+            self.losses.note("groups of shapes, and which may touch")
+        return element
+
+    def _solid(self, link: Element | None, spec: VisualSpec | ShapeSpec, tag: str) -> Element | None:
+        shape, kind = spec.shape, type(spec.shape).__name__
+        names = SHAPES.get(type(shape), "").split()
+        if link is None or not names or any(f"{kind}.{name}" not in self.format.looks for name in names):
+            self.losses.note(
+                f"{'visuals' if tag == 'visual' else 'shapes'} of the ground" if link is None else no_shape(spec)
+            )
+            return None
+        element = add(link, tag)
+        self.place(element, spec.placement)
+        geometry = add(element, "geometry")
+        for name in names:
+            value = beside(shape, self.path) if name == "file" else getattr(shape, name)  # type: ignore[arg-type]
+            put(geometry, self.format.looks[f"{kind}.{name}"], value)
+        return element
 
     def color(self, visual: Element, color: tuple[float, ...]) -> None:
         for place in self.format.looks["color"].split():

@@ -11,7 +11,9 @@ What becomes of each part of a file, where it differs from what :mod:`sarrus.io.
 `<inertial>`                   the body's inertia; none: that of its geoms, which for meshes takes trimesh and the files
 `<joint>`, `<freejoint>`       joints; `springdamper` as stiffness and damping
 `<frame>`                      a pose for what is inside it
-`<geom>`                       mass, and visuals: those of primitives and meshes, in the colour of their material
+`<geom>`                       mass, and visuals: those of primitives and meshes, in the colour of their material; shapes that touch:
+                               sphere, capsule, cylinder, box, plane, with the first number of friction and groups by their masks
+`<contact>`                    exclude; pair, with the first number of its friction
 `<connect>`, `<weld>`          by bodies: at qpos0, or as told by `anchor` and `relpose`; by sites: theirs
 `<tendon>`                     fixed ones; spatial ones guide nothing here, and are left out with a warning
 `<actuator>`                   a joint or a fixed tendon that it drives is actuated; of `damping` the linear part acts, and of limits the
@@ -23,7 +25,7 @@ equalities
 `<attach>`, `<composite>`,     refused: they make bodies. MuJoCo compiles them, for :func:`sarrus.io.from_mujoco`
 `<flexcomp>`
 visual, statistic, sensor,     known, and of no concern to the dynamics
-contact, custom, size, ...
+custom, size, ...
 anything else                  a warning
 =============================  ====================================================================================
 
@@ -45,7 +47,7 @@ from ..spatial import Inertia, Rotation, Transform
 from .document import Element, at, check_ties, free_name, parse
 from .formats import MJCF, WAY_OUT
 from .mjcf_document import DEEPEST, Document, include, referred
-from .mjcf_geoms import body_inertia, geom_of, masks_of, show_geom
+from .mjcf_geoms import body_inertia, geom_of, masks_of, show_geom, touch_geoms
 from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type, note_contacts
 
 __all__ = ["read"]
@@ -308,7 +310,8 @@ class _Reader(Document):
         if self.flag.get("contact") != "disable":
             masks = [(body, *masks_of(geom)) for body in geoms for geom in geoms[body]]
             moving = {body.name for body in bodies if inside(body, "joint") or inside(body, "freejoint")}
-            note_contacts(masks, [(b.name, b.parent, b.name in moving) for b in bodies[1:]], self.root.note)
+            told = note_contacts(masks, [(b.name, b.parent, b.name in moving) for b in bodies[1:]], self.root.note)
+            touch_geoms(self, tree.builder, geoms, self.names, told)
         for body in bodies:
             for geom in geoms[body.name]:
                 show_geom(self, tree.builder, body.name, geom)

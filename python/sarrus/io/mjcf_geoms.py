@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import combinations_with_replacement, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,15 +15,15 @@ from .._arrays import Array
 from .._files import check_regular, is_within
 from ..building.builder import Builder
 from ..errors import ModelError, did_you_mean
-from ..shapes import Mesh
+from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
-from .document import Element, at, noted_inertia
+from .document import Element, add_shape, at, noted_inertia
 from .formats import WAY_OUT
 from .mesh_inertia import LARGEST, mass_properties, triangles
 from .mjcf_document import Document, referred
 from .mujoco import HERE, HIDDEN, show
 
-__all__ = ["Geom", "body_inertia", "geom_of", "masks_of", "show_geom"]
+__all__ = ["Geom", "body_inertia", "geom_of", "masks_of", "show_geom", "touch_geoms"]
 
 # geoms that have a mass of their own, and how many numbers tell their size
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
@@ -181,6 +182,65 @@ def _of_mesh(document: Document, element: Element, body: Element) -> tuple[float
     scale, R = np.array(mesh.numbers("scale", 3, (1.0, 1.0, 1.0))), Rotation.from_quaternion((x, y, z, w)).matrix
     corners = (corners - mesh.numbers("refpos", 3, (0.0, 0.0, 0.0))) @ R * scale
     return mass_properties(corners if scale.prod() > 0.0 else corners[:, ::-1], way)  # a mirror turns faces inside out
+
+
+# --- what touches -----------------------------------------------------------------------------------------------------
+
+
+def touch_geoms(
+    document: Document, builder: Builder, geoms: Mapping[str, Sequence[Geom]], names: Mapping[str, str], told: bool
+) -> None:
+    """Give bodies the shapes with which they touch; what is not read is said if some geoms may touch (`told`).
+
+    Geoms of the same masks are a group, and groups whose masks do not meet pass by, as do bodies that are excluded, by their `names` in the file.
+    """
+    masks: dict[str, tuple[int, int]] = {}
+    frictions = set()
+    for body, geom in ((name, geom) for name in geoms for geom in geoms[name]):
+        element, (a, b, *_), (contype, conaffinity) = geom.element, (*geom.size, 0.0, 0.0), masks_of(geom)
+        if not (contype or conaffinity):
+            continue
+        try:
+            with at(element):
+                shapes = {
+                    "sphere": Sphere(a),
+                    "capsule": Capsule(a, 2 * b),
+                    "cylinder": Cylinder(a, 2 * b),
+                    "plane": Plane(),
+                }
+                shape = Box(tuple(2 * x for x in geom.size)) if geom.kind == "box" else shapes.get(geom.kind)  # type: ignore[arg-type]
+                if shape is None:
+                    if told:
+                        element.note(f"a geom of type {geom.kind} is not read as a shape that touches")
+                    continue
+                group = f"contype {contype}, conaffinity {conaffinity}"
+                frictions.add(friction := _friction(element))
+                add_shape(builder, body, element, shape, geom.place, group=group, friction=friction)  # type: ignore[arg-type]
+                masks[group] = contype, conaffinity
+        except ModelError as error:
+            place, fault = str(error).split(": ", 1)
+            element.notes.add(place, f"{fault}; it touches nothing")
+    for (one, (c, a)), (other, (d, b)) in combinations_with_replacement(masks.items(), 2):
+        if not (c & b or d & a):
+            builder.set_contact(one, other, touching=False)
+    if told and len(frictions) > 1:
+        element.note("of two geoms MuJoCo takes the larger friction, and here the geometric mean is taken")
+    shapes_of: dict[str, list[str]] = {}
+    for spec in builder._shapes.values():
+        shapes_of.setdefault(spec.body, []).append(spec.name)
+    for element in (element for owner in document.root.all("contact") for element in owner.all("exclude", "pair")):
+        excluded = element.tag == "exclude"
+        keys, known = (("body1", "body2"), names) if excluded else (("geom1", "geom2"), builder._shapes)
+        ends = [element.get(key) or "" for key in keys]
+        if not all(end in known for end in ends):
+            element.note(f"<{element.tag}> in <contact> is of what is not there or does not touch")
+            continue
+        for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (x,) for x in ends)):
+            builder.set_contact(one, other, touching=not excluded, friction=None if excluded else _friction(element))
+
+
+def _friction(element: Element) -> float:
+    return element.several("friction", 5, (1.0,))[0]
 
 
 # --- looks ------------------------------------------------------------------------------------------------------------

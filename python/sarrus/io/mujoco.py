@@ -267,8 +267,8 @@ def show(builder: Builder, body: str, kind: str, size: Sequence[float], place: T
     return kind in ("box", "sphere", "cylinder", "capsule")
 
 
-def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[str, str, bool]], note: Note) -> None:
-    """Say that geoms may touch and nothing simulates it, where MuJoCo looks at a pair of them at all, but for those that a file excludes.
+def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[str, str, bool]], note: Note) -> bool:
+    """Say that geoms may touch and nothing simulates it, where MuJoCo looks at a pair of them at all, but for those that a file excludes; whether it does.
 
     Parameters
     ----------
@@ -287,7 +287,8 @@ def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[
     for (one, c, a), (other, d, b) in pairs:
         if (c & b or d & a) and one not in (other, above.get(other)) and other != above.get(one):
             note(f"{sum(1 for _, c, a in geoms if c or a)} geoms may touch, {NO_CONTACTS}")
-            return
+            return True
+    return False
 
 
 class Drives:

@@ -28,6 +28,7 @@ from ..description import (
     DistanceSpec,
     FrameSpec,
     JointSpec,
+    ShapeSpec,
     SpringSpec,
     VisualSpec,
 )
@@ -58,6 +59,11 @@ class Losses:
     cure: str = "save it as .json, which holds everything, or with lossy=True without that"
     motion: list[str] = field(default_factory=list)
     minor: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """A minor one, once."""
+        if text not in self.minor:
+            self.minor.append(text)
 
     def settle(self, path: Path | str, lossy: bool) -> None:
         """Raise ModelError of what changes the motion unless that is allowed; warn of all else."""
@@ -105,6 +111,7 @@ def with_plain_names(robot: Mechanism, losses: Losses, *, apart: bool = False, s
         key: tuple(map(plain, getattr(d, key)))
         for key in ("bodies", "joints", "frames", "constraints", "springs", "visuals")
     }
+    parts["shapes"] = tuple(replace(spec, body=frames.get(spec.body, spec.body)) for spec in d.shapes)
     home = tuple((joints[name], q) for name, q in d.home)
     named = tuple((name, tuple((joints[j], q) for j, q in coordinates)) for name, coordinates in d.configurations)
     return type(robot)(replace(d, **parts, home=home, configurations=named))
@@ -318,8 +325,8 @@ def mimic_of(
     return min(ways, key=lambda way: way[0])[1] if ways else None
 
 
-def no_shape(visual: VisualSpec) -> str:
-    return f"the shape {type(visual.shape).__name__} of body '{visual.body}'"
+def no_shape(spec: VisualSpec | ShapeSpec) -> str:
+    return f"the shape {type(spec.shape).__name__} of body '{spec.body}'"
 
 
 def frame_along(direction: ArrayLike) -> Transform:

@@ -8,13 +8,15 @@ import numpy as np
 
 from ..building.builder import Builder
 from ..errors import ModelError
-from ..shapes import Box, Cylinder, Mesh, Shape, Sphere
+from ..shapes import Box, Capsule, ContactShape, Cylinder, Mesh, Plane, Shape, Sphere
 from ..spatial import Inertia, Transform
-from .document import NO_CONTACTS, Element, at, placed_inertia
+from .document import NO_CONTACTS, Element, add_shape, at, placed_inertia
+from .outline import frame_along
 from .sdf_scene import Scene, base_name, pose_of, truth
 
 __all__ = ["WATER", "dress", "inertia_of"]
 
+COEFFICIENTS = {"friction": "friction/ode/mu", "restitution": "bounce/restitution_coefficient"}  # in <surface>
 WATER = 1000.0  # kg/m³, where no density is told
 
 
@@ -114,11 +116,19 @@ def _pose_in_link(scene: Scene, key: str, owner: Element) -> Transform:
 
 
 def dress(scene: Scene, builder: Builder, links: dict[str, tuple[str, Element]]) -> list[str]:
-    """Give bodies their visuals; a line for each that was left out."""
+    """Give bodies their visuals and what they touch with; a line for each that was left out."""
     faults = []
     for body, (key, link) in links.items():
         for collision in link.all("collision"):
             collision.note(f"shapes of <collision> may touch, {NO_CONTACTS}")
+            try:
+                with at(collision):
+                    solid, place = _contact_shape(scene, collision)
+                    if solid is not None:
+                        place = _pose_in_link(scene, key, collision) @ place
+                        add_shape(builder, body, collision, solid, place, **_coefficients(collision))
+            except ModelError as error:
+                faults.append(f"{error}; it touches nothing")
         for visual in link.all("visual"):
             try:
                 with at(visual):
@@ -146,6 +156,29 @@ def _shape(scene: Scene, shape: Element) -> Shape:
     scale = next(iter(shape.all("scale")), None)
     x, y, z = (1.0, 1.0, 1.0) if scale is None else scale.numbers(None, 3)
     return Mesh(uri.words(), (x, y, z), scene.folders[shape.source], scene.package_dirs)
+
+
+def _contact_shape(scene: Scene, collision: Element) -> tuple[ContactShape | Mesh | None, Transform]:
+    """What touches, and where in the collision: a plane is turned into its normal."""
+    shape = _only_shape(collision)
+    if shape.tag == "capsule":
+        return Capsule(*(_positive(shape, tag)[0] for tag in ("radius", "length"))), Transform()
+    if shape.tag == "plane":
+        normal = next(iter(shape.all("normal")), None)
+        return Plane(), frame_along((0.0, 0.0, 1.0) if normal is None else normal.numbers(None, 3))
+    return None if shape.tag == "empty" else _shape(scene, shape), Transform()
+
+
+def _coefficients(collision: Element) -> dict[str, float]:
+    """Of <surface>: Coulomb's of ODE, and restitution."""
+    found = {}
+    for name, way in COEFFICIENTS.items():
+        parts = [collision]
+        for tag in ("surface", *way.split("/")):
+            parts = [part for owner in parts for part in owner.all(tag)]
+        if parts:
+            found[name] = parts[0].number(None)
+    return found
 
 
 def _color(visual: Element) -> tuple[float, ...] | None:

@@ -25,7 +25,8 @@ a link called "ground"        becomes the body "ground_link", with a warning: "g
 drake:…                       ball, planar, screw and universal joints, and :mod:`sarrus.io.drake`; <frame>: a frame
 transmission, ros2_control    the joints that they name are driven, and others are passive, with a warning; without any, all that
                               move are driven, but for those that follow another
-collision, gazebo, sensor,    known, and of no concern to the dynamics, but for joints and springs in <gazebo>
+`<collision>`                 a shape that touches (`robot.contacts`): box, cylinder, sphere; a mesh is not read, with a warning
+gazebo, sensor,               known, and of no concern to the dynamics, but for joints and springs in <gazebo>
 calibration, safety_controller
 anything else                 a warning
 ============================  =====================================================================================
@@ -52,6 +53,7 @@ from .document import (
     Connected,
     Element,
     Names,
+    add_shape,
     at,
     by_name,
     check_ties,
@@ -453,11 +455,17 @@ def _motors(
 
 
 def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[str]:
-    """Give bodies their visuals; a line for each visual that was left out, and each colour."""
+    """Give bodies their visuals and what they touch with; a line for each that was left out, and each colour."""
     faults: list[str] = []
-    for link in reader.links.values():
+    for name, link in reader.links.items():
         for collision in link.all("collision"):
             collision.note(f"shapes of <collision> may touch, {NO_CONTACTS}")
+            try:
+                with at(collision):
+                    shape = _shape(collision, beside, package_dirs)
+                    add_shape(reader.builder, reader.body[name], collision, shape, _origin(collision))
+            except ModelError as error:
+                faults.append(f"{error}; it touches nothing")
     visuals = [(reader.body[name], visual) for name, link in reader.links.items() for visual in link.all("visual")]
     colors: dict[Element | str | None, tuple[float, ...]] = {}
     # what one visual defines others may name; the robot's own come first

@@ -11,6 +11,7 @@ couplers                      joint equalities of two joints; of more, where the
 springs between points        spatial tendons
 frames; home, configurations  sites; keyframes
 visuals                       geoms without mass, but for meshes
+shapes that touch             geoms without mass of group 3, with their friction; which may touch is not said
 ============================  ==========================================================================================================
 """
 
@@ -25,14 +26,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
-from ..description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, SpringSpec
+from ..description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, ShapeSpec, SpringSpec, VisualSpec
 from ..description.joints import PASSIVE
-from ..shapes import Box, Cylinder, Mesh, Sphere
+from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
 from .document import Names
 from .formats import MJCF
 from .lowering import Step, Writer, has_bounds
+from .mujoco import HIDDEN
 from .outline import Element, Link, Losses, add, listed, no_shape, tree_links
 from .table import has_passive, text_of
 
@@ -78,6 +80,8 @@ class _Writer(Writer):
             self._site(frame.body, frame.name, frame.placement)
         for visual in d.visuals:
             self._geom(visual)
+        for shape in d.shapes:
+            self._collision(shape)
         self.constraints()
         for spring in d.springs:
             self._spring(spring)
@@ -184,20 +188,31 @@ class _Writer(Writer):
         add(self.body[body], "site", name=name, **_placed(place))
         return name
 
-    def _geom(self, visual: Any) -> None:
-        shape, body = visual.shape, self.body[visual.body]
+    def _shape(self, spec: VisualSpec | ShapeSpec, **attributes: Any) -> None:
+        shape = spec.shape
         if isinstance(shape, Box):
             kind, size = "box", [x / 2 for x in shape.size]
-        elif isinstance(shape, Cylinder):
-            kind, size = "cylinder", [shape.radius, shape.length / 2]
+        elif isinstance(shape, Cylinder | Capsule):
+            kind, size = type(shape).__name__.lower(), [shape.radius, shape.length / 2]
         elif isinstance(shape, Sphere):
             kind, size = "sphere", [shape.radius]
+        elif isinstance(shape, Plane):
+            kind, size = "plane", [0.0, 0.0, 1.0]  # without end
         else:
-            mesh = isinstance(shape, Mesh)
-            self.losses.minor.append(f"the mesh '{shape.file}' of body '{visual.body}'" if mesh else no_shape(visual))
+            mesh = f"the mesh '{shape.file}' of body '{spec.body}'" if isinstance(shape, Mesh) else ""
+            self.losses.note(mesh or no_shape(spec))
             return
-        seen = {"rgba": visual.color, "contype": "0", "conaffinity": "0", "group": "2", "mass": "0"}
-        add(body, "geom", type=kind, size=size, **_placed(visual.placement), **seen)
+        add(self.body[spec.body], "geom", type=kind, size=size, **_placed(spec.placement), **attributes, mass="0")
+
+    def _geom(self, visual: VisualSpec) -> None:
+        self._shape(visual, rgba=visual.color, contype="0", conaffinity="0", group="2")
+
+    def _collision(self, spec: ShapeSpec) -> None:
+        if spec.group is not None or self.robot.description.contacts:
+            self.losses.note("groups of shapes, and which may touch")
+        if spec.restitution is not None:
+            self.losses.note("restitution of shapes")
+        self._shape(spec, name=spec.name, friction=spec.friction, group=str(HIDDEN))
 
     def _spring(self, spring: SpringSpec) -> None:
         length, stiffness = spring.rest_length, spring.stiffness

@@ -11,6 +11,7 @@ couplers                      mimic, of two joints of one axis of which one is p
 armature, distances, springs  Drake's tags
 frames; gravity               frames; that of a world around the model, where it is not 9.81 m/s² downward
 visuals                       as they are
+shapes that touch             with capsules, friction and restitution; not those of the ground
 ============================  ==========================================================================================================
 """
 
@@ -24,7 +25,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from .._arrays import Array
-from ..description import ConstraintSpec, JointSpec
+from ..description import ConstraintSpec, JointSpec, ShapeSpec
 from ..errors import AssemblyError
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
@@ -32,6 +33,7 @@ from .document import Names
 from .formats import SDF
 from .lowering import Step, Writer
 from .outline import IDENTITY, Element, Link, Losses, add, add_drake, link_of, listed, mimic_of
+from .sdf_links import COEFFICIENTS
 from .table import has_passive, put
 
 if TYPE_CHECKING:
@@ -77,6 +79,9 @@ class _Writer(Writer):
         for visual in d.visuals:
             link = next((x for x in self.model.findall("link") if x.get("name") == visual.body), None)
             self.visual(link, visual)
+        for shape in d.shapes:
+            link = next((x for x in self.model.findall("link") if x.get("name") == shape.body), None)
+            self.collision(link, shape)
         self.declare_drake()
 
     def _zero(self) -> Array:
@@ -218,6 +223,13 @@ class _Writer(Writer):
         for name, value in (("multiplier", multiplier), ("offset", offset), ("reference", 0.0)):
             put(element, name, value)
         return True
+
+    def collision(self, link: Element | None, spec: ShapeSpec) -> Element | None:
+        element = super().collision(link, spec)
+        for name, way in COEFFICIENTS.items():
+            if element is not None and getattr(spec, name) is not None:
+                put(element, f"surface/{way}", getattr(spec, name))
+        return element
 
     def visual(self, link: Element | None, visual: Any) -> None:
         super().visual(link, visual)

@@ -12,6 +12,7 @@ couplers                      mimic, of two joints of one axis; else, if linear,
 distances, springs            Drake's tags, which others pass over
 frames                        links without mass on fixed joints
 visuals                       as they are
+shapes that touch             boxes, cylinders and spheres by their names; not those of the ground
 ============================  ==========================================================================================================
 """
 
@@ -66,8 +67,15 @@ class _Writer(Writer):
             for visual in d.visuals:
                 if visual.body == body.name:
                     self.visual(link, visual)
+            for shape in d.shapes:
+                if shape.body == body.name:
+                    self.collision(link, shape)
         if any(visual.body == "ground" for visual in d.visuals):
             losses.minor.append("visuals of the ground")
+        if any(shape.body == "ground" for shape in d.shapes):
+            losses.minor.append("shapes of the ground")
+        if any(x is not None for shape in d.shapes for x in (shape.friction, shape.restitution)):
+            losses.minor.append("friction and restitution of shapes")
         for name, one in tree.items():
             if name != bare:
                 self._joint(one)

@@ -12,11 +12,12 @@ from .. import _core
 from .._arrays import Array
 from .._core import Status
 from ..control.elements import Contact, EndStop, Stiction
-from ..errors import DriftWarning, LimitWarning, StiffnessWarning, warn_caller
+from ..description.contacts import told_by_file, touching_pairs
+from ..errors import DriftWarning, LimitWarning, ModelWarning, StiffnessWarning, warn_caller
 from ..mechanism import Mechanism
 from ..variants import Variants
 from .limits import Record
-from .setup import Prepared
+from .setup import Prepared, Setup
 from .trajectory import Trajectory
 
 __all__: list[str] = []
@@ -38,6 +39,7 @@ def warn_of_runs(
 ) -> None:  # fmt: skip
     """Of runs (runs, n, nq), (runs, n, nv), each of which is a Trajectory; `end`: when, (runs, nq), (runs, nv) and which runs (runs,) have come there."""
     setup = runs[0][1].setup
+    _warn_of_shapes(setup)
     _warn_of_limits(runs, record)
     if not _warn_of_stiffness(setup.method, step, steps, record) and judges_energy:
         share, order = np.zeros(len(q)), np.arange(len(q))
@@ -47,6 +49,20 @@ def warn_of_runs(
         _warn_of_energy(setup.method, step, share)
     if setup.stabilisation != "projection":
         _warn_of_drift(runs, setup.stabilisation, *end)
+
+
+def _warn_of_shapes(setup: Setup) -> None:
+    """Of shapes that pass through each other, unless the warnings of the file that they were read from say so."""
+    d = setup.mechanism.description
+    if setup.method == "contact" or not d.shapes or told_by_file(d) or not (pairs := touching_pairs(d)):
+        return
+    names = f"'{d.shapes[pairs[0].first].name}' and '{d.shapes[pairs[0].second].name}'"
+    others = f" (and {len(pairs) - 1} pairs more)" if pairs[1:] else ""
+    warn_caller(
+        f"shapes {names}{others} may touch, and method='{setup.method}' lets them pass through each other: "
+        "sarrus.control.Contact makes points touch",
+        ModelWarning,
+    )
 
 
 def _among(out: NDArray[np.bool_], what: str = "") -> str:

@@ -1,0 +1,80 @@
+// Any two shapes: which function answers for them, and which pairs there are.
+#pragma once
+
+#include <utility>
+
+#include "box_box.hpp"
+#include "plane.hpp"
+#include "terrain.hpp"
+
+namespace sarrus {
+
+/// Whether the pair has a closed form, in either order.
+inline bool can_touch(ShapeKind a, ShapeKind b) {
+  if (a > b) std::swap(a, b);
+  switch (b) {
+    case ShapeKind::sphere:
+    case ShapeKind::capsule:
+    case ShapeKind::box: return true;  // a is of these three, too
+    case ShapeKind::cylinder:
+    case ShapeKind::terrain: return a == ShapeKind::sphere;
+    case ShapeKind::plane: return a < ShapeKind::plane;
+  }
+  return false;
+}
+constexpr const char* touching_pairs =
+    "sphere, capsule and box with each other; these and cylinder with plane; sphere with cylinder and terrain; a point is a "
+    "sphere";
+
+/// Where two shapes touch; points farther apart than `within` may be left out. Of pairs without a closed form there are none: `can_touch`.
+template <class T>
+Manifold<T> touch(const Shape& a, const Transform<T>& X, const Shape& b, const Transform<T>& Y, const T& within) {
+  Manifold<T> m;
+  if (a.kind > b.kind) {
+    m = touch(b, Y, a, X, within);
+    for (int k = 0; k < m.count; ++k) m.at[k].normal = -m.at[k].normal;
+    return m;
+  }
+  const auto segment = [](const Shape& s, const Transform<T>& at) { return Segment<T>{at.p, at.R.col(2) * T(s.half)}; };
+  const bool sphere = a.kind == ShapeKind::sphere, capsule = a.kind == ShapeKind::capsule;
+  switch (b.kind) {
+    case ShapeKind::sphere: sphere_sphere(X.p, a.radius, Y.p, b.radius, Vec3<T>(Y.R.col(2)), 0, m); break;
+    case ShapeKind::capsule: {
+      const Segment<T> s = segment(b, Y);
+      if (sphere)
+        sphere_sphere(X.p, a.radius, s.at(s.nearest(X.p)), b.radius, across(s, Y.R), 0, m);
+      else
+        capsule_capsule(segment(a, X), a.radius, s, b.radius, Y.R, m);
+      break;
+    }
+    case ShapeKind::box:
+      if (sphere)
+        sphere_box(X.p, a.radius, Y, b.box, m);
+      else if (capsule)
+        capsule_box(segment(a, X), a.radius, Y, b.box, m);
+      else
+        box_box(OrientedBox<T>{X, a.box}, OrientedBox<T>{Y, b.box}, within, m);
+      break;
+    case ShapeKind::cylinder:
+      if (sphere) sphere_cylinder(X.p, a.radius, Y, b.radius, b.half, m);
+      break;
+    case ShapeKind::plane: {
+      const HalfSpace<T> plane(Y);
+      if (sphere)
+        sphere_plane(X.p, a.radius, plane, m);
+      else if (capsule)
+        capsule_plane(segment(a, X), a.radius, plane, m);
+      else if (a.kind == ShapeKind::box)
+        box_plane(X, a.box, plane, m);
+      else if (a.kind == ShapeKind::cylinder)
+        cylinder_plane(X, a.radius, a.half, plane, m);
+      break;
+    }
+    case ShapeKind::terrain:
+      if (sphere) sphere_terrain(X.p, a.radius, Y, [&](const T& x, const T& y) { return height_at(*b.heights, x, y); }, m);
+      break;
+  }
+  return m;
+}
+
+}  // namespace sarrus

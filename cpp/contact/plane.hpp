@@ -1,0 +1,60 @@
+// Shapes against the half space below z = 0 of a frame, whose z is the normal n.
+#pragma once
+
+#include "round.hpp"
+
+namespace sarrus {
+
+template <class T> struct HalfSpace {
+  Vec3<T> n, origin;
+  explicit HalfSpace(const Transform<T>& X) : n(X.R.col(2)), origin(X.p) {}
+  void meet(const Vec3<T>& p, double radius, int name, Manifold<T>& m) const {
+    const T height = dot(n, Vec3<T>(p - origin));
+    m.add(p - n * height, n, height - T(radius), name);
+  }
+};
+
+template <class T> void sphere_plane(const Vec3<T>& p, double radius, const HalfSpace<T>& plane, Manifold<T>& m) {
+  plane.meet(p, radius, 0, m);
+}
+
+template <class T> void capsule_plane(const Segment<T>& a, double radius, const HalfSpace<T>& plane, Manifold<T>& m) {
+  for (const int end : {0, 1}) plane.meet(a.at(T(end ? 1.0 : -1.0)), radius, end, m);
+}
+
+/// The corners of the side that looks down most: the lowest corner is among them, and so are those that it is to land on.
+template <class T> void box_plane(const Transform<T>& X, const Vec3<double>& half, const HalfSpace<T>& plane, Manifold<T>& m) {
+  const Vec3<T> up = transpose_times(X.R, plane.n);
+  int side = 2;
+  for (const int k : {1, 0})
+    if (abs(up(k)) > abs(up(side)) * T(1.0 + same_length)) side = k;
+  for (int corner = 0; corner < 8; ++corner) {
+    if (((corner >> side) & 1) != (up(side) < T(0.0) ? 1 : 0)) continue;
+    Vec3<T> p;
+    for (int k = 0; k < 3; ++k) p(k) = T((corner >> k) & 1 ? half(k) : -half(k));
+    plane.meet(X.R * p + X.p, 0.0, corner, m);
+  }
+}
+
+/// Of the lower rim the lowest point and two more, a third of a turn away; of the other one the lowest. Where it stands so upright that no
+/// point of a rim is the lowest, four points of the lower rim that are fixed to it.
+template <class T>
+void cylinder_plane(const Transform<T>& X, double radius, double half, const HalfSpace<T>& plane, Manifold<T>& m) {
+  const Vec3<T> up = transpose_times(X.R, plane.n);
+  const T lower = T(up(2) < T(0.0) ? half : -half), tilt = sqrt(up(0) * up(0) + up(1) * up(1));
+  const auto rim = [&](const T& x, const T& y, const T& z, int name) {
+    plane.meet(X.R * vec3<T>(x * T(radius), y * T(radius), z) + X.p, 0.0, name, m);
+  };
+  if (tilt < T(1e-6)) {
+    for (int k = 0; k < 4; ++k) {
+      const double sign = k < 2 ? 1.0 : -1.0;
+      rim(T(k % 2 ? 0.0 : sign), T(k % 2 ? sign : 0.0), lower, k);
+    }
+    return;
+  }
+  const T x = -up(0) / tilt, y = -up(1) / tilt, c = T(-0.5), s = T(0.5 * std::sqrt(3.0));
+  rim(x, y, lower, 4), rim(x, y, -lower, 5);
+  rim(x * c - y * s, y * c + x * s, lower, 6), rim(x * c + y * s, y * c - x * s, lower, 7);
+}
+
+}  // namespace sarrus

@@ -1,0 +1,86 @@
+// Spheres and capsules, which are points and segments with a radius: nearest points, on the line between which both surfaces are met.
+#pragma once
+
+#include "shape.hpp"
+
+namespace sarrus {
+
+/// Sines of angles from which lines and faces are no longer taken as parallel. Where a second point says how far away the other end is, a wide
+/// angle costs nothing: it is seen before it lands. Where a face takes the place of an edge's direction, distances are in error by half the
+/// square of it.
+constexpr double may_rock = 0.2, as_parallel = 0.01;
+/// Of lengths that differ by this share of the shapes' size none is told from the other, lest the choice between features be rounding's.
+constexpr double same_length = 1e-9;
+
+/// From the middle to either end.
+template <class T> struct Segment {
+  Vec3<T> middle, half;
+  Vec3<T> at(const T& s) const { return middle + half * s; }
+  /// Where along it, from -1 to 1, a point is nearest.
+  T nearest(const Vec3<T>& p) const {
+    const T length2 = dot(half, half);
+    return length2 > T(0.0) ? clamped(T(dot(Vec3<T>(p - middle), half) / length2), T(-1.0), T(1.0)) : T(0.0);
+  }
+};
+
+/// The parts of two segments that are nearest to each other; of parallel ones the middles of what lies side by side.
+template <class T> void nearest_of_two(const Segment<T>& a, const Segment<T>& b, T& s, T& t) {
+  const Vec3<T> n = cross(a.half, b.half), between = b.middle - a.middle;
+  const T aa = dot(a.half, a.half), bb = dot(b.half, b.half), nn = dot(n, n);
+  if (nn > aa * bb * T(1e-24)) {
+    s = clamped(T(dot(cross(between, b.half), n) / nn), T(-1.0), T(1.0));
+  } else if (aa > T(0.0)) {
+    const T at = dot(between, a.half) / aa, reach = abs(T(dot(a.half, b.half) / aa));
+    s = (clamped(T(at - reach), T(-1.0), T(1.0)) + clamped(T(at + reach), T(-1.0), T(1.0))) * T(0.5);
+  } else {
+    s = T(0.0);
+  }
+  t = b.nearest(a.at(s)), s = a.nearest(b.at(t));
+}
+
+/// A sphere about p against one about c; concentric ones part along an axis of the second.
+template <class T>
+void sphere_sphere(const Vec3<T>& p, double r, const Vec3<T>& c, double radius, const Vec3<T>& otherwise, int name,
+                   Manifold<T>& m) {
+  const Vec3<T> d = p - c, n = unit_or(d, otherwise);
+  m.add(c + n * T(radius), n, dot(n, d) - T(r) - T(radius), name);
+}
+
+/// Some direction across a segment, the same one whenever it is asked.
+template <class T> Vec3<T> across(const Segment<T>& a, const Mat3<T>& axes) {
+  const Vec3<T> x = axes.col(0), z = axes.col(2);
+  return unit_or(cross(a.half, x), z);
+}
+
+/// Where they are nearest, and where what lies side by side begins and ends if the angle between them is small: the ends say how they rock.
+template <class T>
+void capsule_capsule(const Segment<T>& a, double r, const Segment<T>& b, double radius, const Mat3<T>& axes_of_b,
+                     Manifold<T>& m) {
+  T s, t;
+  nearest_of_two(a, b, s, t);
+  const Vec3<T> n = cross(a.half, b.half), otherwise = across(b, axes_of_b);
+  const T aa = dot(a.half, a.half), bb = dot(b.half, b.half), nn = dot(n, n);
+  const T flat = (sqrt(aa) + sqrt(bb) + T(r + radius)) * T(same_length);
+  Manifold<T> ends;
+  if (nn < aa * bb * T(may_rock * may_rock)) {
+    const T at = dot(Vec3<T>(b.middle - a.middle), a.half) / aa, reach = abs(T(dot(a.half, b.half) / aa));
+    const T low = clamped(T(at - reach), T(-1.0), T(1.0)), high = clamped(T(at + reach), T(-1.0), T(1.0));
+    if (high - low > T(same_length)) {
+      int name = 1;
+      for (const T& end : {low, high}) {
+        const Vec3<T> p = a.at(end);
+        sphere_sphere(p, r, b.at(b.nearest(p)), radius, otherwise, name++, ends);
+      }
+    }
+  }
+  // crossed segments part along their common normal where they cut each other
+  const Vec3<T> parting = nn > T(0.0) ? unit(n) : otherwise;
+  Manifold<T> nearest;
+  sphere_sphere(a.at(s), r, b.at(t), radius, parting, 0, nearest);
+  bool seen = false;
+  for (int k = 0; k < ends.count; ++k) seen = seen || ends.at[k].distance < nearest.at[0].distance + flat;
+  if (!seen) m = nearest;
+  for (int k = 0; k < ends.count; ++k) m.at[m.count] = ends.at[k], m.feature[m.count++] = ends.feature[k];
+}
+
+}  // namespace sarrus

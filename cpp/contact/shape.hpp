@@ -1,0 +1,71 @@
+// What touches: shapes about the origin of a frame of theirs, and the at most four points in which two of them do.
+//
+// Who of two shapes is the first is the caller's: functions of a pair are written for one order, and `touch` (pairs.hpp) turns the answer.
+// Nothing is compared with a length that stands here: the same shapes in micrometres and in kilometres have the same points. Which points
+// there are differs from state to state, so that these functions branch: T is a double, or one with its rate (Dual), no packet.
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "../spatial/motion.hpp"
+#include "point.hpp"
+
+namespace sarrus {
+
+/// In the order in which pairs.hpp takes them. A point is a sphere without radius.
+enum class ShapeKind { sphere, capsule, box, cylinder, plane, terrain };
+
+/// Heights z = f(x, y) over a grid about the origin, x by rows; a height between them is that of a surface with one tangent plane
+/// everywhere (terrain.hpp), which goes on level beyond its border.
+struct Heights {
+  int nx, ny;
+  double dx, dy;
+  std::vector<double> z;
+};
+
+struct Shape {
+  ShapeKind kind = ShapeKind::sphere;
+  double radius = 0.0;  // of a sphere, capsule or cylinder
+  double half = 0.0;  // of a capsule, between its centres, or a cylinder; along z
+  Vec3<double> box = Vec3<double>::Zero();  // half its size
+  std::shared_ptr<const Heights> heights;  // of a terrain; a plane is z = 0: both are all that is below
+
+  /// Radius of the sphere about its origin that holds it; negative: it is without end.
+  double reach() const {
+    switch (kind) {
+      case ShapeKind::sphere: return radius;
+      case ShapeKind::capsule: return radius + half;
+      case ShapeKind::cylinder: return std::sqrt(radius * radius + half * half);
+      case ShapeKind::box: return box.norm();
+      case ShapeKind::plane:
+      case ShapeKind::terrain: break;
+    }
+    return -1.0;
+  }
+};
+
+/// Where two shapes touch or come near. A feature says which parts of them do: it stays while they do.
+template <class T> struct Manifold {
+  ContactPoint<T> at[4];
+  int feature[4];
+  int count = 0;
+
+  /// The place on the second shape, the normal there, and how far along it the first is.
+  void add(const Vec3<T>& on_second, const Vec3<T>& normal, const T& distance, int name) {
+    at[count] = {on_second + normal * (distance * T(0.5)), normal, distance};
+    feature[count++] = name;
+  }
+};
+
+template <class T> SARRUS_INLINE T clamped(const T& x, const T& low, const T& high) {
+  const T above = select(x < low, low, x);
+  return select(above > high, high, above);
+}
+/// a / |a|; of a vector without a length, another direction.
+template <class T> SARRUS_INLINE Vec3<T> unit_or(const Vec3<T>& a, const Vec3<T>& other) {
+  return dot(a, a) > T(0.0) ? unit(a) : other;
+}
+
+}  // namespace sarrus

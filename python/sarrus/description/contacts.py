@@ -1,0 +1,143 @@
+"""Where bodies touch: their shapes, which pairs of them may, and what the core takes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import _core
+from ..errors import ModelError
+from ..shapes import Box, Capsule, ContactShape, Cylinder, Point, Sphere, Terrain
+from ..spatial import Transform
+from .part import Part
+
+if TYPE_CHECKING:
+    from .specs import Description
+
+_IDENTITY = Transform()
+FRICTION, RESTITUTION = 1.0, 0.0  # of a pair of which neither shape says
+# what a warning of shapes says that a file lets touch
+NO_CONTACTS = "and contacts are not simulated: sarrus.control.Contact is one"
+
+
+@dataclass(frozen=True)
+class ShapeSpec(Part):
+    """A shape with which a body touches, and where its frame sits in the body; numbers that are None are those of what it touches."""
+
+    name: str
+    body: str
+    shape: ContactShape
+    placement: Transform = _IDENTITY
+    friction: float | None = None
+    restitution: float | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class ContactSpec(Part):
+    """Whether two shapes, or all of two groups, may touch, and with which numbers; None: as the shapes say."""
+
+    first: str
+    second: str
+    touching: bool = True
+    friction: float | None = None
+    restitution: float | None = None
+
+    def _written(self) -> tuple[str, dict[str, Any]]:
+        return "set_contact", super()._written()[1]
+
+
+class Pair(NamedTuple):
+    """Two shapes that may touch, by their numbers, and their coefficients."""
+
+    first: int
+    second: int
+    friction: float
+    restitution: float
+
+
+def touching_pairs(d: Description) -> list[Pair]:
+    """Pairs of shapes that may touch: as they are told, else those of bodies that no joint joins.
+
+    Bodies that are welded to each other count as one. The ground is joined to nothing but what is welded to it.
+    """
+    piece = {body.name: body.name for body in d.bodies} | {"ground": "ground"}
+
+    def whole(body: str) -> str:
+        while piece[body] != body:
+            body = piece[body]
+        return body
+
+    for joint in d.joints:
+        if joint.kind == "Fixed" and not joint.laws:
+            one, other = sorted(map(whole, joint.bodies), key=lambda body: body != "ground")
+            piece[other] = one
+    joined = {frozenset(map(whole, joint.bodies)) for joint in d.joints if "ground" not in map(whole, joint.bodies)}
+    told = {frozenset((contact.first, contact.second)): contact for contact in d.contacts}
+
+    pairs = []
+    for (i, a), (j, b) in combinations(enumerate(d.shapes), 2):
+        if a.body == b.body:
+            continue
+        names = [(x, y) for x in (a.name, a.group) for y in (b.name, b.group) if x is not None and y is not None]
+        contact = next((told[key] for key in map(frozenset, names) if key in told), None)  # shapes before groups
+        ends = frozenset((whole(a.body), whole(b.body)))
+        if not contact.touching if contact else len(ends) == 1 or ends in joined:
+            continue
+        numbers = []
+        for name, otherwise in (("friction", FRICTION), ("restitution", RESTITUTION)):
+            known = [x for x in (getattr(a, name), getattr(b, name)) if x is not None]
+            mean = (known[0] * known[-1]) ** 0.5 if known else otherwise
+            own = getattr(contact, name, None)
+            numbers.append(mean if own is None else own)
+        pairs.append(Pair(i, j, *numbers))
+    return pairs
+
+
+def scene(d: Description, pairs: list[Pair]) -> tuple[_core.Scene, list[str]]:
+    """The core's scene, and the bodies that its poses are of; ModelError where a pair has no closed form."""
+    faults: list[tuple[str, str]] = []
+    for pair in pairs:
+        one, other = d.shapes[pair.first], d.shapes[pair.second]
+        if not _core.can_touch(_kind(one.shape), _kind(other.shape)):
+            faults.append((f"'{one.name}' ({_kind(one.shape)})", f"'{other.name}' ({_kind(other.shape)})"))
+    if faults:
+        listed = ", ".join(f"{one} and {other}" for one, other in faults[:4]) + (" …" if len(faults) > 4 else "")
+        raise ModelError(
+            f"shapes {listed} may touch, and where is not known of such pairs. Known are: {_core.touching_pairs}. "
+            "Give other shapes, or Builder.set_contact(one, other, touching=False)"
+        )
+    bodies = list(dict.fromkeys(spec.body for spec in d.shapes))
+    shapes = [shape_terms(spec.shape, bodies.index(spec.body), spec.placement) for spec in d.shapes]
+    return _core.Scene(shapes, list(pairs)), bodies
+
+
+def _kind(shape: ContactShape) -> str:
+    return "Sphere" if isinstance(shape, Point) else type(shape).__name__
+
+
+def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[Any, ...]:
+    """What the core takes of a shape: see to_shape in bindings/contact.cpp."""
+    radius = shape.radius if isinstance(shape, Sphere | Capsule | Cylinder) else 0.0
+    half = shape.length / 2 if isinstance(shape, Capsule | Cylinder) else 0.0
+    box = [x / 2 for x in shape.size] if isinstance(shape, Box) else [0.0, 0.0, 0.0]
+    heights, spacing = None, (0.0, 0.0)
+    if isinstance(shape, Terrain):
+        heights = shape.heights
+        spacing = shape.size[0] / (len(heights[0]) - 1), shape.size[1] / (len(heights) - 1)
+    return _kind(shape), radius, half, box, heights, spacing, body, placement
+
+
+def told_by_file(d: Description) -> bool:
+    """Whether its warnings say already that nobody simulates its shapes: they were read, and may overlap as its author liked."""
+    return any(NO_CONTACTS in text for text in d.warnings)
+
+
+def names_of_contacts(shapes: Iterable[ShapeSpec]) -> Iterator[str]:
+    """All that a contact may name."""
+    for spec in shapes:
+        yield spec.name
+        if spec.group is not None:
+            yield spec.group

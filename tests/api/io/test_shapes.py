@@ -1,0 +1,157 @@
+"""Shapes that touch, in files: read, written, and what is said of the rest."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import sarrus
+from sarrus import ModelWarning
+from sarrus.description.contacts import touching_pairs
+from sarrus.shapes import Box, Capsule, Cylinder, Plane, Point, Sphere
+
+URDF = """<robot name="r"><link name="world"/><link name="a"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+<collision name="foot"><origin xyz="1 2 3" rpy="0 0 0.5"/><geometry><box size="1 2 3"/></geometry></collision>
+<collision><geometry><cylinder radius="0.1" length="0.2"/></geometry></collision>
+<collision name="foot"><geometry><sphere radius="0.3"/></geometry></collision>
+<collision><geometry><mesh filename="a.stl"/></geometry></collision>
+<collision><geometry><sphere radius="-0.3"/></geometry></collision></link>
+<joint name="j" type="revolute"><parent link="world"/><child link="a"/><axis xyz="0 1 0"/><limit effort="1" velocity="1" lower="-1" upper="1"/></joint>
+</robot>"""
+
+
+def test_urdf():
+    robot = sarrus.loads(URDF)
+    shapes = {spec.name: spec for spec in robot.description.shapes}
+    assert {name: spec.shape for name, spec in shapes.items()} == {
+        "foot": Box((1.0, 2.0, 3.0)),
+        "a": Cylinder(0.1, 0.2),
+        "a_2": Sphere(0.3),
+    }
+    at = shapes["foot"].placement
+    np.testing.assert_allclose(at.translation, (1.0, 2.0, 3.0))
+    np.testing.assert_allclose(at.rotation, sarrus.Rotation.from_rpy(0.0, 0.0, 0.5).matrix)
+    told = "\n".join(robot.warnings)
+    assert "a mesh in <collision> is not read as a shape that touches" in told
+    assert "radius of a sphere must be positive; got -0.3; it touches nothing" in told
+    run = sarrus.simulate(robot, [0.0], [0.0], duration=0.01)  # the file's warnings say that nobody simulates them
+    assert np.isfinite(run.q).all()
+
+
+def walker():
+    b = sarrus.Builder("walker")
+    for k, name in enumerate("ab"):
+        b.add_body(name, sarrus.Inertia.box(1.0, (0.3, 0.2, 0.1)))
+        b.add_joint(f"to_{name}", sarrus.Revolute("y"), "a" if k else "ground", name, at_parent=(0.0, 0.0, 1.0 - 3 * k))
+    turned = sarrus.Transform(sarrus.Rotation.from_rpy(0.1, 0.2, 0.3), (0.1, 0.0, 0.0))
+    b.add_shape("a", Box((0.3, 0.2, 0.1)), turned, friction=0.5, restitution=0.25, name="trunk")
+    b.add_shape("a", Sphere(0.05), friction=0.25)
+    b.add_shape("b", Cylinder(0.1, 0.2), (0.0, 0.1, 0.0))
+    return b
+
+
+@pytest.mark.parametrize("suffix", ["urdf", "sdf", "xml"])
+def test_there_and_back(suffix, tmp_path):
+    robot = walker().build()
+    if suffix == "sdf":
+        robot.save(tmp_path / "robot.sdf")
+    else:
+        with pytest.warns(ModelWarning, match="restitution of shapes"):
+            robot.save(tmp_path / f"robot.{suffix}")
+    found = {spec.name: spec for spec in sarrus.load(tmp_path / f"robot.{suffix}").description.shapes}
+    for spec in robot.description.shapes:
+        same = found.pop(spec.name)
+        assert (same.body, same.shape) == (spec.body, spec.shape)
+        np.testing.assert_allclose(same.placement.matrix, spec.placement.matrix, atol=1e-12)
+        if suffix != "urdf":
+            assert same.friction == (1.0 if suffix == "xml" and spec.friction is None else spec.friction)
+        assert same.restitution == (spec.restitution if suffix == "sdf" else None)
+    assert not found
+
+
+@pytest.mark.parametrize(("suffix", "lost"), [("urdf", 3), ("sdf", 2), ("xml", 1)])
+def test_what_a_format_cannot_say_is_told(suffix, lost, tmp_path):
+    b = walker()
+    b.add_shape("ground", Plane(), (0.0, 0.0, -9.0), name="floor")
+    b.add_shape("b", Point(), name="tip")
+    b.add_shape("b", Capsule(0.1, 0.2), name="arm")
+    b.set_contact("arm", "floor", touching=False)
+    with pytest.warns(ModelWarning) as said:
+        b.build().save(tmp_path / f"robot.{suffix}")
+    told = "\n".join(str(warning.message) for warning in said)
+    assert "groups of shapes, and which may touch" in told and "the shape Point of body 'b'" in told
+    assert ("shapes of the ground" in told) == (suffix != "xml") and ("the shape Capsule" in told) == (suffix == "urdf")
+    read = {spec.name for spec in sarrus.load(tmp_path / f"robot.{suffix}").description.shapes}
+    assert len({spec.name for spec in b.build().description.shapes} - read) == lost
+
+
+def test_sdf():
+    text = """<sdf version="1.9"><model name="m"><link name="a"><inertial/><collision name="foot"><pose>0 0 1 0 0 0</pose><geometry><capsule>
+    <radius>0.1</radius><length>0.5</length></capsule></geometry><surface><friction><ode><mu>0.7</mu></ode></friction>
+    <bounce><restitution_coefficient>0.3</restitution_coefficient></bounce></surface></collision></link>
+    <link name="wall"><inertial/><collision name="side"><geometry><plane><normal>1 0 0</normal></plane></geometry></collision></link></model></sdf>"""
+    robot = sarrus.loads(text)
+    foot, side = robot.description.shapes
+    assert (foot.shape, foot.friction, foot.restitution) == (Capsule(0.1, 0.5), 0.7, 0.3)
+    assert foot.placement.translation.tolist() == [0.0, 0.0, 1.0]
+    assert side.shape == Plane() and side.friction is None
+    np.testing.assert_allclose(side.placement.rotation[:, 2], (1.0, 0.0, 0.0), atol=1e-15)
+
+
+# ---- MJCF: the pairs that MuJoCo takes, and its distances ---------------------------------------------------------------------------
+
+GEOMS = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1" contype="{floor}"/>
+<body name="a" pos="0 0 1"><freejoint/><geom name="a" size="0.3"/><geom name="a2" type="box" size="0.2 0.3 0.1" contype="2" conaffinity="2"/>
+  <body name="b" pos="0.1 0 0"><joint axis="0 1 0"/><geom name="b" type="capsule" size="0.2 0.3" contype="2" conaffinity="1"/>
+    <body name="c"><joint axis="1 0 0"/><geom name="c" type="box" size="0.2 0.2 0.2" friction="0.5"/>
+    <geom name="unseen" size="1" contype="0" conaffinity="0"/></body></body></body>
+<body name="d" pos="0.2 0.1 0.9"><freejoint/><geom name="d" type="cylinder" size="0.2 0.1" contype="8" conaffinity="8"/></body>
+</worldbody><contact>{contact}</contact></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "contact", ["", '<exclude body1="a" body2="c"/>', '<pair geom1="b" geom2="a" friction="0.3"/>']
+)
+@pytest.mark.parametrize("floor", [1, 8])
+def test_mjcf_masks_are_the_pairs_of_mujoco(contact, floor):
+    mujoco = pytest.importorskip("mujoco")
+    text = GEOMS.format(floor=floor, contact=contact)
+    robot = sarrus.loads(text)
+    assert "of two geoms MuJoCo takes the larger friction" in "\n".join(robot.warnings)
+    d = robot.description
+    assert "unseen" not in [spec.name for spec in d.shapes]
+    ours = {frozenset((d.shapes[pair.first].name, d.shapes[pair.second].name)) for pair in touching_pairs(d)}
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    rng, theirs = np.random.default_rng(0), set()
+    for _ in range(300):  # in all positions, those that ever touch
+        data.qpos[:] = rng.normal(size=model.nq) * 0.3
+        data.qpos[3:7] /= np.linalg.norm(data.qpos[3:7])
+        mujoco.mj_forward(model, data)
+        names = [[model.geom(int(g)).name for g in con.geom] for con in data.contact]
+        theirs |= {frozenset(pair) for pair in names}
+    assert ours == theirs
+    if "pair" in contact:
+        pair = next(p for p in touching_pairs(d) if {d.shapes[p.first].name, d.shapes[p.second].name} == {"a", "b"})
+        assert pair.friction == 0.3
+
+
+def test_distances_are_those_of_mujoco():
+    mujoco = pytest.importorskip("mujoco")
+    kinds = {"sphere": "0.2", "capsule": "0.1 0.3", "box": "0.2 0.3 0.1", "plane": "1 1 1"}
+    rng = np.random.default_rng(1)
+    for one, other in itertools.combinations_with_replacement(kinds, 2):
+        if one == "plane":
+            continue
+        text = f"""<mujoco><worldbody><geom name="g" type="{other}" size="{kinds[other]}"/><body name="a"><freejoint/>
+        <geom name="f" type="{one}" size="{kinds[one]}"/></body></worldbody></mujoco>"""
+        robot, model = sarrus.loads(text), mujoco.MjModel.from_xml_string(text)
+        data = mujoco.MjData(model)
+        for _ in range(40):
+            q = robot.normalize(rng.normal(size=7))
+            data.qpos[:] = [*q[4:], q[3], *q[:3]]
+            mujoco.mj_forward(model, data)
+            theirs = mujoco.mj_geomDistance(model, data, model.geom("f").id, model.geom("g").id, 9.0, None)
+            if theirs > 1e-3:
+                assert robot.contacts(q, within=9.0).distance.min() == pytest.approx(theirs, abs=2e-6)
