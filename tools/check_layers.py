@@ -17,6 +17,7 @@ CPP = (
     "mechanism",
     "dynamics",
     "loops",
+    "contact",
     "control",
     "elements",
     "simulation",

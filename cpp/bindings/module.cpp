@@ -8,6 +8,7 @@
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
 #include "changes.hpp"
+#include "contact.hpp"
 #include "control.hpp"
 #include "described.hpp"
 #include "force_elements.hpp"
@@ -398,6 +399,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   bind_simulation(m);
   bind_force_elements(m);
   bind_control(m);
+  bind_contact(m);
 
   auto spatial = m.def_submodule("spatial", "Rotations, rigid transforms and inertias on small arrays.");
   bind_spatial(spatial);

@@ -7,6 +7,7 @@ from .analysis.linear_algebra import FreeMotions
 from .analysis.linearization import Linearization, Modes
 from .analysis.mobility.map import MobilityMap
 from .analysis.mobility.report import ActuationMobility, Mobility
+from .dynamics.contact import ContactMotion
 from .dynamics.derivatives import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .dynamics.loop_operations import JointStates, LoopReactions
 from .dynamics.operations import Constraint, Joint, Kinematics
@@ -22,7 +23,7 @@ from .works.projected import ProjectedEquations
 from .works.reference_member import ReferenceMemberSolution
 
 __all__ = [
-    "ActuationMobility", "CogJacobians", "Constraint", "DynamicSingularityMap", "EndPoint", "Equilibrium", "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion",
+    "ActuationMobility", "CogJacobians", "Constraint", "ContactMotion", "DynamicSingularityMap", "EndPoint", "Equilibrium", "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion",
     "FreeMotions", "InverseDynamicsDerivatives", "Joint", "JointStates", "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap",
     "Modes", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Status", "Sweep", "Variants", "View",
 ]  # fmt: skip

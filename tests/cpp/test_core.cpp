@@ -633,6 +633,7 @@ void simulations(const Mechanism& m, const States& states) {
   list.add(PrescribedEffort{{}, {0}, of_runs});
   list.add(Stiction{{}, {t.nv - 1}, {5}, {6}, {7}, {8}, {9}});
   list.add(Contact{{}, frame, e_z, -1.0, 0.1, kept, e_x, {10}, {11}, {12}, {13}, {14}});
+  list.add(RigidContact{{}, frame, {0, Transform<double>::identity()}, e_z, -1.0, 0.1, {13}, {12}});
   list.add(Thruster{{}, frame, e_y, kept, {{19}, {20}}});
   list.add(ReactionWheel{{}, {t.nv - 1}, 0.1, kept, {21}, {22}});
   list.add(EndStop{{}, joint, {{15}, {16}}, {17}, {18}});
@@ -667,7 +668,8 @@ void simulations(const Mechanism& m, const States& states) {
   const int size = t.nq + t.nv + all.nz + all.held, wide = size + carried_size(plan);
   const long count = states.count();
   for (const Method method :
-       {Method::euler, Method::semi_implicit, Method::rk4, Method::rkmk4, Method::implicit_midpoint, Method::independent}) {
+       {Method::euler, Method::semi_implicit, Method::rk4, Method::rkmk4, Method::implicit_midpoint, Method::independent,
+        Method::contact}) {
     plan.method = method;
     for (const Stabilisation s : {Stabilisation::none, Stabilisation::corrective, Stabilisation::baumgarte}) {
       plan.stabilisation = s, plan.gains[0] = 2.0, plan.gains[1] = 1.0;

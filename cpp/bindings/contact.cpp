@@ -1,0 +1,88 @@
+#include "contact.hpp"
+
+#include <pybind11/native_enum.h>
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "described.hpp"
+#include "state.hpp"
+
+namespace sarrus::bindings {
+namespace {
+
+using Count = py::ssize_t;
+using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
+
+void require_finite(const Numbers& x, const char* name) {
+  if (!std::all_of(x.data(), x.data() + x.size(), [](double number) { return std::isfinite(number); }))
+    throw py::value_error(std::string("cone problem: ") + name + " has numbers that are not finite");
+}
+
+/// Ends of intervals as kernels want them, which are told that all numbers are finite.
+Numbers bounded(const Numbers& ends) {
+  Numbers all(ends.size());
+  std::transform(ends.data(), ends.data() + ends.size(), all.mutable_data(),
+                 [](double x) { return std::clamp(x, -cones::unbounded, cones::unbounded); });
+  return all;
+}
+
+py::tuple solve_cone_problem(const Numbers& G, const Numbers& w, const Numbers& friction, const Numbers& low, const Numbers& high,
+                             const Numbers& guess, const Numbers& slip) {
+  const Count n = w.size(), contacts = friction.size(), intervals = n - 3 * contacts;
+  if (intervals < 0 || G.size() != n * n || low.size() != intervals || high.size() != intervals || guess.size() != n ||
+      (slip.size() != 0 && slip.size() != 2 * contacts))
+    throw std::length_error("cone problem: wrong sizes");
+  require_finite(G, "G"), require_finite(w, "w"), require_finite(friction, "friction"), require_finite(guess, "guess");
+  require_finite(slip, "slip");
+  const Numbers lower = bounded(low), upper = bounded(high);
+  const ConeProblem problem = {
+      static_cast<int>(contacts),         static_cast<int>(n), G.data(), w.data(), friction.data(), lower.data(), upper.data(),
+      slip.size() ? slip.data() : nullptr};
+  Numbers p(n), least(n);
+  std::copy_n(guess.data(), n, p.mutable_data());
+  const ConeSolution told = kernels().contact.solve(problem, p.mutable_data(), least.mutable_data());
+  return py::make_tuple(told.reached, p, least, told.natural_map, told.iterations, told.stage);
+}
+
+/// (first frame, second frame, place of the point or centre on the first, normal in the world, radius, friction, restitution) of each contact, whose
+/// numbers were looked at; tau None: an impact. (status, motion, forces, (natural map, iterations, stage), speed towards what is touched).
+py::tuple contact_response(const py::object& self, const std::vector<py::tuple>& described, const Numbers& q, const Numbers& v,
+                           const std::optional<Numbers>& tau, double time) {
+  const Mechanism& m = built(self);
+  const Tree& tree = m.tree();
+  const Count count = static_cast<Count>(described.size());
+  if (q.size() != tree.nq || v.size() != tree.nv || (tau && tau->size() != tree.nv))
+    throw std::length_error("contact_response: wrong sizes");
+  std::vector<ContactPair> pairs;
+  std::vector<double> point, normal, radius;
+  for (const py::tuple& t : described) {
+    const PlacedFrame &first = m.placed_frame(t[0].cast<std::string>()), &second = m.placed_frame(t[1].cast<std::string>());
+    const Vec3<double> p = first.X.p + first.X.R * to_vec3(t[2]), n = to_vec3(t[3]);
+    for (int k = 0; k < 3; ++k) point.push_back(p(k)), normal.push_back(n(k));
+    radius.push_back(t[4].cast<double>());
+    pairs.push_back({first.link, second.link, t[5].cast<double>(), t[6].cast<double>()});
+  }
+  Numbers motion(tree.nv), force({count, Count(3)});
+  ContactAnswer answer = {motion.mutable_data(), force.mutable_data(), {}, 0.0};
+  const StateContacts contacts = {static_cast<int>(count), pairs.data(), point.data(), normal.data(), radius.data()};
+  const double status = kernels().contact.respond(tree, contacts, time, q.data(), v.data(), tau ? tau->data() : nullptr, answer);
+  return py::make_tuple(static_cast<Status>(static_cast<int>(status)), motion, force,
+                        py::make_tuple(answer.cones.natural_map, answer.cones.iterations, answer.cones.stage), answer.speed);
+}
+
+}  // namespace
+
+void bind_contact(py::module_& m) {
+  m.def("cone_problem", &solve_cone_problem, py::arg("G"), py::arg("w"), py::arg("friction"), py::arg("low"), py::arg("high"),
+        py::arg("guess"), py::arg("slip"),
+        "(reached, p, least p, natural map, iterations, stage) of cpp/contact/cone_problem.hpp.");
+  m.def("contact_response", &contact_response, py::arg("mechanism"), py::arg("contacts"), py::arg("q"), py::arg("v"),
+        py::arg("tau"), py::arg("time"));
+}
+
+}  // namespace sarrus::bindings

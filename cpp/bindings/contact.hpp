@@ -1,0 +1,10 @@
+// Rigid contact, as Python asks for it.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace sarrus::bindings {
+
+void bind_contact(pybind11::module_& m);
+
+}  // namespace sarrus::bindings
