@@ -171,7 +171,7 @@ def contact_dynamics(
     >>> touching = [sarrus.ContactPoint(f, friction=0.5) for f in feet]
     >>> q, push = [0, 0, 0, 1, 0, 0, 0.05], [0, 0, 0, 8.0, 0, 0]
     >>> rests = robot.contact_dynamics(q, np.zeros(6), push, touching)
-    >>> float(abs(rests.motion).max().round(9)), rests.forces.sum(axis=0).round(6).tolist()
+    >>> float(abs(rests.motion).max().round(9)), (rests.forces.sum(axis=0).round(6) + 0.0).tolist()
     (0.0, [-8.0, 0.0, 19.62])
     """
     return _response(robot, q, v, tau, contacts, time)
