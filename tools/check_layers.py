@@ -17,6 +17,7 @@ CPP = (
     "mechanism",
     "dynamics",
     "loops",
+    "contact",
     "control",
     "contact",
     "elements",

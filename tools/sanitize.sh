@@ -23,10 +23,10 @@ case $sanitizers in
 esac
 
 compile() { ${CXX:-c++} $flags_text "-DSARRUS_LEVEL=\"$level\"" -Wall -Wextra -c "$1" -o "$out/$(basename "$1" .cpp).o"; }
-kernels=({tree,loop,derivative,simulation,control}_kernels shared_{one,joints,rates} table)
+kernels=({tree,loop,derivative,rate,simulation,control,contact}_kernels shared_{one,joints,rates} table)
 case $sanitizers in
   *thread*) flags+=(-DSARRUS_FALLBACK) ;;  # one state and many share the same between threads: what goes side by side would double the build
-  *) kernels+=({tree,loop,derivative,simulation,variant}_batches shared_{many,variants}) ;;
+  *) kernels+=({tree,loop,derivative,simulation,variant}_batches variant_simulation shared_{many,variants}) ;;
 esac
 parts=("${kernels[@]/#/cpp/kernels/}" cpp/mechanism/{mechanism,closing,bake,variants,elimination,fronts,substructures} tests/cpp/test_core)
 export -f compile

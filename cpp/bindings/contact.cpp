@@ -1,94 +1,88 @@
-// Scenes of shapes from Python: described by tuples (description/touching.py), asked with the poses of their bodies.
 #include "contact.hpp"
 
+#include <pybind11/native_enum.h>
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
-#include <memory>
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
 
-#include "../contact/scene.hpp"
 #include "described.hpp"
-#include "spatial.hpp"
+#include "state.hpp"
 
 namespace sarrus::bindings {
 namespace {
 
-namespace py = pybind11;
+using Count = py::ssize_t;
 using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-constexpr std::pair<const char*, ShapeKind> kinds[] = {{"Sphere", ShapeKind::sphere}, {"Capsule", ShapeKind::capsule},
-                                                       {"Box", ShapeKind::box},       {"Cylinder", ShapeKind::cylinder},
-                                                       {"Plane", ShapeKind::plane},   {"Terrain", ShapeKind::terrain}};
-
-ShapeKind shape_kind(const std::string& name) {
-  for (const auto& [text, kind] : kinds)
-    if (name == text) return kind;
-  throw py::value_error("no shape is of kind '" + name + "'");
+void require_finite(const Numbers& x, const char* name) {
+  if (!std::all_of(x.data(), x.data() + x.size(), [](double number) { return std::isfinite(number); }))
+    throw py::value_error(std::string("cone problem: ") + name + " has numbers that are not finite");
 }
 
-/// (kind, radius, half length, half size (3,), heights (ny, nx), spacing (2,), body's number, placement).
-PlacedShape to_shape(const py::tuple& t) {
-  Shape s;
-  s.kind = shape_kind(t[0].cast<std::string>());
-  s.radius = t[1].cast<double>(), s.half = t[2].cast<double>(), s.box = to_vec3(t[3]);
-  if (s.kind == ShapeKind::terrain) {
-    const auto z = t[4].cast<Numbers>();
-    const auto step = t[5].cast<std::pair<double, double>>();
-    if (z.ndim() != 2 || z.shape(0) < 2 || z.shape(1) < 2) throw py::value_error("heights want two rows and two columns");
-    s.heights = std::make_shared<const Heights>(Heights{static_cast<int>(z.shape(1)), static_cast<int>(z.shape(0)), step.first,
-                                                        step.second, std::vector<double>(z.data(), z.data() + z.size())});
-  }
-  return {s, t[6].cast<int>(), to_transform(t[7])};
+/// Ends of intervals as kernels want them, which are told that all numbers are finite.
+Numbers bounded(const Numbers& ends) {
+  Numbers all(ends.size());
+  std::transform(ends.data(), ends.data() + ends.size(), all.mutable_data(),
+                 [](double x) { return std::clamp(x, -cones::unbounded, cones::unbounded); });
+  return all;
 }
 
-/// Of states, one after the other: (state, pair, id, position, normal, distance) of each point.
-py::tuple touching(const Scene& scene, const Numbers& poses, double within) {
-  int links = 0;
-  for (const PlacedShape& s : scene.shapes) links = std::max(links, s.link + 1);
-  if (poses.ndim() != 4 || poses.shape(1) < links || poses.shape(2) != 4 || poses.shape(3) != 4)
-    throw py::value_error("a scene wants poses (states, bodies, 4, 4)");
-  Touching<double> work;
-  std::vector<Transform<double>> at(poses.shape(1));
-  std::vector<std::int64_t> names[3];
-  std::vector<double> numbers[3];
-  const auto X = poses.unchecked<4>();
-  for (py::ssize_t state = 0; state < X.shape(0); ++state) {
-    for (py::ssize_t b = 0; b < X.shape(1); ++b)
-      for (int i = 0; i < 3; ++i) {
-        for (int j = 0; j < 3; ++j) at[b].R(i, j) = X(state, b, i, j);
-        at[b].p(i) = X(state, b, i, 3);
-      }
-    scene.touching(at.data(), within, work);
-    for (const auto& point : work.found) {
-      names[0].push_back(state), names[1].push_back(point.pair), names[2].push_back(point.id);
-      for (int i = 0; i < 3; ++i) numbers[0].push_back(point.at.position(i)), numbers[1].push_back(point.at.normal(i));
-      numbers[2].push_back(point.at.distance);
-    }
+py::tuple solve_cone_problem(const Numbers& G, const Numbers& w, const Numbers& friction, const Numbers& low, const Numbers& high,
+                             const Numbers& guess, const Numbers& slip) {
+  const Count n = w.size(), contacts = friction.size(), intervals = n - 3 * contacts;
+  if (intervals < 0 || G.size() != n * n || low.size() != intervals || high.size() != intervals || guess.size() != n ||
+      (slip.size() != 0 && slip.size() != 2 * contacts))
+    throw std::length_error("cone problem: wrong sizes");
+  require_finite(G, "G"), require_finite(w, "w"), require_finite(friction, "friction"), require_finite(guess, "guess");
+  require_finite(slip, "slip");
+  const Numbers lower = bounded(low), upper = bounded(high);
+  const ConeProblem problem = {
+      static_cast<int>(contacts),         static_cast<int>(n), G.data(), w.data(), friction.data(), lower.data(), upper.data(),
+      slip.size() ? slip.data() : nullptr};
+  Numbers p(n), least(n);
+  std::copy_n(guess.data(), n, p.mutable_data());
+  const ConeSolution told = kernels().contact.solve(problem, p.mutable_data(), least.mutable_data());
+  return py::make_tuple(told.reached, p, least, told.natural_map, told.iterations, told.stage);
+}
+
+/// (first frame, second frame, place of the point or centre on the first, normal in the world, radius, friction, restitution) of each contact, whose
+/// numbers were looked at; tau None: an impact. (status, motion, forces, (natural map, iterations, stage), speed towards what is touched).
+py::tuple contact_response(const py::object& self, const std::vector<py::tuple>& described, const Numbers& q, const Numbers& v,
+                           const std::optional<Numbers>& tau, double time) {
+  const Mechanism& m = built(self);
+  const Tree& tree = m.tree();
+  const Count count = static_cast<Count>(described.size());
+  if (q.size() != tree.nq || v.size() != tree.nv || (tau && tau->size() != tree.nv))
+    throw std::length_error("contact_response: wrong sizes");
+  std::vector<ContactPair> pairs;
+  std::vector<double> point, normal, radius;
+  for (const py::tuple& t : described) {
+    const PlacedFrame &first = m.placed_frame(t[0].cast<std::string>()), &second = m.placed_frame(t[1].cast<std::string>());
+    const Vec3<double> p = first.X.p + first.X.R * to_vec3(t[2]), n = to_vec3(t[3]);
+    for (int k = 0; k < 3; ++k) point.push_back(p(k)), normal.push_back(n(k));
+    radius.push_back(t[4].cast<double>());
+    pairs.push_back({first.link, second.link, t[5].cast<double>(), t[6].cast<double>()});
   }
-  const auto listed = [](const auto& x, std::vector<py::ssize_t> shape) {
-    return py::array_t<typename std::decay_t<decltype(x)>::value_type>(std::move(shape), x.data());
-  };
-  const auto n = static_cast<py::ssize_t>(names[0].size());
-  return py::make_tuple(listed(names[0], {n}), listed(names[1], {n}), listed(names[2], {n}), listed(numbers[0], {n, 3}),
-                        listed(numbers[1], {n, 3}), listed(numbers[2], {n}));
+  Numbers motion(tree.nv), force({count, Count(3)});
+  ContactAnswer answer = {motion.mutable_data(), force.mutable_data(), {}, 0.0};
+  const StateContacts contacts = {static_cast<int>(count), pairs.data(), point.data(), normal.data(), radius.data()};
+  const double status = kernels().contact.respond(tree, contacts, time, q.data(), v.data(), tau ? tau->data() : nullptr, answer);
+  return py::make_tuple(static_cast<Status>(static_cast<int>(status)), motion, force,
+                        py::make_tuple(answer.cones.natural_map, answer.cones.iterations, answer.cones.stage), answer.speed);
 }
 
 }  // namespace
 
 void bind_contact(py::module_& m) {
-  py::class_<Scene>(m, "Scene")
-      .def(py::init([](const std::vector<py::tuple>& shapes, const std::vector<std::tuple<int, int, double, double>>& pairs) {
-             Scene scene;
-             for (const auto& s : shapes) scene.shapes.push_back(to_shape(s));
-             for (const auto& [first, second, friction, restitution] : pairs) scene.allow(first, second, friction, restitution);
-             return scene;
-           }),
-           py::arg("shapes"), py::arg("pairs"))
-      .def("touching", &touching, py::arg("poses"), py::arg("within"));
-  m.def(
-      "can_touch", [](const std::string& one, const std::string& other) { return can_touch(shape_kind(one), shape_kind(other)); },
-      py::arg("one"), py::arg("other"));
-  m.attr("touching_pairs") = touching_pairs;
+  m.def("cone_problem", &solve_cone_problem, py::arg("G"), py::arg("w"), py::arg("friction"), py::arg("low"), py::arg("high"),
+        py::arg("guess"), py::arg("slip"),
+        "(reached, p, least p, natural map, iterations, stage) of cpp/contact/cone_problem.hpp.");
+  m.def("contact_response", &contact_response, py::arg("mechanism"), py::arg("contacts"), py::arg("q"), py::arg("v"),
+        py::arg("tau"), py::arg("time"));
 }
 
 }  // namespace sarrus::bindings

@@ -1,4 +1,4 @@
-// What touches, from Python.
+// Rigid contact, as Python asks for it.
 #pragma once
 
 #include <pybind11/pybind11.h>

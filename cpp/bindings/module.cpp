@@ -14,6 +14,7 @@
 #include "force_elements.hpp"
 #include "from_python.hpp"
 #include "processor.hpp"
+#include "shapes.hpp"
 #include "simulation.hpp"
 #include "spatial.hpp"
 #include "state.hpp"
@@ -419,6 +420,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   bind_force_elements(m);
   bind_control(m);
   bind_contact(m);
+  bind_shapes(m);
 
   auto spatial = m.def_submodule("spatial", "Rotations, rigid transforms and inertias on small arrays.");
   bind_spatial(spatial);

@@ -14,6 +14,8 @@
 //   states()           how many internal states it has; they stand from `iz` on
 //   state_unit(units)  what these are compared with
 //   has_chord          whether its force is limited, and counts as the damper that it is at a state: see Chords
+//   has_linear_rates   whether its force has a stiffness and a damping along its joint, which implicit steps are told by
+//                      add_linear_rates(parameter, stiffness, damping)
 //   settle()           makes of its fields, once, what its functions want
 //
 // Controllers add to what is asked of motors, others to the generalised force.
@@ -116,6 +118,7 @@ template <class T> struct ElementCall {
   const T* held = nullptr;  // what is held from sample to sample
   Chords<T> chords{};
   Surroundings<T> around{};
+  bool rigid = false;  // contacts and stops are rows of the step, and push nothing themselves
   double unwinding = 1e3;  // towards a limit a controller's z goes no faster than it would reach it in the inverse of this [1/s]
 
   const T* (*caller_rows)(void* run, const T* q, const T* v,
@@ -177,6 +180,7 @@ struct ForceElement {
 
   static constexpr bool delivers = false, has_chord = false, holds = false;  // holds: see held.hpp
   static constexpr bool beside_variants = true;  // whether it acts on variants side by side; else these go one by one
+  static constexpr bool has_linear_rates = false;
   int states() const { return 0; }
   double state_unit(const StateUnits&) const { return 1.0; }
   void settle() {}

@@ -19,6 +19,7 @@ struct EndStop : ForceElement {
   }
 
   template <class T> void apply(ElementCall<T>& e) const {
+    if (e.rigid) return;
     const T &at = e.q[joint.iq], &v = e.v[joint.iv];
     const T spring = e[stiffness] * (most(at - e[limits.upper], T(0.0)) + least(at - e[limits.lower], T(0.0))),
             room = abs(spring);

@@ -7,7 +7,7 @@ namespace sarrus {
 
 struct PID : ForceElement {
   static constexpr const char* name = "PID";
-  static constexpr bool has_rates = true;
+  static constexpr bool has_rates = true, has_linear_rates = true;
   JointCoordinate joint;
   const Law* target;
   Number proportional, integral, derivative;
@@ -20,6 +20,10 @@ struct PID : ForceElement {
   }
   int states() const { return 1; }
   double state_unit(const StateUnits& units) const { return units.effort(joint.iv); }
+
+  template <class T> void add_linear_rates(const T* parameter, T& stiffness, T& damping) const {
+    stiffness += parameter[proportional.at], damping += parameter[derivative.at];
+  }
 
   template <class T> void apply(ElementCall<T>& e) const {
     T g[3];

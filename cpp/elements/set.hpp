@@ -16,6 +16,7 @@
 #include "pid.hpp"
 #include "prescribed_effort.hpp"
 #include "reaction_wheel.hpp"
+#include "rigid_contact.hpp"
 #include "sampled.hpp"
 #include "stiction.hpp"
 #include "tasks.hpp"
@@ -36,6 +37,7 @@ using EveryKind = std::tuple<  //
     Of<ActuatorDynamics>,      //
     Of<ReactionWheel>,         //
     Of<Contact>,               //
+    Of<RigidContact>,          //
     Of<Thruster>,              //
     Of<HeldEfforts>,           //
     Of<Sampled>,               //

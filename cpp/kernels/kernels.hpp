@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "../contact/contact_kernels.hpp"
 #include "../control/tasks.hpp"
 #include "../mechanism/variant_numbers.hpp"
 #include "../simulation/simulation_kernels.hpp"
@@ -52,6 +53,7 @@ struct KernelTable {
   ManyVariants variants[operations];  // side by side; null: one after the other
   SimulationKernels simulation;
   ControlTasks tasks;
+  ContactKernels contact;
 };
 
 /// Each file of kernels adds its own; those of batches take the place of what goes one by one.
@@ -61,6 +63,7 @@ void add_derivative_kernels(KernelTable&);
 void add_rate_kernels(KernelTable&);
 void add_simulation_kernels(KernelTable&);
 void add_control_kernels(KernelTable&);
+void add_contact_kernels(KernelTable&);
 void add_tree_batches(KernelTable&);
 void add_loop_batches(KernelTable&);
 void add_derivative_batches(KernelTable&);

@@ -11,7 +11,7 @@
 #include "../loops/projection.hpp"
 #include "../loops/reduced_dynamics.hpp"
 #include "call.hpp"
-#include "lanes.hpp"
+#include "../simd/lanes.hpp"
 #include "verdict.hpp"
 
 namespace sarrus {

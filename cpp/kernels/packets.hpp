@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lanes.hpp"
+#include "../simd/lanes.hpp"
 #include "run.hpp"
 
 namespace sarrus {

@@ -9,7 +9,7 @@
 #include "../loops/constrained_dynamics.hpp"
 #include "../loops/loop_joints.hpp"
 #include "../loops/projection.hpp"
-#include "lanes.hpp"
+#include "../simd/lanes.hpp"
 
 // EXTERN is `extern`, or nothing where they are compiled
 #define SARRUS_SHARED(EXTERN, T)                                                                                                \

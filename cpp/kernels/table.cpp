@@ -16,6 +16,7 @@ extern "C" const sarrus::KernelTable* sarrus_kernel_table() {
     sarrus::add_rate_kernels(t);
     sarrus::add_simulation_kernels(t);
     sarrus::add_control_kernels(t);
+    sarrus::add_contact_kernels(t);
 #ifndef SARRUS_FALLBACK  // kernels that are compiled quickly, for machines that they will hardly meet
     sarrus::add_tree_batches(t);
     sarrus::add_loop_batches(t);

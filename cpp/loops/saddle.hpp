@@ -31,7 +31,7 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
   if (e.fronts) return factorise_by_fronts(s, arena, epsilon, mu);
   const int nv = s.tree.nv;
   T* L = arena.take<T>(e.slots);
-  T* D_inverse = arena.take<T>(e.unknowns);
+  T *D_inverse = arena.take<T>(e.unknowns), *used = arena.take<T>(s.rows);
   for (int k = 0; k < e.slots; ++k) L[k] = T(0.0);
   const int entries = s.mass_first ? s.mass_first[nv] : nv;
   for (int k = 0; k < entries; ++k) L[e.mass_slot[k]] = s.M[k];
@@ -52,7 +52,7 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
     T* row = L + e.first[k];
     const int others = e.first[k + 1] - e.first[k];
     if (e.unknown[k] >= nv)
-      subtract_mu(row[0], mu[e.unknown[k] - nv], [&] {
+      used[e.unknown[k] - nv] = subtract_mu(row[0], mu[e.unknown[k] - nv], [&] {
         T passed = T(0.0);
         for (int i = e.before[k]; i < e.before[k + 1]; ++i) {
           const T& l = L[e.before_slot[i]];
@@ -74,7 +74,7 @@ template <class T> SARRUS_NOINLINE Factor<T> factorise(const Saddle<T>& s, Arena
       row[a] = l;
     }
   }
-  return {L, D_inverse};
+  return {L, D_inverse, used};
 }
 
 /// x, velocities then rows, becomes the solution with the regularised matrix. `work` holds as many. T is that of the factor, or a packet of

@@ -24,21 +24,23 @@ template <class T> struct Saddle {
   SARRUS_INLINE int first_entry(int i) const { return mass_first ? mass_first[i] : i; }
 };
 
-/// L below D, row by row, and 1/D.
+/// L below D, row by row, and 1/D; and, not by fronts, the mu that each row got (rows).
 template <class T> struct Factor {
   T* L;
   T* D_inverse;
+  const T* mu = nullptr;
 };
 
 /// mu comes when a row's turn comes, so that it does not drown in numbers that cancel; and where these were large, it is a share of them:
-/// of `passed`, the size of all that has been subtracted from the pivot d.
-template <class T, class Passed> SARRUS_INLINE void subtract_mu(T& d, T mu, Passed passed) {
+/// of `passed`, the size of all that has been subtracted from the pivot d. Returns it.
+template <class T, class Passed> SARRUS_INLINE T subtract_mu(T& d, T mu, Passed passed) {
   const auto cancelled = both(mu > T(0.0), abs(d) * T(1e3 * tolerances::regularisation) < mu);
   if (any(cancelled)) {
     const T share = passed() * T(tolerances::regularisation);
     mu = select(both(cancelled, mu < share), share, mu);
   }
   d -= mu;
+  return mu;
 }
 
 }  // namespace sarrus

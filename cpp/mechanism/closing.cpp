@@ -172,8 +172,12 @@ void Mechanism::add_motors(const Description& d) {
 /// Substructures are looked for where they may pay, and taken where they take half the time.
 void Mechanism::order_elimination(const Description& d) {
   Loops& loops = tree_.loops;
-  if (loops.constraints == 0) return;
   const double any = std::numeric_limits<double>::infinity();
+  if (loops.constraints == 0) {  // contact has rows of its own in what is otherwise M alone
+    dynamics_ = std::make_shared<EliminationPlan>(tree_, constraints_.data(), 0, 0, true, any, d.look);
+    loops.dynamics = dynamics_->view();
+    return;
+  }
   const bool decided = d.substructures != d.automatic;
   may_be_cut_ = decided ? d.substructures > 0 : tree_.nv + loops.rows > 60;
   if (may_be_cut_) pieces_ = substructured(tree_, decided ? d.substructures : 0, d.look);

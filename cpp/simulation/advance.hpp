@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "contact_step.hpp"
 #include "friction.hpp"
 #include "implicit_midpoint.hpp"
 #include "independent.hpp"
@@ -54,9 +55,10 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
         if (s.plan.method == Method::implicit_midpoint)
           s.projects() ? implicit_midpoint_on_loops(s, time, h, x) : implicit_midpoint_step(s, time, h, x);
         if (s.plan.method == Method::independent) independent_step(s, time, h, x);
+        if (s.plan.method == Method::contact) contact_step(s, time, h, x);
       }
   }
-  if (s.projects()) close_step(s, T(time + h), x);
+  if (s.projects() && s.plan.method != Method::contact) close_step(s, T(time + h), x);
   if (keeps_momentum) move_base_by_momentum(s, before + s.impulse, x.q, x.v);  // of which loops know nothing
 }
 
@@ -78,7 +80,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   const Record<T> record(plan, carried + Guard<T>::size);
   s.held = row + s.integrated(), s.since = T(time + static_cast<double>(first) * h);
   std::optional<DryFriction<T>> friction;
-  if (plan.frictions > 0) s.friction = &friction.emplace(s);
+  if (plan.frictions > 0 && plan.method != Method::contact) s.friction = &friction.emplace(s);
   if (s.samples()) s.sample(time + static_cast<double>(first) * h, row);
   if (plan.limits > 0) {
     s.demanded = arena.template take<T>(tree.nv + tree.loop_nv);

@@ -10,51 +10,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <cstring>
 
 #include "../dynamics/free_floating.hpp"
+#include "../simd/dense.hpp"
 #include "steps.hpp"
 
 namespace sarrus {
-
-/// A x = b by elimination with row pivots; A and b are used up. n is small.
-inline bool solve_dense(int n, double* A, double* b) {
-  for (int k = 0; k < n; ++k) {
-    int pivot = k;
-    for (int r = k + 1; r < n; ++r)
-      if (std::abs(A[r * n + k]) > std::abs(A[pivot * n + k])) pivot = r;
-    if (A[pivot * n + k] == 0.0) return false;
-    if (pivot != k) {
-      std::swap_ranges(A + k * n, A + (k + 1) * n, A + pivot * n);
-      std::swap(b[k], b[pivot]);
-    }
-    for (int r = k + 1; r < n; ++r) {
-      const double share = A[r * n + k] / A[k * n + k];
-      if (share == 0.0) continue;
-      for (int c = k; c < n; ++c) A[r * n + c] -= share * A[k * n + c];
-      b[r] -= share * b[k];
-    }
-  }
-  for (int k = n - 1; k >= 0; --k) {
-    for (int c = k + 1; c < n; ++c) b[k] -= A[k * n + c] * b[c];
-    b[k] /= A[k * n + k];
-  }
-  return true;
-}
 
 /// A displacement whose turns are Cayley's becomes one whose turns are the exponential's.
 inline void as_exponential(const Tree& tree, double* u) {
   for (int i = 1; i < tree.links; ++i)
     visit_every(tree.link[i].described, 0, [&](auto joint) { joint.cayley_to_exponential(u + tree.link[i].iv); });
-}
-
-/// Whatever the compiler, which is told that all numbers are finite, makes of comparisons.
-inline bool finite_bits(double x) {
-  std::uint64_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  asm("" : "+r"(bits));  // and of bits whose origin it knows
-  return (bits >> 52 & 0x7ff) != 0x7ff;
 }
 
 template <class T> Kinematics<T> motion_of(System<T>& s, const T* q, const T* v, const T* a) {

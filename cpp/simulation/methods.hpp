@@ -44,7 +44,7 @@ inline constexpr Tableau dopri5 = {7, dopri5_a, dopri5_b, dopri5_c, dopri5_error
 // clang-format on
 }  // namespace tableaus
 
-enum class Method : int { euler, semi_implicit, rk4, rkmk4, dopri5, implicit_midpoint, independent };
+enum class Method : int { euler, semi_implicit, rk4, rkmk4, dopri5, implicit_midpoint, independent, contact };
 
 struct MethodFacts {
   const char* name;
@@ -67,6 +67,7 @@ inline constexpr MethodFacts methods[] = {
     {"dopri5", 7, 5, true, HUGE_VAL, &tableaus::dopri5, true},
     {"implicit_midpoint", 0, 2, false, HUGE_VAL, nullptr, true},
     {"independent", 4, 4, false, 2.78, &tableaus::rk4, false},
+    {"contact", 1, 1, false, HUGE_VAL, nullptr, true},
 };
 inline constexpr const MethodFacts& facts(Method method) { return methods[static_cast<int>(method)]; }
 

@@ -76,6 +76,7 @@ template <class T> struct System {
   // if not null: where to keep what controllers ask for, at a step's first evaluation or, if it is implicit, at its last
   T* demanded = nullptr;
   bool kept = false;
+  bool rigid = false;  // contacts and stops push nothing: see contact_step.hpp
   T pressing = T(0.0);  // which contacts and end stops did in the last evaluation
   Force<T> impulse = Force<T>::zero();  // of what acts from outside, in the midpoint rule's last step of what floats
 
@@ -146,7 +147,7 @@ template <class T> struct System {
     T* motor = limit || demanded || elements.deliver() ? arena.template take<T>(all.nv) : along;
     for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
     ElementCall<T> e = {described(), arena, parameter, time, all.q, all.v, z, all.nv, motor, along, z_dot};
-    e.held = held, e.chords = chords;
+    e.held = held, e.chords = chords, e.rigid = rigid;
     surround(e, springs);
     apply(elements, e);
     pressing = e.pressing;

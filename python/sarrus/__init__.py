@@ -31,6 +31,7 @@ from .description.joints import (
     Spherical,
     Universal,
 )
+from .dynamics.contact import ContactPoint
 from .errors import (
     AssemblyError,
     BranchEnd,
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from .viewer.viewer import view
 
 __all__ = [
-    "AssemblyError", "BranchEnd", "Builder", "Cylindrical", "Description", "DriftWarning", "Event", "Fixed", "Free", "Gimbal", "Helical",
+    "AssemblyError", "BranchEnd", "Builder", "ContactPoint", "Cylindrical", "Description", "DriftWarning", "Event", "Fixed", "Free", "Gimbal", "Helical",
     "Inertia", "IntegrationError", "LimitWarning", "Mechanism", "ModelError", "ModelWarning", "NameNotFoundError", "NotRealizableError",
     "Planar", "Prismatic", "Revolute", "Rotation", "SarrusError", "ShapeError", "Skeleton", "Spherical", "StateError",
     "StiffnessWarning", "Trajectory", "Transform", "Universal", "__version__", "build_info", "control", "derivatives", "description", "equilibrium", "errors",

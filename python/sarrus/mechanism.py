@@ -16,6 +16,7 @@ from .analysis.contacts import contacts, touching
 from .analysis.mobility import report
 from .analysis.scaling import units_of_motion
 from .description.replaced import checked_changes
+from .dynamics import contact
 from .dynamics.loop_operations import LoopFunctions
 from .dynamics.operations import Constraint, Joint, Kinematics
 from .variants import Variants
@@ -102,6 +103,10 @@ class Mechanism(LoopFunctions):
     actuator_efforts = efforts.actuator_efforts
     internal_efforts = efforts.internal_efforts
     joint_wrenches = wrenches.joint_wrenches
+
+    # rigid contact
+    contact_dynamics = contact.contact_dynamics
+    contact_impact = contact.contact_impact
 
     _raise_not_realizable = efforts.raise_not_realizable
 

@@ -8,6 +8,7 @@ from .analysis.linear_algebra import FreeMotions
 from .analysis.linearization import Linearization, Modes
 from .analysis.mobility.map import MobilityMap
 from .analysis.mobility.report import ActuationMobility, Mobility
+from .dynamics.contact import ContactMotion
 from .dynamics.derivatives import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .dynamics.loop_operations import JointStates, LoopReactions
 from .dynamics.operations import Constraint, Joint, Kinematics
@@ -24,8 +25,8 @@ from .works.projected import ProjectedEquations
 from .works.reference_member import ReferenceMemberSolution
 
 __all__ = [
-    "ActuationMobility", "CogJacobians", "Constraint", "Contacts", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium", "ForwardDynamicsDerivatives",
-    "FreeFloatingForm", "FreeFloatingMotion", "FreeMotions", "IntegrateDerivatives", "InverseDynamicsDerivatives", "Joint", "JointStates", "JointWrenches", "Kinematics",
-    "Linearization", "LoopReactions", "Mobility", "MobilityMap", "Modes", "MotionDerivatives", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm",
-    "ReferenceMemberSolution", "StateDerivatives", "Status", "Sweep", "Variants", "View",
+    "ActuationMobility", "CogJacobians", "Constraint", "ContactMotion", "Contacts", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium",
+    "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion", "FreeMotions", "IntegrateDerivatives", "InverseDynamicsDerivatives", "Joint", "JointStates",
+    "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap", "Modes", "MotionDerivatives", "PoeFactors", "ProjectedEquations",
+    "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "StateDerivatives", "Status", "Sweep", "Variants", "View",
 ]  # fmt: skip

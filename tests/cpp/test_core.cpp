@@ -647,6 +647,7 @@ class AllThatActs {
     list_.add(PrescribedEffort{{}, {0}, of_runs});
     list_.add(Stiction{{}, {t.nv - 1}, {5}, {6}, {7}, {8}, {9}});
     list_.add(Contact{{}, frame, e_z, -1.0, 0.1, kept, e_x, {10}, {11}, {12}, {13}, {14}});
+    list_.add(RigidContact{{}, frame, {0, m.number_of(m.placed_frame("ground"))}, e_z, -1.0, 0.1, {13}, {12}});
     list_.add(Thruster{{}, frame, e_y, kept, {{19}, {20}}});
     list_.add(ReactionWheel{{}, {t.nv - 1}, {31}, kept, {21}, {22}});
     list_.add(EndStop{{}, joint, {{15}, {16}}, {17}, {18}});
@@ -735,7 +736,8 @@ void simulations(const Mechanism& m, const States& states) {
   const int size = all.size(), wide = all.wide();
   const long count = states.count();
   for (const Method method :
-       {Method::euler, Method::semi_implicit, Method::rk4, Method::rkmk4, Method::implicit_midpoint, Method::independent}) {
+       {Method::euler, Method::semi_implicit, Method::rk4, Method::rkmk4, Method::implicit_midpoint, Method::independent,
+        Method::contact}) {
     plan.method = method;
     for (const Stabilisation s : {Stabilisation::none, Stabilisation::corrective, Stabilisation::baumgarte}) {
       plan.stabilisation = s, plan.gains[0] = 2.0, plan.gains[1] = 1.0;

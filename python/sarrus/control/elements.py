@@ -37,7 +37,7 @@ from .task_control import TaskControl
 
 __all__ = [
     "PID", "ActuatorDynamics", "ComputedTorque", "Contact", "Efforts", "EndStop", "GravityCompensation",
-    "PDPlus", "Path", "PrescribedEffort", "Quantisation", "ReactionWheel", "Sampled", "Stiction", "Thruster",
+    "PDPlus", "Path", "PrescribedEffort", "Quantisation", "ReactionWheel", "RigidContact", "Sampled", "Stiction", "Thruster",
     "path_through", "rest_to_rest",
 ]  # fmt: skip
 
@@ -285,6 +285,50 @@ class Contact(Element):
         if self.height is not None and not abs(unit_axis(self.along) @ unit_axis(self.normal)) < 1e-9:
             got = f"{self.along!r} and {self.normal!r}"
             raise ModelError(f"along of Contact must be across its normal; got {got}")
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class RigidContact(Element):
+    """A point or sphere of a body on a plane of the world, or of another body, without compliance, for steps of ``method="contact"``.
+
+    Where it touches, its impulse lies within Coulomb's cone; what hits comes back with `restitution` of its normal velocity (Newton's law), but for hits
+    slower than gravity makes in three steps. Of a run's :attr:`Trajectory.z <sarrus.Trajectory.z>` each has four numbers: the impulse of the step
+    along the normal and two tangents [N s], the least one where impulses are not unique, and how far the step's conditions are off [m/s].
+
+    Attributes
+    ----------
+    frame : body or frame; its origin is the centre
+    radius : [m]; 0: a point
+    on : body or frame in whose axes the plane is
+    normal, offset : the plane normal . x = offset; an axis or a vector, away from what is solid [m]
+    friction : Coulomb's coefficient
+    restitution : from 0 to 1
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> b = sarrus.Builder("ball")
+    >>> b.add_body("ball", sarrus.Inertia.sphere(mass=1.0, radius=0.1))
+    >>> b.add_joint("float", sarrus.Free(), "ground", "ball")
+    >>> ground = sarrus.control.RigidContact("ball", radius=0.1)
+    >>> run = sarrus.simulate(b.build(), [0, 0, 0, 1, 0, 0, 0.3], [0.0] * 6, 1.0, ground)
+    >>> float(run.q[-1, 6].round(6)), float(abs(run.v[-1]).max().round(6))
+    (0.1, 0.0)
+    """
+
+    frame: str
+    radius: float = 0.0
+    on: str = "ground"
+    normal: Any = "z"
+    offset: float = 0.0
+    friction: Number = 0.6
+    restitution: Number = 0.0
+
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        (restitution,) = numbers_of(self, restitution="not negative")
+        if (np.asarray(restitution) > 1.0).any():
+            raise ModelError(f"restitution of RigidContact must be from 0 to 1; got {self.restitution!r}")
         return {}
 
 

@@ -13,8 +13,9 @@ from .. import _core
 from .._arrays import Array, real_array
 from .._core import Status, tolerances
 from ..control.element import Run
-from ..control.elements import Contact, EndStop, Stiction
+from ..control.elements import Contact, EndStop, RigidContact, Stiction
 from ..control.terms import ForceElements, force_elements
+from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..variants import Variants
 from .limits import JointLimits
@@ -126,6 +127,7 @@ class Prepared:
         """From functions and elements; those take what defaults they have from where runs start, and numbers of those of its runs."""
         functions, elements = controllers
         method = method_for(method, elements)
+        check_contact(robot, method, stabilisation, elements)
         elements = elements + limits.end_stops
         felt_at = None if start is None else start_of(robot, start)
         forces = force_elements(robot, elements, Run(limits.effort_limits, felt_at, rows, runs))
@@ -163,7 +165,29 @@ def method_for(method: str, elements: Iterable[Any]) -> str:
     """What "auto" stands for: friction of contacts and bristles is too stiff for explicit steps."""
     if method != "auto":
         return method
+    if any(isinstance(e, RigidContact) for e in elements):
+        return "contact"
     return "implicit_midpoint" if any(isinstance(e, (Contact, Stiction)) for e in elements) else "rk4"
+
+
+def check_contact(robot: Mechanism | Variants, method: str, stabilisation: str, elements: Iterable[Any]) -> None:
+    """ModelError where rigid contact would act on nothing, or would be given what its steps do not take."""
+    kinds = {type(e) for e in elements}
+    if method != "contact":
+        if RigidContact in kinds:
+            raise ModelError(f"RigidContact acts in steps of method='contact' alone; got {method!r}")
+        return
+    compliant = next((kind.__name__ for kind in (Contact, Stiction) if kind in kinds), None)
+    if compliant:
+        raise ModelError(
+            f"method='contact' takes RigidContact, and dry friction of joints as it is; got {compliant}, which is compliant"
+        )
+    if stabilisation != "projection":
+        raise ModelError(f"method='contact' closes loops by stabilisation='projection'; got {stabilisation!r}")
+    if robot._solver[2]:
+        raise ModelError(
+            "method='contact' takes mechanisms that are not cut into substructures: build it with substructures=0"
+        )
 
 
 def has_functions_of_q(mechanism: Mechanism | Variants) -> bool:

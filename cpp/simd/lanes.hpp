@@ -1,7 +1,7 @@
 // How many states share the registers of the instruction set level that a file is compiled for.
 #pragma once
 
-#include "../simd/packet.hpp"
+#include "packet.hpp"
 
 namespace sarrus {
 

@@ -1,0 +1,94 @@
+// Scenes of shapes from Python: described by tuples (description/touching.py), asked with the poses of their bodies.
+#include "shapes.hpp"
+
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+
+#include "../contact/scene.hpp"
+#include "described.hpp"
+#include "spatial.hpp"
+
+namespace sarrus::bindings {
+namespace {
+
+namespace py = pybind11;
+using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
+
+constexpr std::pair<const char*, ShapeKind> kinds[] = {{"Sphere", ShapeKind::sphere}, {"Capsule", ShapeKind::capsule},
+                                                       {"Box", ShapeKind::box},       {"Cylinder", ShapeKind::cylinder},
+                                                       {"Plane", ShapeKind::plane},   {"Terrain", ShapeKind::terrain}};
+
+ShapeKind shape_kind(const std::string& name) {
+  for (const auto& [text, kind] : kinds)
+    if (name == text) return kind;
+  throw py::value_error("no shape is of kind '" + name + "'");
+}
+
+/// (kind, radius, half length, half size (3,), heights (ny, nx), spacing (2,), body's number, placement).
+PlacedShape to_shape(const py::tuple& t) {
+  Shape s;
+  s.kind = shape_kind(t[0].cast<std::string>());
+  s.radius = t[1].cast<double>(), s.half = t[2].cast<double>(), s.box = to_vec3(t[3]);
+  if (s.kind == ShapeKind::terrain) {
+    const auto z = t[4].cast<Numbers>();
+    const auto step = t[5].cast<std::pair<double, double>>();
+    if (z.ndim() != 2 || z.shape(0) < 2 || z.shape(1) < 2) throw py::value_error("heights want two rows and two columns");
+    s.heights = std::make_shared<const Heights>(Heights{static_cast<int>(z.shape(1)), static_cast<int>(z.shape(0)), step.first,
+                                                        step.second, std::vector<double>(z.data(), z.data() + z.size())});
+  }
+  return {s, t[6].cast<int>(), to_transform(t[7])};
+}
+
+/// Of states, one after the other: (state, pair, id, position, normal, distance) of each point.
+py::tuple touching(const Scene& scene, const Numbers& poses, double within) {
+  int links = 0;
+  for (const PlacedShape& s : scene.shapes) links = std::max(links, s.link + 1);
+  if (poses.ndim() != 4 || poses.shape(1) < links || poses.shape(2) != 4 || poses.shape(3) != 4)
+    throw py::value_error("a scene wants poses (states, bodies, 4, 4)");
+  Touching<double> work;
+  std::vector<Transform<double>> at(poses.shape(1));
+  std::vector<std::int64_t> names[3];
+  std::vector<double> numbers[3];
+  const auto X = poses.unchecked<4>();
+  for (py::ssize_t state = 0; state < X.shape(0); ++state) {
+    for (py::ssize_t b = 0; b < X.shape(1); ++b)
+      for (int i = 0; i < 3; ++i) {
+        for (int j = 0; j < 3; ++j) at[b].R(i, j) = X(state, b, i, j);
+        at[b].p(i) = X(state, b, i, 3);
+      }
+    scene.touching(at.data(), within, work);
+    for (const auto& point : work.found) {
+      names[0].push_back(state), names[1].push_back(point.pair), names[2].push_back(point.id);
+      for (int i = 0; i < 3; ++i) numbers[0].push_back(point.at.position(i)), numbers[1].push_back(point.at.normal(i));
+      numbers[2].push_back(point.at.distance);
+    }
+  }
+  const auto listed = [](const auto& x, std::vector<py::ssize_t> shape) {
+    return py::array_t<typename std::decay_t<decltype(x)>::value_type>(std::move(shape), x.data());
+  };
+  const auto n = static_cast<py::ssize_t>(names[0].size());
+  return py::make_tuple(listed(names[0], {n}), listed(names[1], {n}), listed(names[2], {n}), listed(numbers[0], {n, 3}),
+                        listed(numbers[1], {n, 3}), listed(numbers[2], {n}));
+}
+
+}  // namespace
+
+void bind_shapes(py::module_& m) {
+  py::class_<Scene>(m, "Scene")
+      .def(py::init([](const std::vector<py::tuple>& shapes, const std::vector<std::tuple<int, int, double, double>>& pairs) {
+             Scene scene;
+             for (const auto& s : shapes) scene.shapes.push_back(to_shape(s));
+             for (const auto& [first, second, friction, restitution] : pairs) scene.allow(first, second, friction, restitution);
+             return scene;
+           }),
+           py::arg("shapes"), py::arg("pairs"))
+      .def("touching", &touching, py::arg("poses"), py::arg("within"));
+  m.def(
+      "can_touch", [](const std::string& one, const std::string& other) { return can_touch(shape_kind(one), shape_kind(other)); },
+      py::arg("one"), py::arg("other"));
+  m.attr("touching_pairs") = touching_pairs;
+}
+
+}  // namespace sarrus::bindings

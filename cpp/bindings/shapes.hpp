@@ -1,0 +1,10 @@
+// What touches, from Python.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace sarrus::bindings {
+
+void bind_shapes(pybind11::module_& m);
+
+}  // namespace sarrus::bindings

@@ -1,0 +1,113 @@
+// G = J A^-1 J^T of many rows J (count x nv), contacts for example, where A^-1 is the inverse as the loops leave it: what forces along rows do to
+// the motion along rows. From the factor of the saddle equation that is there (loops/saddle.hpp), rows side by side in the lanes of a packet:
+//
+//   [A J_l^T; J_l -mu] = L D L^T,    U = L^-1 [J^T; 0],    G = U^T D^-1 U - sum over rows mu_r y_r y_r^T
+//
+// Half a solve each, symmetric by construction; and L^-1 only along what the rows reach in the elimination tree: the bodies between a contact and
+// the ground, and the rows of loops around these. The sum, with the multipliers y that the way back finds, is the first of the corrections by
+// which saddle.hpp takes the regularisation away (and likewise of inertia that massless bodies borrow). Where it is no small one, towards a
+// singular position, and where the mechanism is solved by substructures, every row is solved for and corrected by itself.
+#pragma once
+
+#include "../loops/constrained_dynamics.hpp"
+#include "../simd/lanes.hpp"
+
+namespace sarrus {
+
+namespace cones {
+/// A first correction of G by a smaller share leaves an error of its square.
+constexpr double corrected = 1e-8;
+}  // namespace cones
+
+/// One packet of rows: what they reach of the unknowns, in the order of elimination, U there, and their multipliers.
+template <class P> struct ReachedRows {
+  int* list;
+  int count;
+  char* reached;
+  P *U, *x;  // x: velocities and multipliers, as unknowns are numbered
+};
+
+template <class P>
+SARRUS_INLINE ReachedRows<P> eliminate_rows(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int rows,
+                                            const double* J) {
+  const Elimination& plan = e.matrix.plan;
+  const int n = plan.unknowns, nv = e.matrix.tree.nv;
+  ReachedRows<P> r = {arena.take<int>(n), 0, arena.take<char>(n), arena.take<P>(n), arena.take<P>(n)};
+  std::fill(r.reached, r.reached + n, char(0)), std::fill(r.U, r.U + n, P(0.0));
+  for (int c = 0; c < nv; ++c)
+    for (int l = 0; l < rows; ++l)
+      if (const double entry = J[l * nv + c]; entry != 0.0) r.reached[plan.place[c]] = 1, lane(r.U[plan.place[c]], l) = entry;
+  for (int k = 0; k < n; ++k) {
+    if (!r.reached[k]) continue;
+    r.list[r.count++] = k;
+    const P u = r.U[k];
+    for (int s = plan.first[k] + 1; s < plan.first[k + 1]; ++s)
+      r.reached[plan.column[s]] = 1, r.U[plan.column[s]] -= P(f.L[s]) * u;
+  }
+  if (!e.epsilon && e.matrix.rows == 0) return r;
+  for (int k = n - 1; k >= 0; --k) {
+    P w = r.U[k] * P(f.D_inverse[k]);
+    for (int s = plan.first[k] + 1; s < plan.first[k + 1]; ++s) w -= P(f.L[s]) * r.x[plan.unknown[plan.column[s]]];
+    r.x[plan.unknown[k]] = w;
+  }
+  return r;
+}
+
+/// Each by itself, with its corrections.
+SARRUS_NOINLINE inline void solve_rows(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
+                                       const double* J, double* G) {
+  const Saddle<double>& matrix = e.solved();
+  const int nv = e.matrix.tree.nv, rows = e.matrix.rows;
+  double* b = arena.take<double>(nv + rows);
+  for (int i = 0; i < count; ++i) {
+    const Arena::Scope scope(arena);
+    std::copy(J + i * nv, J + (i + 1) * nv, b), std::fill(b + nv, b + nv + rows, 0.0);
+    double* y = arena.take<double>(matrix.plan.unknowns);
+    refine(matrix, arena, f, e.lifted(arena, b), y, tolerances::most_corrections);
+    const double* x = e.lowered(arena, y);
+    for (int j = 0; j < count; ++j) G[i * count + j] = scalar_product(J + j * nv, x, nv);
+  }
+  for (int i = 0; i < count; ++i)
+    for (int j = 0; j < i; ++j) G[i * count + j] = G[j * count + i] = 0.5 * (G[i * count + j] + G[j * count + i]);
+}
+
+/// G (count x count).
+template <class P = SideBySide>
+SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
+                                        const double* J, double* G) {
+  const Arena::Scope scope(arena);
+  if (e.pieces) return solve_rows(e, f, arena, count, J, G);
+  constexpr int W = width_of<P>;
+  const int nv = e.matrix.tree.nv, blocks = (count + W - 1) / W;
+  ReachedRows<P>* all = arena.take<ReachedRows<P>>(blocks);
+  for (int b = 0; b < blocks; ++b) all[b] = eliminate_rows<P>(e, f, arena, std::min(W, count - b * W), J + b * W * nv);
+  bool small = true;
+  for (int a = 0; a < blocks; ++a)
+    for (int b = a; b < blocks; ++b) {
+      P sum[W], correction[W];
+      for (P& x : sum) x = P(0.0);
+      for (P& x : correction) x = P(0.0);
+      for (int i = 0; i < all[b].count; ++i) {
+        const int k = all[b].list[i];
+        if (!all[a].reached[k]) continue;
+        const P u = all[b].U[k] * P(f.D_inverse[k]);
+        for (int l = 0; l < W; ++l) sum[l] += u * P(lane(all[a].U[k], l));
+      }
+      const auto correct = [&](int unknown, double by) {
+        const P x = all[b].x[unknown] * P(by);
+        for (int l = 0; l < W; ++l) correction[l] += x * P(lane(all[a].x[unknown], l));
+      };
+      for (int k = 0; e.epsilon && k < nv; ++k) correct(k, e.epsilon[k]);
+      for (int r = 0; r < e.matrix.rows; ++r) correct(nv + r, -f.mu[r]);
+      for (int l = 0; l < W && a * W + l < count; ++l)
+        for (int m = 0; m < W && b * W + m < count; ++m) {
+          const int i = a * W + l, j = b * W + m;
+          const double by = lane(correction[l], m), g = lane(sum[l], m) + by;
+          if (i == j) small = small && std::abs(by) <= cones::corrected * std::abs(g);
+          G[i * count + j] = G[j * count + i] = g;
+        }
+    }
+  if (!small) solve_rows(e, f, arena, count, J, G);
+}
+
+}  // namespace sarrus

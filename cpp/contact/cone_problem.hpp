@@ -1,0 +1,534 @@
+// Which impulses p contacts, stops and dry friction of joints give, of which the velocities are u = G p + w:
+//
+//   contact (rows n, t1, t2)   K* contains u + mu |u_t| n, perpendicular to p in K = {|p_t| <= mu p_n}        (De Saxce 1992)
+//   interval (one row)         p in [lo, hi]: u >= 0 at lo, u <= 0 at hi, u = 0 between
+//
+// and, where u are accelerations of contacts that slip already, along d: p_t = -mu p_n d, u_n and p_n as before.
+//
+// G is symmetric and positive semidefinite, of any rank: four points of a rigid foot are twelve rows of rank six. What the normal velocity is to
+// be instead of zero stands in w. A solution is where the natural map r = p - proj(p - u - mu |u_t| n) vanishes; it is told in m/s, each row
+// weighed by its own inverse mass, so that it means the same of bodies of any mass, and is reached where it is `reached` of the largest w.
+// Three stages, each from where the last one helps:
+//
+//   proximal   Newton on Alart and Curnier's function (1991) of the problem with G + eps, w - eps p_ref, whose friction is unique; p_ref follows
+//   interior   primal-dual path with Nesterov and Todd's scaling, De Saxce's shift renewed in every step: feet at the limit of their friction,
+//              where every Newton method crawls, and Painleve's impacts, where it is led the wrong way
+//   sweeps     over exact solutions of one contact, from zero, then Newton
+//
+// Forces are not unique where G is singular, velocities are but in Painleve's cases: there the answer is the one near the start, if it is found
+// from there. (Acary, Bremond and Huber 2018 compare methods: none solves all; so there is a status.)
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "../mechanism/arena.hpp"
+#include "../simd/dense.hpp"
+#include "contact_kernels.hpp"
+
+namespace sarrus {
+
+namespace cones {
+/// The natural map, as a share of the largest w: a hundred thousand times rounding leaves room for a G of many rows.
+constexpr double reached = 1e-10;
+/// Of proximal points, beside rows whose G is one: small enough that a step is Newton's, large enough that two corners of an edge, of which one
+/// sticks and one slips, have a solution.
+constexpr double proximity = 1e-5;
+/// And of the problem whose solution is the least force, but for as much: little beside the share of a weight that anybody asks for.
+constexpr double least = 1e-8;
+/// The interior point hands over to Newton.
+constexpr double near = 1e-6;
+/// No cone is thinner for the interior point, which divides by mu.
+constexpr double thinnest = 1e-8;
+}  // namespace cones
+
+/// p = size scale p', u = size u' / scale: what stands here is p', with G' = scale G scale, of which every diagonal block has mean one, and w' at
+/// most one. One scale a contact, so that cones stay cones.
+class ConeSolver {
+ public:
+  ConeSolver(const ConeProblem& problem, Arena& arena)
+      : arena_(arena), n_(problem.rows), contacts_(problem.contacts), mu_(problem.friction), slip_(problem.slip) {
+    G_ = take(n_ * n_), w_ = take(n_), scale_ = take(n_), weight_ = take(n_), low_ = take(intervals()), high_ = take(intervals());
+    double most = 0.0, speed = 1e-300;
+    for (int i = 0; i < n_; ++i) most = std::max(most, problem.G[i * n_ + i]), speed = std::max(speed, std::abs(problem.w[i]));
+    if (most == 0.0) most = 1.0;  // nothing gives way
+    for (int i = 0; i < n_; ++i) {
+      const int k = i - i % 3;
+      const auto d = [&](int j) { return problem.G[j * n_ + j]; };
+      const double mean = i < 3 * contacts_ ? (d(k) + d(k + 1) + d(k + 2)) / 3.0 : d(i);
+      scale_[i] = 1.0 / std::sqrt(std::max(mean, 1e-12 * most));
+      size_ = std::max(size_, scale_[i] * std::abs(problem.w[i]));
+    }
+    if (size_ == 0.0) size_ = speed = 1.0;
+    for (int i = 0; i < n_; ++i) {
+      w_[i] = problem.w[i] * scale_[i] / size_, weight_[i] = size_ / scale_[i];
+      for (int j = 0; j < n_; ++j) G_[i * n_ + j] = problem.G[i * n_ + j] * scale_[i] * scale_[j];
+    }
+    for (int i = 0; i < intervals(); ++i) {
+      const double unit = size_ * scale_[3 * contacts_ + i];
+      low_[i] = bounded(problem.low[i]) ? problem.low[i] / unit : -cones::unbounded;
+      high_[i] = bounded(problem.high[i]) ? problem.high[i] / unit : cones::unbounded;
+    }
+    tolerance_ = cones::reached * speed;
+    u_ = take(n_), F_ = take(n_), K_ = take(n_ * n_), active_ = arena.take<int>(n_);
+  }
+
+  /// From p, a guess, to the impulses; and, if `least` is not null, of those with the same velocities the least ones, which no start and no order of
+  /// the rows has a say in.
+  ConeSolution solve(double* p, double* least) {
+    double *best = take(n_), *start = take(n_), *zero = take(n_), *x = take(n_);
+    std::fill(zero, zero + n_, 0.0);
+    project(zero, best);
+    ConeSolution told = {false, natural_map(best), 0, 0};
+    for (int i = 0; i < n_; ++i) x[i] = finite_bits(p[i]) ? p[i] / (size_ * scale_[i]) : 0.0;
+    project(x, start);
+    const auto tries = [&](int stage, auto method, const double* from) {
+      if (told.reached) return;
+      std::copy(from, from + n_, x);
+      (this->*method)(x);
+      const double now = natural_map(x);
+      if (now <= std::max(told.natural_map, tolerance_)) std::copy(x, x + n_, best), told.natural_map = now;
+      told.reached = now <= tolerance_, told.stage = stage;
+    };
+    told.reached = told.natural_map == 0.0;
+    tries(1, &ConeSolver::proximal, start);
+    if (!slip_) tries(2, &ConeSolver::interior, zero);  // whose matrix is symmetric
+    tries(3, &ConeSolver::swept, zero);
+    tries(4, &ConeSolver::proximal_from_afar, start);
+    tries(4, &ConeSolver::proximal_from_afar, zero);
+    told.iterations = iterations_;
+    if (least) {
+      find_least(best, x), give(x, least);
+      // they are what makes the motion, where they are as good
+      if (const double now = natural_map(x); now <= tolerance_) std::copy(x, x + n_, best), told.natural_map = now;
+    }
+    give(best, p);
+    return told;
+  }
+
+ private:
+  double* take(int count) { return arena_.take<double>(static_cast<std::size_t>(count)); }
+  int intervals() const { return n_ - 3 * contacts_; }
+  static bool bounded(double end) { return std::abs(end) < 0.1 * cones::unbounded; }
+  void give(const double* from, double* p) const {
+    for (int i = 0; i < n_; ++i) p[i] = from[i] * size_ * scale_[i];
+  }
+  void velocities(const double* p, double* u) const {
+    for (int i = 0; i < n_; ++i) u[i] = w_[i] + scalar_product(G_ + i * n_, p, n_);
+  }
+  static double length(const double* t) { return std::sqrt(t[0] * t[0] + t[1] * t[1]); }
+  /// The direction in which a contact slips already, or null.
+  const double* slipping(int i) const {
+    return slip_ && (slip_[2 * i] != 0.0 || slip_[2 * i + 1] != 0.0) ? slip_ + 2 * i : nullptr;
+  }
+
+  /// The nearest point of the cones and intervals.
+  void project(const double* y, double* x) const {
+    for (int i = 0; i < contacts_; ++i, y += 3, x += 3) {
+      if (const double* d = slipping(i)) {
+        x[0] = std::max(y[0], 0.0), x[1] = -mu_[i] * x[0] * d[0], x[2] = -mu_[i] * x[0] * d[1];
+        continue;
+      }
+      const double t = length(y + 1), along = (y[0] + mu_[i] * t) / (1.0 + mu_[i] * mu_[i]);
+      const bool inside = t <= mu_[i] * y[0], opposite = along <= 0.0;
+      const double share = inside ? 1.0 : opposite || t == 0.0 ? 0.0 : mu_[i] * along / t;
+      x[0] = inside ? y[0] : opposite ? 0.0 : along;
+      x[1] = share * y[1], x[2] = share * y[2];
+    }
+    for (int i = 0; i < intervals(); ++i) x[i] = std::min(std::max(y[i], low_[i]), high_[i]);
+  }
+  void add_shift(double* u) const {
+    for (int i = 0; i < contacts_; ++i)
+      if (!slipping(i)) u[3 * i] += mu_[i] * length(u + 3 * i + 1);
+  }
+  /// Its largest entry [m/s, rad/s]; no less than the rounding of impulses so large that no velocity shows beside them.
+  double natural_map(const double* p) {
+    const Arena::Scope scope(arena_);
+    double *y = take(n_), *x = take(n_), most = 0.0, sum = 0.0;
+    velocities(p, y), add_shift(y);
+    for (int i = 0; i < n_; ++i) y[i] = p[i] - y[i], sum += std::abs(y[i]);
+    if (!finite_bits(sum)) return cones::unbounded;
+    project(y, x);
+    for (int i = 0; i < n_; ++i) most = std::max(most, std::max(std::abs(p[i] - x[i]), 2e-16 * std::abs(p[i])) * weight_[i]);
+    return most;
+  }
+
+  /// Alart and Curnier's function at (p, u), and its square. With y = p - u: open, y_n <= 0: p; sticking, |y_t| < mu y_n: u; slipping:
+  /// (u_n, p_t - mu y_n y_t / |y_t|); of an interval p - clip(p - u).
+  double function(const double* p, const double* u, double* F) const {
+    for (int i = 0; i < contacts_; ++i) {
+      const int k = 3 * i;
+      const double y[3] = {p[k] - u[k], p[k + 1] - u[k + 1], p[k + 2] - u[k + 2]}, t = length(y + 1), most = mu_[i] * y[0];
+      const double* slips = slipping(i);
+      const bool open = y[0] <= 0.0, sticks = !open && t < most && !slips;
+      const double pull = t > 0.0 ? most / t : 0.0;
+      F[k] = open ? p[k] : u[k];
+      for (int r = 1; r < 3 && slips && !open; ++r) F[k + r] = p[k + r] + most * slips[r - 1];
+      if (slips && !open) continue;
+      for (int r = 1; r < 3; ++r) F[k + r] = open ? p[k + r] : sticks ? u[k + r] : p[k + r] - pull * y[r];
+    }
+    for (int i = 0, k = 3 * contacts_; k < n_; ++i, ++k) F[k] = p[k] - std::min(std::max(p[k] - u[k], low_[i]), high_[i]);
+    double sum = 0.0;
+    for (int k = 0; k < n_; ++k) sum += F[k] * F[k];
+    return sum;
+  }
+
+  /// Newton's step for it, (A + B (G + eps)) step = -F. Rows of open contacts, and of intervals at an end, are those of the identity: they stand
+  /// aside, and the matrix has the others only.
+  bool newton_step(const double* p, const double* u, const double* F, double eps, double* step) {
+    const Arena::Scope scope(arena_);
+    int count = 0;
+    bool passive_moves = false;
+    const auto set_passive = [&](int k, double by) { step[k] = by, passive_moves |= by != 0.0; };
+    for (int i = 0; i < contacts_; ++i)
+      for (int k = 3 * i; k < 3 * i + 3; ++k)
+        if (p[3 * i] - u[3 * i] <= 0.0)
+          set_passive(k, -F[k]);
+        else
+          active_[count++] = k, step[k] = 0.0;
+    for (int i = 0, k = 3 * contacts_; k < n_; ++i, ++k) {
+      const double y = p[k] - u[k];
+      if (y <= low_[i] || y >= high_[i])
+        set_passive(k, -F[k]);
+      else
+        active_[count++] = k, step[k] = 0.0;
+    }
+    if (count == 0) return true;
+    double *right = take(count), *tangential = take(2 * count);
+    const auto row_of = [&](int a) { return K_ + a * count; };
+    for (int a = 0; a < count; ++a) {
+      const double* G = G_ + active_[a] * n_;
+      double* row = row_of(a);
+      for (int b = 0; b < count; ++b) row[b] = G[active_[b]];
+      row[a] += eps;
+      right[a] = -u[active_[a]] - (passive_moves ? scalar_product(G, step, n_) : 0.0);
+    }
+    for (int a = 0; a < count; a += active_[a] < 3 * contacts_ ? 3 : 1) {
+      const int k = active_[a], i = k / 3;
+      if (k >= 3 * contacts_) continue;
+      const double y[3] = {p[k] - u[k], p[k + 1] - u[k + 1], p[k + 2] - u[k + 2]}, t = length(y + 1), most = mu_[i] * y[0];
+      const double* slips = slipping(i);
+      if (t < most && !slips) continue;
+      // F_t = p_t - mu y_n d, d = y_t / |y_t|: rows mu d (dp_n - du_n) taken from, N (dp_t - du_t) too, N = mu y_n / |y_t| (1 - d d^T)
+      const double inverse = t > 0.0 ? 1.0 / t : 0.0, pull = slips ? 0.0 : most * inverse;
+      const double d[2] = {slips ? -slips[0] : y[1] * inverse, slips ? -slips[1] : y[2] * inverse};
+      double *normal = row_of(a), *rows[2] = {row_of(a + 1), row_of(a + 2)},
+             change[2] = {right[a + 1] + u[k + 1], right[a + 2] + u[k + 2]};
+      const double change_n = right[a] + u[k];
+      for (int r = 0; r < 2; ++r) {
+        const double N[2] = {pull * ((r == 0) - d[r] * d[0]), pull * ((r == 1) - d[r] * d[1])}, m = mu_[i] * d[r];
+        double* to = tangential + r * count;
+        for (int b = 0; b < count; ++b) to[b] = m * normal[b] + N[0] * rows[0][b] + N[1] * rows[1][b];
+        to[a] -= m, to[a + 1] += (r == 0) - N[0], to[a + 2] += (r == 1) - N[1];
+        right[a + 1 + r] = -F[k + 1 + r] + m * change_n + N[0] * change[0] + N[1] * change[1];
+      }
+      std::copy(tangential, tangential + count, rows[0]), std::copy(tangential + count, tangential + 2 * count, rows[1]);
+    }
+    ++iterations_;
+    if (!solve_dense(count, K_, right)) return false;
+    for (int a = 0; a < count; ++a) step[active_[a]] = right[a];
+    return true;
+  }
+
+  /// Newton's method on the problem of G + eps, w - eps p_ref, from p to the best of what it meets; p_ref is moved after so many steps, eps a
+  /// tenth then. With one step a reference it is Newton's on the problem itself, whose matrix alone is made regular.
+  void points(double* p, double eps, int references, int steps, bool searches) {
+    const Arena::Scope scope(arena_);
+    double *best = take(n_), *reference = take(n_), *step = take(n_), *there = take(n_), *F = take(n_), at = cones::unbounded;
+    std::copy(p, p + n_, best);
+    const auto evaluate = [&](const double* x, double e, double* out) {
+      velocities(x, u_);
+      for (int i = 0; i < n_; ++i) u_[i] += e * (x[i] - reference[i]);
+      return function(x, u_, out);
+    };
+    for (int k = 0; k < references && at > tolerance_; ++k, eps = std::max(0.1 * eps, 1e-9)) {
+      std::copy(p, p + n_, reference);
+      double now = evaluate(p, eps, F);
+      for (int l = 0; l < steps && at > tolerance_; ++l) {
+        if (now < 1e-26 && k + l > 0) break;
+        if (!newton_step(p, u_, F, eps, step)) break;
+        double share = 1.0, next = 0.0;
+        for (int halvings = 0;; ++halvings, share *= 0.5) {
+          for (int i = 0; i < n_; ++i) there[i] = p[i] + share * step[i];
+          next = evaluate(there, eps, F_);
+          if (!searches || halvings == 4 || now < 1e-20 || next <= (1.0 - 1e-4 * share) * now) break;
+        }
+        if (!finite_bits(next)) break;
+        now = next;
+        std::copy(there, there + n_, p), std::copy(F_, F_ + n_, F);
+        const double map = natural_map(p);
+        if (map < at) at = map, std::copy(p, p + n_, best);
+      }
+    }
+    std::copy(best, best + n_, p);
+  }
+  void proximal(double* p) { points(p, cones::proximity, 3, 6, true); }
+  void proximal_from_afar(double* p) { points(p, 1e3 * cones::proximity, 10, 8, true); }
+  void polish(double* p, int steps) { points(p, 0.1 * cones::proximity, steps, 1, false); }
+
+  /// Of all impulses with these velocities the least: those of G + eps, corrected.
+  void find_least(const double* p, double* least) {
+    double* step = take(n_);
+    std::copy(p, p + n_, least);
+    bool found = false;
+    for (int k = 0; k < 20 && !found; ++k) {
+      double moved = 0.0, size = 0.0;
+      velocities(least, u_);
+      for (int i = 0; i < n_; ++i) u_[i] += cones::least * least[i];
+      found = function(least, u_, F_) <= 1e-30 * n_ && k > 0;
+      if (found || !newton_step(least, u_, F_, cones::least, step)) break;
+      for (int i = 0; i < n_; ++i) least[i] += step[i], moved += step[i] * step[i], size += least[i] * least[i];
+      if (!finite_bits(moved)) break;
+      found = moved <= 1e-18 * size;
+    }
+    // what is found is off by eps p / eigenvalue of G: a reference that is the least one takes that away, and leaves what G does not see
+    if (found) points(least, cones::least, 3, 4, false);
+    if (!found || natural_map(least) > tolerance_ + 10.0 * cones::least * size_of(p)) std::copy(p, p + n_, least);
+  }
+  double size_of(const double* p) const {
+    double most = 0.0;
+    for (int i = 0; i < n_; ++i) most = std::max(most, std::abs(p[i]) * weight_[i]);
+    return most;
+  }
+
+  /// One contact alone, exactly: it takes off, sticks, or slips against its velocity; then the root in one number, the ratio of friction and speed.
+  static void one_contact(const double G[9], const double* w, double mu, const double* slips, double* p) {
+    p[0] = p[1] = p[2] = 0.0;
+    if (w[0] >= 0.0) return;
+    if (slips) {
+      const double along = G[0] - mu * (G[1] * slips[0] + G[2] * slips[1]);
+      if (along > 0.0) p[0] = -w[0] / along, p[1] = -mu * p[0] * slips[0], p[2] = -mu * p[0] * slips[1];
+      return;
+    }
+    double A[9], x[3] = {-w[0], -w[1], -w[2]};
+    std::copy(G, G + 9, A);
+    if (solve_dense(3, A, x) && x[0] >= 0.0 && length(x + 1) <= mu * x[0]) {
+      std::copy(x, x + 3, p);
+      return;
+    }
+    if (G[0] <= 0.0) return;
+    const double h[2] = {G[3], G[6]}, b[2] = {w[1] - h[0] * w[0] / G[0], w[2] - h[1] * w[0] / G[0]};
+    const double S[3] = {G[4] - h[0] * h[0] / G[0], G[5] - h[0] * h[1] / G[0], G[8] - h[1] * h[1] / G[0]};
+    const auto slips_within = [&](double ratio) {
+      const double a = S[0] + ratio, c = S[2] + ratio, det = a * c - S[1] * S[1];
+      p[1] = (S[1] * b[1] - c * b[0]) / det, p[2] = (S[1] * b[0] - a * b[1]) / det;
+      p[0] = -(w[0] + h[0] * p[1] + h[1] * p[2]) / G[0];
+      return p[0] > 0.0 && length(p + 1) <= mu * p[0];
+    };
+    double low = 0.0, high = G[0];
+    while (!slips_within(high) && high < 1e12 * G[0]) low = high, high *= 8.0;
+    for (int k = 0; k < 60; ++k) {
+      const double middle = 0.5 * (low + high);
+      (slips_within(middle) ? high : low) = middle;
+    }
+    slips_within(high);
+  }
+  void swept(double* p) {
+    for (int round = 0; round < 20; ++round) {
+      for (int i = 0; i < contacts_; ++i) {
+        double G[9], w[3];
+        for (int r = 0; r < 3; ++r) {
+          const double* row = G_ + (3 * i + r) * n_;
+          w[r] = w_[3 * i + r] + scalar_product(row, p, n_);
+          for (int c = 0; c < 3; ++c) G[3 * r + c] = row[3 * i + c], w[r] -= row[3 * i + c] * p[3 * i + c];
+        }
+        one_contact(G, w, mu_[i], slipping(i), p + 3 * i);
+      }
+      for (int j = 0, k = 3 * contacts_; k < n_; ++j, ++k) {
+        const double u = w_[k] + scalar_product(G_ + k * n_, p, n_), d = G_[k * n_ + k];
+        if (d > 0.0) p[k] = std::min(std::max(p[k] - u / d, low_[j]), high_[j]);
+      }
+      ++iterations_;
+      if (natural_map(p) <= tolerance_) return;
+    }
+    polish(p, 8);
+  }
+
+  struct InteriorPoint;
+  void interior(double* p);
+
+  Arena& arena_;
+  int n_, contacts_, iterations_ = 0;
+  const double *mu_, *slip_;
+  double *G_, *w_, *scale_, *weight_, *low_, *high_, size_ = 0.0, tolerance_ = 0.0;
+  double *u_, *F_, *K_;
+  int* active_;
+};
+
+/// A contact's cone as that of second order: x = (mu p_n, p_t), s = (z_n / mu, z_t); x o s = (x . s, x_0 s_t + s_0 x_t).
+struct ScaledCone {
+  double x[3], s[3], wide, W[9], inverse[9], lambda[3];  // wide: mu
+
+  static double det(const double* a) { return std::max(a[0] * a[0] - a[1] * a[1] - a[2] * a[2], 1e-300); }
+  static void product(const double* a, const double* b, double* out) {
+    const double dot = a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+    const double t[2] = {a[0] * b[1] + b[0] * a[1], a[0] * b[2] + b[0] * a[2]};
+    out[0] = dot, out[1] = t[0], out[2] = t[1];
+  }
+  static void times(const double* A, const double* a, double* out) {
+    for (int r = 0; r < 3; ++r) out[r] = A[3 * r] * a[0] + A[3 * r + 1] * a[1] + A[3 * r + 2] * a[2];
+  }
+  /// The a with lambda o a = r.
+  void divide(const double* r, double* a) const {
+    a[0] = (lambda[0] * r[0] - lambda[1] * r[1] - lambda[2] * r[2]) / det(lambda);
+    for (int k = 1; k < 3; ++k) a[k] = (r[k] - lambda[k] * a[0]) / lambda[0];
+  }
+  /// Nesterov and Todd's W with W s = W^-1 x = lambda.
+  void scale(const double* p, const double* z, double mu) {
+    wide = mu;
+    for (int k = 0; k < 3; ++k) x[k] = p[k] * (k == 0 ? mu : 1.0), s[k] = z[k] / (k == 0 ? mu : 1.0);
+    const double dx = std::sqrt(det(x)), ds = std::sqrt(det(s)), eta = std::sqrt(dx / ds);
+    double dot = 0.0, w[3];
+    for (int k = 0; k < 3; ++k) dot += x[k] * s[k] / (dx * ds);
+    const double twice = 2.0 * std::sqrt(0.5 * (1.0 + dot));
+    for (int k = 0; k < 3; ++k) w[k] = (x[k] / dx + (k == 0 ? 1.0 : -1.0) * s[k] / ds) / twice;
+    for (int r = 0; r < 3; ++r)
+      for (int c = 0; c < 3; ++c) {
+        const double entry = r == 0 || c == 0 ? w[r + c] : (r == c) + w[r] * w[c] / (1.0 + w[0]);
+        W[3 * r + c] = entry * eta, inverse[3 * r + c] = ((r == 0) != (c == 0) ? -entry : entry) / eta;
+      }
+    times(W, s, lambda);
+  }
+  /// How far along d the point a stays within the cone.
+  static double reach(const double* a, const double* d) {
+    const double A = d[0] * d[0] - d[1] * d[1] - d[2] * d[2], B = 2.0 * (a[0] * d[0] - a[1] * d[1] - a[2] * d[2]), C = det(a);
+    double most = d[0] < 0.0 ? -a[0] / d[0] : 1e9;
+    const double root = B * B - 4.0 * A * C;
+    if (root < 0.0) return most;
+    const double q = -0.5 * (B + (B >= 0.0 ? 1.0 : -1.0) * std::sqrt(root));
+    if (q * A > 0.0) most = std::min(most, q / A);
+    if (q > 0.0) most = std::min(most, C / q);
+    return most;
+  }
+};
+
+/// The unknowns of a step, and the step itself.
+struct ConeSolver::InteriorPoint {
+  double *p, *z, *low, *high;  // (rows), (contacts, 3), and of the intervals' ends
+  static InteriorPoint take(ConeSolver& c) {
+    return {c.take(c.n_), c.take(3 * c.contacts_), c.take(c.intervals()), c.take(c.intervals())};
+  }
+};
+
+inline void ConeSolver::interior(double* answer) {
+  const Arena::Scope scope(arena_);
+  const int m = 3 * contacts_, ends = intervals();
+  ScaledCone* cone = arena_.take<ScaledCone>(contacts_);
+  InteriorPoint at = InteriorPoint::take(*this), by = InteriorPoint::take(*this);
+  double *r = take(n_), *x = take(n_), *correction = take(m), *correct_low = take(ends), *correct_high = take(ends), *h = take(m);
+  const double start = 2.0;
+  double best = cones::unbounded;
+  const auto has = [](double end) { return bounded(end); };
+  const auto wide = [&](int i) { return std::max(mu_[i], cones::thinnest); };
+  for (int i = 0; i < contacts_; ++i)
+    for (int k = 0; k < 3; ++k)
+      at.p[3 * i + k] = k == 0 ? start : 0.0, at.z[3 * i + k] = k == 0 ? start * std::max(1.0, mu_[i]) : 0.0;
+  int count = contacts_;
+  for (int j = 0; j < ends; ++j) {
+    const bool l = has(low_[j]), u = has(high_[j]);
+    at.p[m + j] = l && u ? 0.5 * (low_[j] + high_[j]) : l ? low_[j] + start : u ? high_[j] - start : 0.0;
+    at.low[j] = l ? start : 0.0, at.high[j] = u ? start : 0.0, count += l + u;
+  }
+  const auto above = [&](int j) { return has(low_[j]) ? at.p[m + j] - low_[j] : 1.0; };
+  const auto below = [&](int j) { return has(high_[j]) ? high_[j] - at.p[m + j] : 1.0; };
+  for (int k = 0; k < 50; ++k) {
+    project(at.p, x);
+    if (const double map = natural_map(x); map < best) {
+      best = map, std::copy(x, x + n_, answer);
+      if (map < cones::near * tolerance_ / cones::reached) {
+        polish(x, 3);
+        if (natural_map(x) <= tolerance_) return void(std::copy(x, x + n_, answer));
+      }
+    }
+    double gap = 0.0, worst = 0.0;
+    velocities(at.p, r), add_shift(r);
+    std::copy(G_, G_ + n_ * n_, K_);
+    for (int i = 0; i < n_; ++i) K_[i * n_ + i] += 1e-14;
+    for (int i = 0; i < contacts_; ++i) {
+      cone[i].scale(at.p + 3 * i, at.z + 3 * i, wide(i));
+      for (int a = 0; a < 3; ++a) {
+        gap += square(cone[i].lambda[a]);
+        r[3 * i + a] -= at.z[3 * i + a];
+        for (int b = 0; b < 3; ++b) {
+          double sum = 0.0;
+          for (int c = 0; c < 3; ++c) sum += cone[i].inverse[3 * a + c] * cone[i].inverse[3 * c + b];
+          K_[(3 * i + a) * n_ + 3 * i + b] += sum * (a == 0 ? wide(i) : 1.0) * (b == 0 ? wide(i) : 1.0);
+        }
+      }
+    }
+    for (int j = 0; j < ends; ++j) {
+      gap += above(j) * at.low[j] + below(j) * at.high[j];
+      r[m + j] -= at.low[j] - at.high[j];
+      K_[(m + j) * n_ + m + j] += at.low[j] / above(j) + at.high[j] / below(j);
+    }
+    for (int i = 0; i < n_; ++i) worst = std::max(worst, std::abs(r[i]));
+    gap /= std::max(count, 1), ++iterations_;
+    if (!cholesky(n_, K_)) break;
+    const auto step = [&](double centre) {
+      for (int i = 0; i < n_; ++i) by.p[i] = -r[i];
+      for (int i = 0; i < contacts_; ++i) {
+        double right[3], moved[3];
+        ScaledCone::product(cone[i].lambda, cone[i].lambda, right);
+        for (int a = 0; a < 3; ++a) right[a] = (a == 0 ? centre : 0.0) - right[a] - correction[3 * i + a];
+        cone[i].divide(right, h + 3 * i);
+        ScaledCone::times(cone[i].inverse, h + 3 * i, moved);
+        for (int a = 0; a < 3; ++a) by.p[3 * i + a] += moved[a] * (a == 0 ? wide(i) : 1.0);
+      }
+      for (int j = 0; j < ends; ++j) {
+        by.low[j] = has(low_[j]) ? (centre - above(j) * at.low[j] - correct_low[j]) / above(j) : 0.0;
+        by.high[j] = has(high_[j]) ? (centre - below(j) * at.high[j] - correct_high[j]) / below(j) : 0.0;
+        by.p[m + j] += by.low[j] - by.high[j];
+      }
+      cholesky_solve(n_, K_, by.p);
+      for (int i = 0; i < contacts_; ++i) {
+        double d[3] = {by.p[3 * i] * wide(i), by.p[3 * i + 1], by.p[3 * i + 2]}, moved[3];
+        ScaledCone::times(cone[i].inverse, d, moved);
+        for (int a = 0; a < 3; ++a) moved[a] = h[3 * i + a] - moved[a];
+        ScaledCone::times(cone[i].inverse, moved, by.z + 3 * i);  // of s = (z_n / mu, z_t)
+      }
+      for (int j = 0; j < ends; ++j) {
+        by.low[j] -= at.low[j] / above(j) * by.p[m + j];
+        by.high[j] += at.high[j] / below(j) * by.p[m + j];
+      }
+    };
+    const auto reach = [&] {
+      double most = 1e9;
+      const auto stays = [&](double a, double d) { most = d < 0.0 ? std::min(most, -a / d) : most; };
+      for (int i = 0; i < contacts_; ++i) {
+        const double d[3] = {by.p[3 * i] * wide(i), by.p[3 * i + 1], by.p[3 * i + 2]};
+        most = std::min({most, ScaledCone::reach(cone[i].x, d), ScaledCone::reach(cone[i].s, by.z + 3 * i)});
+      }
+      for (int j = 0; j < ends; ++j) {
+        if (has(low_[j])) stays(above(j), by.p[m + j]), stays(at.low[j], by.low[j]);
+        if (has(high_[j])) stays(below(j), -by.p[m + j]), stays(at.high[j], by.high[j]);
+      }
+      return std::min(1.0, 0.995 * most);
+    };
+    std::fill(correction, correction + m, 0.0);
+    std::fill(correct_low, correct_low + ends, 0.0), std::fill(correct_high, correct_high + ends, 0.0);
+    step(0.0);
+    const double left = 1.0 - reach(), centre = std::max(gap * left * left * left, 0.01 * worst * worst);
+    for (int i = 0; i < contacts_; ++i) {
+      double d[3] = {by.p[3 * i] * wide(i), by.p[3 * i + 1], by.p[3 * i + 2]}, a[3], b[3];
+      ScaledCone::times(cone[i].inverse, d, a), ScaledCone::times(cone[i].W, by.z + 3 * i, b);
+      ScaledCone::product(a, b, correction + 3 * i);
+    }
+    for (int j = 0; j < ends; ++j) correct_low[j] = by.p[m + j] * by.low[j], correct_high[j] = -by.p[m + j] * by.high[j];
+    step(centre);
+    const double share = reach();
+    double sum = 0.0;
+    for (int i = 0; i < n_; ++i) at.p[i] += share * by.p[i], sum += std::abs(at.p[i]);
+    for (int i = 0; i < m; ++i) at.z[i] += share * by.z[i] * (i % 3 == 0 ? wide(i / 3) : 1.0), sum += std::abs(at.z[i]);
+    for (int j = 0; j < ends; ++j) at.low[j] += share * by.low[j], at.high[j] += share * by.high[j];
+    if (!finite_bits(sum)) break;
+  }
+  polish(answer, 8);
+}
+
+/// The impulses of a problem, from a guess.
+inline ConeSolution solve_cones(const ConeProblem& problem, Arena& arena, double* p, double* least = nullptr) {
+  const Arena::Scope scope(arena);
+  return ConeSolver(problem, arena).solve(p, least);
+}
+
+}  // namespace sarrus

@@ -1,0 +1,139 @@
+// What contacts of one state do, on the loops: accelerations and forces, or the velocities after an impact.
+//
+//   M a + h = tau + J^T lambda + J_c^T p,   J a = gamma,   u-dot = J_c a + J_c-dot v
+//
+// with the cones of cone_problem.hpp on (u-dot, p) of contacts at rest along their normals; those that slip have their friction against that, and
+// those that part have none. An impact is the same of impulses and velocities, with Newton's restitution: u_n after >= -e u_n before.
+// A point or a ball of the first body touches a plane of the second: rates are of what moves in the plane's frame, since a ball's centre, not the
+// point of it that touches, keeps its distance.
+//
+//   cost    the equation of constrained dynamics, its factor, two solves and half a solve a row
+#pragma once
+
+#include "../dynamics/kinematics.hpp"
+#include "../loops/projection.hpp"
+#include "../mechanism/status.hpp"
+#include "../spatial/rotation.hpp"
+#include "columns.hpp"
+#include "cone_problem.hpp"
+
+namespace sarrus {
+
+/// Normal, then two tangents: a choice that no velocity depends on.
+inline Mat3<double> contact_axes(const Vec3<double>& normal) {
+  const Mat3<double> Q = axis_frame(normal);
+  Mat3<double> E;
+  E.row(0) = Q.col(2).transpose(), E.row(1) = Q.col(0).transpose(), E.row(2) = Q.col(1).transpose();
+  return E;
+}
+
+/// Adds sign E times what velocities (nv) move the point p of a link by, to three rows of J.
+inline void add_point_rows(const Tree& tree, const Kinematics<double>& k, int link, const Vec3<double>& p, const Mat3<double>& E,
+                           double sign, double* J) {
+  for (int b = link; b > 0; b = tree.link[b].parent)
+    for (int c = tree.link[b].iv; c < tree.link[b].iv + tree.link[b].nv; ++c) {
+      const Motion<double>& s = k.column[c];
+      const Vec3<double> along = E * Vec3<double>(s.linear + cross(s.angular, Vec3<double>(p - k.link[b].X.p)));
+      for (int r = 0; r < 3; ++r) J[r * tree.nv + c] += sign * along(r);
+    }
+}
+
+/// J_c-dot v of one contact, in its axes.
+inline Vec3<double> contact_bias(const Kinematics<double>& k, const ContactPair& pair, const Vec3<double>& p,
+                                 const Mat3<double>& E, double radius) {
+  const Vec3<double> normal = E.row(0), center = p + normal * radius;
+  const LinkMotion<double>&first = k.link[pair.first], &second = k.link[pair.second];
+  const auto at = [&](const LinkMotion<double>& b, Vec3<double>& v, Vec3<double>& a) {
+    const Vec3<double> r = center - b.X.p, &w = b.V.angular;
+    v = b.V.linear + cross(w, r);
+    a = b.A.linear + cross(b.A.angular, r) + cross(w, cross(w, r));
+  };
+  Vec3<double> v1, a1, v2, a2;
+  at(first, v1, a1), at(second, v2, a2);
+  const Vec3<double>& w = second.V.angular;
+  const Vec3<double> a = a1 - a2 - cross(w, Vec3<double>(v1 - v2)) * 2.0;
+  const Vec3<double> turning = first.A.angular - second.A.angular - cross(w, first.V.angular);
+  return E * Vec3<double>(a - cross(turning, normal) * radius);
+}
+
+/// The rows of a state's contacts, those that part left out.
+struct ContactRows {
+  int count = 0;
+  int* which;
+  Mat3<double>* axes;
+  double *J, *w, *friction, *slip;
+  bool slips = false;
+};
+
+inline double contact_response(const Tree& tree, Arena& arena, const StateContacts& contacts, double time, const double* q,
+                               const double* v, const double* tau, ContactAnswer& answer) {
+  const int nv = tree.nv, most = contacts.count;
+  const auto take = [&](int n) { return arena.take<double>(n); };
+  const bool impact = !tau;
+  OffLoops<double> off;
+  LoopInput<double> in = {q, v, tau};
+  in.time = &time, in.off = &off;
+  LoopEquation<double> e =
+      impact ? metric_equation<double>(tree, arena, q, nullptr, &time, nullptr, false, &off) : loop_equation(tree, arena, in);
+  if (impact && tree.loops.rows > 0) {
+    missing_velocity<double>(tree, arena, e, q, v, &time, nullptr, e.b + nv);
+    e.terms = in_metric(e.matrix, v);
+  }
+  const LoopSolution<double> free = solve_tightly(e, arena, e.b);
+  if (off.open > 0.0) see_gap(e, arena, free, off);
+  if (off.fault > 1.0 || (!impact && off.fault > 0.0)) return off_loops;
+  if (free.error > tolerances::contradiction) return free.error < tolerances::undetermined ? contradictory : no_answer;
+
+  const Kinematics<double> k = Kinematics<double>::over(tree, take(Kinematics<double>::size(tree)));
+  kinematics<double>(tree, arena, q, v, nullptr, k);
+  ContactRows rows = {0,          arena.take<int>(most), arena.take<Mat3<double>>(most), take(3 * most * nv), take(3 * most),
+                      take(most), take(2 * most)};
+  std::fill(rows.J, rows.J + 3 * most * nv, 0.0);
+  double speed = 1.0;
+  for (int i = 1; i < tree.links; ++i) speed = std::max(speed, std::sqrt(dot(k.link[i].V.linear, k.link[i].V.linear)));
+  const double rest = tolerances::at_rest * speed;
+  answer.speed = 0.0;
+  for (int i = 0; i < most; ++i) {
+    const ContactPair& pair = contacts.pair[i];
+    const Vec3<double> normal = Vec3<double>(contacts.normal + 3 * i), centre = Vec3<double>(contacts.point + 3 * i);
+    const Transform<double>& X = k.link[pair.first].X;
+    const Vec3<double> p = X.p + X.R * centre - normal * contacts.radius[i];
+    const Mat3<double> E = contact_axes(normal);
+    double *J = rows.J + 3 * rows.count * nv, *w = rows.w + 3 * rows.count, *slip = rows.slip + 2 * rows.count;
+    std::fill(J, J + 3 * nv, 0.0);
+    add_point_rows(tree, k, pair.first, p, E, 1.0, J), add_point_rows(tree, k, pair.second, p, E, -1.0, J);
+    const double u[3] = {scalar_product(J, v, nv), scalar_product(J + nv, v, nv), scalar_product(J + 2 * nv, v, nv)};
+    answer.speed = std::max(answer.speed, -u[0] > rest ? -u[0] : 0.0);
+    if (!impact && u[0] > rest) continue;  // it parts
+    slip[0] = slip[1] = 0.0;
+    const Vec3<double> bias = impact ? zero3<double>() : contact_bias(k, pair, p, E, contacts.radius[i]);
+    for (int r = 0; r < 3; ++r) w[r] = scalar_product(J + r * nv, free.x, nv) + (impact ? u[r] : bias(r));
+    if (impact) {
+      w[0] += pair.restitution * std::min(u[0], 0.0);
+    } else if (const double fast = std::sqrt(u[1] * u[1] + u[2] * u[2]); fast > rest) {
+      slip[0] = u[1] / fast, slip[1] = u[2] / fast, rows.slips = true;
+    }
+    rows.which[rows.count] = i, rows.axes[rows.count] = E, rows.friction[rows.count] = pair.friction, ++rows.count;
+  }
+
+  const int n = 3 * rows.count;
+  double *G = take(n * n), *p = take(n), *least = take(n);
+  std::fill(p, p + n, 0.0), std::fill(answer.force, answer.force + 3 * most, 0.0);
+  inverse_along_rows(e, free.factor, arena, n, rows.J, G);
+  answer.cones =
+      solve_cones({rows.count, n, G, rows.w, rows.friction, nullptr, nullptr, rows.slips ? rows.slip : nullptr}, arena, p, least);
+  if (!answer.cones.reached) return no_convergence;
+  for (int i = 0; i < n; ++i)
+    for (int c = 0; c < nv; ++c) e.b[c] += rows.J[i * nv + c] * p[i];
+  const Saddle<double>& matrix = e.solved();
+  double* y = take(matrix.plan.unknowns);
+  refine(matrix, arena, free.factor, e.lifted(arena, e.b), y, tolerances::most_corrections);
+  const double* x = e.lowered(arena, y);
+  for (int c = 0; c < nv; ++c) answer.motion[c] = x[c] + (impact ? v[c] : 0.0);
+  for (int i = 0; i < rows.count; ++i)
+    for (int r = 0; r < 3; ++r)
+      for (int axis = 0; axis < 3; ++axis) answer.force[3 * rows.which[i] + axis] += rows.axes[i](r, axis) * least[3 * i + r];
+  return fine;
+}
+
+}  // namespace sarrus

@@ -1,0 +1,30 @@
+// A point or sphere of a body on a plane of the world or of another body, without compliance: no force, but rows of the step (simulation/contact_step.hpp), with
+// Coulomb's friction and Newton's restitution. Its internal states are what it has given in the last step.
+#pragma once
+
+#include "element.hpp"
+
+namespace sarrus {
+
+struct RigidContact : ForceElement {
+  static constexpr const char* name = "RigidContact";
+  static constexpr bool has_rates = false;
+  static constexpr int numbers = 4;  // impulse along the normal and two tangents [N s], natural map of the step [m/s]
+  BodyFrame frame, on;  // the centre is the origin of the one; in the axes of the other the plane is at normal . x = offset
+  Direction normal;
+  double offset, radius;
+  Number friction, restitution;
+
+  template <class F> void fields(F field) {
+    field("frame", frame), field("on", on), field("normal", normal);
+    field("offset", offset, Sign::any), field("radius", radius, Sign::not_negative);
+    field("friction", friction, Sign::not_negative), field("restitution", restitution, Sign::not_negative);
+  }
+  int states() const { return numbers; }
+
+  template <class T> void apply(ElementCall<T>& e) const {
+    for (int k = 0; k < numbers; ++k) e.z_dot[iz + k] = T(0.0);
+  }
+};
+
+}  // namespace sarrus

@@ -1,0 +1,24 @@
+// Rigid contact, at the instruction set level that this file is compiled for.
+#include "../contact/response.hpp"
+#include "kernels.hpp"
+#include "shared.hpp"
+
+namespace sarrus {
+namespace {
+
+ConeSolution solve(const ConeProblem& problem, double* p, double* least) {
+  return solve_cones(problem, thread_arena(), p, least);
+}
+
+double respond(const Tree& tree, const StateContacts& contacts, double time, const double* q, const double* v, const double* tau,
+               ContactAnswer& answer) {
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  return contact_response(tree, arena, contacts, time, q, v, tau, answer);
+}
+
+}  // namespace
+
+void add_contact_kernels(KernelTable& table) { table.contact = {solve, respond}; }
+
+}  // namespace sarrus

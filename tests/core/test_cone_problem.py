@@ -1,0 +1,261 @@
+"""The solver of contact's cone problem against its conditions, a slow fixed point and closed forms."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sarrus import _core
+from tests.effort import examples
+from tests.oracles.cones import Problem, by_fixed_point, natural_map, violations
+from tests.random_mechanisms import seeds
+
+# what the solver promises of the natural map, as a share of the largest velocity
+REACHED = 1e-10
+# the fixed point stops where a round changes 1e-13, and its rounds contract slowly
+SLOW = 1e-6
+
+
+class Answer:
+    def __init__(self, problem, guess=None, slip=None):
+        guess = np.zeros(len(problem.w)) if guess is None else guess
+        slip = np.zeros(0) if slip is None else slip
+        told = _core.cone_problem(problem.G, problem.w, problem.friction, problem.low, problem.high, guess, slip)
+        self.reached, self.p, self.least, self.natural_map, self.iterations, self.stage = told
+        self.u = problem.velocity(self.p)
+
+
+def random_problem(seed, *, contacts=None, intervals=None, most_friction=1.0, bodies=3, scale=1.0):
+    """Contacts between rigid bodies: a G of a rank that is the bodies', and free velocities that bodies can have."""
+    rng = np.random.default_rng(seed)
+    contacts = int(rng.integers(1, 7)) if contacts is None else contacts
+    intervals = int(rng.integers(0, 4)) if intervals is None else intervals
+    J = np.zeros((3 * contacts + intervals, 6 * bodies))
+    for i in range(contacts):
+        first, second = rng.choice(bodies + 1, 2, replace=False)  # the last one is the ground
+        Q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        for body, sign in ((first, 1), (second, -1)):
+            if body < bodies:
+                x, y, z = rng.normal(size=3)
+                arm = np.array([[0, z, -y], [-z, 0, x], [y, -x, 0]])
+                J[3 * i : 3 * i + 3, 6 * body : 6 * body + 6] = sign * Q @ np.hstack([arm, np.eye(3)])
+    for j in range(intervals):
+        J[3 * contacts + j, rng.integers(6 * bodies)] = 1.0
+    inertia = np.repeat(rng.uniform(0.3, 3.0, bodies), 6) * scale
+    G, w = (J / inertia) @ J.T, J @ rng.normal(size=6 * bodies)
+    low = np.where(rng.random(intervals) < 0.5, 0.0, -rng.uniform(0, 0.3, intervals)) * scale
+    high = np.where(low == 0.0, np.inf, -low)
+    return Problem(G, w, rng.uniform(0, most_friction, contacts), low, high)
+
+
+def foot(push, mass=2.0, half=(0.1, 0.06), friction=0.5, dt=1e-3, turn=0.0):
+    """Four corners of a rigid foot, which weighs mass and is pushed by a force along x at the ground: twelve rows of rank six."""
+    corners = [(x, y, 0.0) for x in (-half[0], half[0]) for y in (-half[1], half[1])]
+    J = []
+    for x, y, z in corners:
+        arm = np.array([[0, z, -y], [-z, 0, x], [y, -x, 0]])
+        J.append(np.hstack([arm, np.eye(3)])[[2, 0, 1]])
+    J = np.vstack(J)
+    inertia = np.array([0.01, 0.01, 0.02, 1, 1, 1]) * mass
+    free = np.array([0, 0, turn, push * dt / mass, 0, -9.81 * dt])
+    return Problem((J / inertia) @ J.T, J @ free, np.full(4, friction))
+
+
+def assert_solves(problem, answer):
+    """The conditions themselves, by the size of what they compare."""
+    assert answer.reached
+    speed = abs(problem.w).max()
+    assert answer.natural_map <= REACHED * speed
+    impulse = max(abs(answer.p).max(), 1e-300)
+    worst = violations(problem, answer.p)
+    # a natural map of r in m/s is one of r / G_ii in N s
+    mobility = max(np.diag(problem.G)[np.diag(problem.G) > 0].min(), 1e-300)
+    assert worst["primal"] <= 2 * REACHED * speed / mobility
+    assert worst["dual"] <= 20 * REACHED * speed
+    assert worst["complementarity"] <= 20 * REACHED * speed * (impulse + speed / mobility)
+
+
+@examples(60)
+@given(seed=seeds())
+def test_random_problems_are_solved(seed):
+    problem = random_problem(seed)
+    assert_solves(problem, Answer(problem))
+
+
+@examples(20)
+@given(seed=seeds())
+def test_velocities_are_those_of_the_slow_fixed_point(seed):
+    """Where friction is moderate there is one velocity."""
+    problem = random_problem(seed, most_friction=0.3)
+    expected = by_fixed_point(problem)
+    if abs(natural_map(problem, expected)).max() > SLOW * abs(problem.w).max():
+        return  # it did not arrive
+    assert abs(Answer(problem).u - problem.velocity(expected)).max() <= 100 * SLOW * abs(problem.w).max()
+
+
+@examples(30)
+@given(seed=seeds())
+def test_without_friction_it_is_least_squares(seed):
+    """min 1/2 p G p + w p, p >= 0: with G = A A^T by the nonnegative least squares of SciPy."""
+    problem = random_problem(seed, intervals=0, most_friction=0.0)
+    answer, n = Answer(problem), slice(0, None, 3)
+    assert_solves(problem, answer)
+    values, vectors = np.linalg.eigh(problem.G[n, n])
+    keep = values > 1e-12 * values[-1]
+    root = (vectors[:, keep] * np.sqrt(values[keep])).T
+    right = -(vectors[:, keep] / np.sqrt(values[keep])).T @ problem.w[n]
+    p, _ = scipy.optimize.nnls(root, right)
+    assert abs(problem.G[n, n] @ p + problem.w[n] - answer.u[n]).max() <= 1e-9 * abs(problem.w).max()
+
+
+@examples(30)
+@given(seed=seeds(), order=seeds())
+def test_neither_order_nor_start_matter(seed, order):
+    problem = random_problem(seed, most_friction=0.3)
+    k, rng = len(problem.friction), np.random.default_rng(order)
+    contacts, intervals = rng.permutation(k), rng.permutation(len(problem.low))
+    rows = np.concatenate([(3 * contacts[:, None] + np.arange(3)).ravel(), 3 * k + intervals]).astype(int)
+    other = Problem(
+        problem.G[np.ix_(rows, rows)],
+        problem.w[rows],
+        problem.friction[contacts],
+        problem.low[intervals],
+        problem.high[intervals],
+    )
+    one = Answer(problem)
+    start = Answer(other, guess=abs(one.p).max() * rng.normal(size=len(problem.w)))
+    speed = abs(problem.w).max()
+    assert abs(one.u[rows] - start.u).max() <= 1e-8 * speed
+    # forces that are not unique are the least ones, to what they are found to
+    assert abs(one.least[rows] - start.least).max() <= 1e-5 * max(abs(one.p).max(), 1e-300)
+
+
+@pytest.mark.parametrize("mass", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("speed", [1e-6, 1.0, 1e3])
+def test_units_do_not_matter(mass, speed):
+    """Of bodies so much heavier and faster the impulses are mass times speed of it."""
+    for seed in range(10):
+        problem = random_problem(seed, contacts=3, intervals=2)
+        unit = Answer(problem)
+        other = Problem(
+            problem.G / mass,
+            problem.w * speed,
+            problem.friction,
+            problem.low * mass * speed,
+            problem.high * mass * speed,
+        )
+        assert unit.reached
+        np.testing.assert_allclose(
+            Answer(other).p, unit.p * mass * speed, rtol=1e-9, atol=1e-9 * mass * speed * abs(unit.p).max()
+        )
+
+
+def test_light_and_heavy_bodies_together():
+    """A tenth of a gram on a plate of ten tonnes: each row is weighed by its own inverse mass."""
+    J = np.zeros((6, 12))
+    J[0:3, 3:6], J[0:3, 9:12] = np.eye(3)[[2, 0, 1]], -np.eye(3)[[2, 0, 1]]
+    J[3:6, 9:12] = np.eye(3)[[2, 0, 1]]
+    masses = np.repeat([1e-4, 1e4], 6)
+    problem = Problem((J / masses) @ J.T, J @ np.array([0, 0, 0, 1.0, 0, -1, 0, 0, 0, 0, 0, -1]), np.array([0.5, 0.3]))
+    answer = Answer(problem)
+    assert answer.reached
+    # the plate stops, and so does the gram on it, which slips on and has lost mu times what it had downwards
+    np.testing.assert_allclose(answer.u, [0, 1.0 - 0.5 * 1.0, 0, 0, 0, 0], atol=1e-8)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.999999, 1.0, 1.000001, 3.0])
+def test_flat_foot_at_the_limit_of_friction(share):
+    """It sticks up to mu m g and slides beyond: at the limit all four corners are on their cones' boundary and at rest at once."""
+    limit = 0.5 * 2.0 * 9.81
+    problem = foot(share * limit)
+    answer = Answer(problem)
+    assert_solves(problem, answer)
+    excess = max(share - 1.0, 0.0) * limit * 1e-3 / 2.0
+    np.testing.assert_allclose(answer.u.reshape(-1, 3)[:, 1], excess, atol=1e-9 * abs(problem.w).max())
+    # they share the weight alike, as the least forces do
+    np.testing.assert_allclose(answer.least.reshape(-1, 3)[:, 0].sum(), 2.0 * 9.81e-3, rtol=1e-6)
+
+
+def test_least_forces_of_a_foot_are_alike():
+    """Four legs of a rigid table that stands: a quarter each."""
+    np.testing.assert_allclose(
+        Answer(foot(0.0)).least.reshape(-1, 3), [[2.0 * 9.81e-3 / 4, 0, 0]] * 4, rtol=1e-6, atol=1e-10
+    )
+
+
+def painleve(mu=2.0, degrees=60.0, slip=-0.5, fall=-9.81e-3):
+    """A rod of 1 kg and 1 m that slides on one end, leaning so that friction drives it into the ground: G_n - mu G_nt < 0."""
+    c, s = 0.5 * np.cos(np.radians(degrees)), 0.5 * np.sin(np.radians(degrees))
+    # of the end below the middle: it moves with v + w x r, in the plane x, z
+    J = np.array([[c, 0, 1], [-s, 1, 0], [0, 0, 0]])
+    G = J @ np.diag([12.0, 1.0, 1.0]) @ J.T
+    G[2, 2] = 1.0
+    return Problem(G, np.array([fall, slip, 0.0]), np.array([mu]))
+
+
+def test_painleves_rod_ends_in_an_impact_that_sticks():
+    """Slipping on is impossible: a normal impulse against the slip makes the end sink faster. What is possible is to stop at once."""
+    problem = painleve()
+    slides_on = problem.G[0, 0] + problem.friction[0] * problem.G[0, 1]
+    assert min(slides_on, problem.G[0, 0] - problem.friction[0] * problem.G[0, 1]) < 0
+    for slip in (-0.5, 0.5):
+        problem = painleve(slip=slip)
+        answer = Answer(problem)
+        assert_solves(problem, answer)
+    sinks = problem.G[0, 0] + problem.friction[0] * problem.G[0, 1] * -np.sign(0.5)
+    if sinks < 0:
+        np.testing.assert_allclose(answer.u, 0.0, atol=1e-10)
+
+
+@examples(30)
+@given(w=st.floats(-3, 3), g=st.floats(0.1, 10), low=st.sampled_from([0.0, -0.2]), high=st.sampled_from([np.inf, 0.2]))
+def test_one_interval(w, g, low, high):
+    """p = clip(-w / g)."""
+    answer = Answer(Problem(np.array([[g]]), np.array([w]), np.zeros(0), np.array([low]), np.array([high])))
+    assert answer.reached
+    np.testing.assert_allclose(answer.p, [np.clip(-w / g, low, high)], atol=1e-9)
+
+
+def test_what_cannot_be_solved_is_told():
+    """Between bodies that nothing can move: no impulse takes the velocity away."""
+    for G in (np.zeros((3, 3)), np.diag([0.0, 1.0, 1.0])):
+        answer = Answer(Problem(G, np.array([-1.0, 0.2, 0.0]), np.array([0.5])))
+        assert not answer.reached
+        assert answer.natural_map >= 1e-3
+        assert np.isfinite(answer.p).all()
+
+
+def test_what_parts_or_rests_has_no_impulse():
+    answer = Answer(Problem(np.eye(6), np.array([0.1, 5, 0, 0, 0, 0]), np.array([0.5, 0.5])))
+    assert answer.reached
+    assert answer.stage == 0
+    np.testing.assert_array_equal(answer.p, 0.0)
+
+
+def test_contacts_that_slip_have_friction_against_that():
+    """p_t = -mu p_n d whatever u_t is; the normal part is a linear complementarity problem."""
+    rng = np.random.default_rng(4)
+    for seed in range(20):
+        problem = random_problem(seed, contacts=3, intervals=0, most_friction=0.2)
+        angle = rng.uniform(0, 6, 3)
+        d = np.column_stack([np.cos(angle), np.sin(angle)])
+        d[1] = 0.0  # this one is at rest
+        answer = Answer(problem, slip=d.ravel())
+        assert answer.reached
+        p, u = answer.p.reshape(-1, 3), answer.u.reshape(-1, 3)
+        size, speed = max(abs(p).max(), 1e-300), abs(problem.w).max()
+        assert p[:, 0].min() >= -1e-8 * size
+        for i in (0, 2):
+            np.testing.assert_allclose(p[i, 1:], -problem.friction[i] * p[i, 0] * d[i], atol=1e-8 * size)
+            assert u[i, 0] >= -1e-8 * speed
+            assert abs(p[i, 0] * u[i, 0]) <= 1e-8 * size * speed
+
+
+def test_bad_input_is_refused():
+    good = Problem(np.eye(3), np.zeros(3), np.array([0.5]))
+    with pytest.raises(ValueError, match="finite"):
+        Answer(Problem(np.eye(3) * np.nan, np.zeros(3), np.array([0.5])))
+    with pytest.raises(ValueError, match="wrong sizes"):
+        Answer(Problem(np.eye(2), np.zeros(3), np.array([0.5])))
+    assert Answer(good, guess=np.full(3, 1e300)).reached

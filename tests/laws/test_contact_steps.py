@@ -1,0 +1,253 @@
+"""Steps with rigid contact against closed forms, and the laws that each of them obeys: loops and cones at one configuration."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sarrus
+from sarrus.control import PID, Contact, EndStop, RigidContact
+from tests.small_mechanisms import slider
+
+G = 9.81
+# what contact's steps are held to [m, m/s]: cones to 1e-10 of the largest velocity, loops to rounding
+AT_REST, LOOPS = 1e-9, 1e-12
+
+
+def boxed(b, name, half, mass=1.0):
+    """A body with its eight corners as frames, the lower ones first."""
+    b.add_body(name, sarrus.Inertia.box(mass=mass, size=tuple(2 * h for h in half)))
+    names = [f"{name}_{i}" for i in range(8)]
+    for i, corner in enumerate(names):
+        place = (half[0] * (1 - 2 * (i & 1)), half[1] * (1 - (i & 2)), half[2] * ((i & 4) // 2 - 1))
+        b.add_frame(corner, name, place)
+    return names
+
+
+def block(slope=0.0):
+    b = sarrus.Builder("block", gravity=(G * np.sin(slope), 0, -G * np.cos(slope)))
+    corners = boxed(b, "block", (0.1, 0.1, 0.05))
+    b.add_joint("float", sarrus.Free(), "ground", "block")
+    return b.build(), corners
+
+
+AT = np.array([0, 0, 0, 1, 0, 0, 0.05])
+
+
+def test_a_block_sticks_on_an_incline_for_a_minute():
+    robot, corners = block(np.radians(20))
+    run = sarrus.simulate(robot, AT, np.zeros(6), 60.0, [RigidContact(c, friction=0.6) for c in corners], dt=4e-3)
+    assert run.statistics["method"] == "contact"
+    assert abs(run.q - AT).max() < AT_REST
+    assert abs(run.v).max() < AT_REST
+
+
+def test_a_block_slides_by_coulombs_law():
+    robot, corners = block()
+    v = np.array([0, 0, 0, 1.0, 0.5, 0])
+    run = sarrus.simulate(robot, AT, v, 0.6, [RigidContact(c, friction=0.3) for c in corners], dt=2e-3)
+    speed = np.hypot(1.0, 0.5)
+    assert_allclose(np.linalg.norm(run.v[:, 3:5], axis=1), np.maximum(speed - 0.3 * G * run.t, 0.0), atol=1e-8)
+    assert abs(run.v[-1]).max() < AT_REST
+
+
+def test_impulses_carry_the_weight():
+    """z of each contact: impulses of a step along the normal and across; the least ones are alike."""
+    robot, corners = block()
+    feet = [RigidContact(c) for c in corners[:4]]
+    run = sarrus.simulate(robot, AT, np.zeros(6), 0.1, feet, dt=2e-3)
+    z = run.z[-1].reshape(4, 4)
+    assert_allclose(z[:, 0], G * 2e-3 / 4, rtol=1e-5)
+    assert_allclose(z[:, 1:3], 0.0, atol=1e-8)
+    assert z[:, 3].max() < 1e-10
+
+
+def ball(height=0.0, restitution=0.0, friction=0.4):
+    b = sarrus.Builder("ball")
+    b.add_body("ball", sarrus.Inertia.sphere(mass=0.5, radius=0.1))
+    b.add_joint("float", sarrus.Free(), "ground", "ball")
+    q = np.array([0, 0, 0, 1, 0, 0, 0.1 + height])
+    return b.build(), q, RigidContact("ball", radius=0.1, friction=friction, restitution=restitution)
+
+
+def test_a_ball_with_backspin_slips_then_rolls():
+    """While it slips: v = v0 - mu g t, spin w = w0 + 5/2 mu g t / r; then v = w r, for good. To the first order of a step, in which its axes turn."""
+    robot, q, ground = ball()
+    run = sarrus.simulate(robot, q, [0, -20.0, 0, 1.0, 0, 0], 1.0, ground, dt=1e-3)
+    first_order = 20.0 * 1e-3  # radians a step
+    rolls = (1.0 + 20.0 * 0.1) / (3.5 * 0.4 * G)
+    slips = run.t < rolls - 2e-3
+    # the velocity is told in the ball's axes
+    along = np.array(
+        [
+            robot.velocity(q, v, "ball", expressed_in="world_aligned")[[1, 3, 5]]
+            for q, v in zip(run.q, run.v, strict=True)
+        ]
+    )
+    assert_allclose(along[slips, 1], 1.0 - 0.4 * G * run.t[slips], atol=first_order)
+    assert_allclose(along[slips, 0], -20.0 + 2.5 * 0.4 * G / 0.1 * run.t[slips], atol=10 * first_order)
+    after = run.t > rolls + 0.1
+    assert_allclose(along[after, 1], 0.1 * along[after, 0], atol=1e-6)
+    assert_allclose(along[after, 1], 1.0 - 0.4 * G * rolls, atol=first_order)
+    assert_allclose(run.q[:, 6], 0.1, atol=1e-4)
+
+
+@pytest.mark.parametrize("restitution", [0.5, 0.8])
+def test_a_bouncing_ball_comes_to_rest(restitution):
+    """Heights fall by e^2 a bounce, to the order of dt; after infinitely many bounces in a finite time it lies there."""
+    robot, q, ground = ball(1.0, restitution)
+    run = sarrus.simulate(robot, q, np.zeros(6), 8.0, ground, dt=5e-4)
+    z = run.q[:, 6] - 0.1
+    tops = z[1:-1][(z[1:-1] >= z[:-2]) & (z[1:-1] > z[2:]) & (z[1:-1] > 0.01)][1:3]  # the first is where it begins
+    assert_allclose(tops, [restitution**2, restitution**4], rtol=0.05)
+    assert abs(run.v[-1]).max() < AT_REST
+    assert abs(z[-1]) < 1e-3
+
+
+def rod(degrees):
+    a = np.radians(degrees)
+    b = sarrus.Builder("rod")
+    b.add_body("rod", sarrus.Inertia(1.0, (0, 0, 0), np.diag([1e-4, 1 / 12, 1 / 12])))
+    b.add_joint("float", sarrus.Free(), "ground", "rod")
+    for i in (0, 1):
+        b.add_frame(f"tip{i}", "rod", (i - 0.5, 0, 0))
+    q = [0, -np.sin(a / 2), 0, np.cos(a / 2), 0, 0, 0.5 * np.sin(a)]
+    return b.build(), np.array(q), np.array([0, 0, 0, -3.0 * np.cos(a), 0, 3.0 * np.sin(a)])
+
+
+@pytest.mark.parametrize("degrees", [35, 60, 75])
+def test_painleves_rod(degrees):
+    """It slides where friction may drive it into the ground: an impact stops its tip. Energy falls, and the tips stay out of the ground."""
+    robot, q, v = rod(degrees)
+    run = sarrus.simulate(robot, q, v, 0.4, [RigidContact(f"tip{i}", friction=2.0) for i in (0, 1)], dt=1e-3)
+    energy = robot.kinetic_energy(run.q, run.v) + robot.potential_energy(run.q)
+    assert np.diff(energy).max() < 1e-2
+    tips = np.array([[robot.pose(x, f"tip{i}")[2, 3] for i in (0, 1)] for x in run.q])
+    assert tips.min() > -5e-3
+
+
+def dropped_four_bar(kp=None, closing=3):
+    """A loop of four boxes in a free motion, above the ground."""
+    b, corners = sarrus.Builder("four bar"), []
+    half = {"a": (0.1, 0.02, 0.02), "b": (0.02, 0.02, 0.1), "c": (0.1, 0.02, 0.02), "d": (0.02, 0.02, 0.1)}
+    for name, size in half.items():
+        corners += boxed(b, name, size, 0.5)
+    b.add_joint("float", sarrus.Free(), "ground", "a")
+    pins = [
+        ("a", "b", (0.12, 0, 0), (0, 0, -0.12)),
+        ("b", "c", (0, 0, 0.12), (0.12, 0, 0)),
+        ("c", "d", (-0.12, 0, 0), (0, 0, 0.12)),
+        ("d", "a", (0, 0, -0.12), (-0.12, 0, 0)),
+    ]
+    for k, (parent, child, at, of) in enumerate(pins):
+        b.add_joint(f"pin{k}", sarrus.Revolute("y"), parent, child, at_parent=at, at_child=of, loop=k == closing)
+    robot = b.build()
+    q = np.array(robot.neutral())
+    q[robot.joint("float").q_slice] = [0, 0, 0, 1, 0, 0, 0.12]
+    control = [] if kp is None else [PID(f"pin{k}", proportional=kp, derivative=0.02 * kp) for k in range(3)]
+    return robot, q, [RigidContact(c, friction=0.7) for c in corners] + control
+
+
+def test_a_four_bar_falls_and_lies_still():
+    """Loops hold in position and velocity after every step, whatever the cones do; in the end nothing moves."""
+    robot, q, acting = dropped_four_bar()
+    v = np.zeros(robot.nv)
+    v[:6] = [1.0, -2.0, 0.5, 0.3, 0.2, 0]
+    run = sarrus.simulate(robot, q, robot.project_velocity(q, v), 3.0, acting, dt=2e-3)
+    assert abs(robot.constraint_residual(run.q)).max() < LOOPS
+    slip = np.einsum("kij,kj->ki", robot.constraint_jacobian(run.q), run.v)
+    assert abs(slip).max() < LOOPS * max(abs(run.v).max(), 1.0)
+    natural_map = run.z.reshape(len(run.t), -1, 4)[:, :, 3].max()
+    assert natural_map < 1e-8
+    assert abs(run.v[-200:]).max() < 1e-8
+    energy = robot.kinetic_energy(run.q, run.v) + robot.potential_energy(run.q)
+    assert np.diff(energy).max() < 1e-2
+
+
+def test_stiff_control_is_implicit():
+    """Gains of 1000 and 20 on bars of half a kilogram, at 2.5 ms: an explicit damper would be unstable. It stands, and does not creep."""
+    robot, q, acting = dropped_four_bar(1000.0)
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), 3.0, acting, dt=2.5e-3)
+    assert abs(run.v[-400:]).max() < 1e-8
+    assert abs(robot.constraint_residual(run.q)).max() < LOOPS
+    feet = np.array([[robot.pose(x, f"a_{i}")[:3, 3] for i in range(4)] for x in run.q[-400::20]])
+    assert abs(feet - feet[0]).max() < 1e-7
+
+
+def test_neither_order_nor_number_of_runs_matter():
+    robot, q, acting = dropped_four_bar()
+    v = robot.project_velocity(q, np.r_[0.5, 1.0, 0, 0.2, 0, 0, np.zeros(robot.nv - 6)])
+    how = {"dt": 2e-3, "method": "contact"}
+    run = sarrus.simulate(robot, q, v, 0.2, acting, **how)
+    other = sarrus.simulate(robot, q, v, 0.2, acting[::-1], **how)
+    assert_allclose(other.q, run.q, atol=1e-6)
+    many = sarrus.simulate_many(robot, np.array([q, q]), np.array([v, v]), 0.2, acting, **how)
+    assert_array_equal(many.q[0, -1], run.q[-1])
+
+
+def test_it_goes_on_bit_for_bit():
+    robot, q, acting = dropped_four_bar()
+    whole = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.4, acting, dt=2e-3)
+    half = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.2, acting, dt=2e-3)
+    rest = sarrus.simulate(robot, duration=0.2, controller=acting, resume=half)
+    assert_array_equal(rest.q[-1], whole.q[-1])
+
+
+def test_a_box_rests_on_a_box():
+    """Planes of bodies: ten of them, each on the one below, are still."""
+    b, acting = sarrus.Builder("stack"), []
+    for i in range(10):
+        corners = boxed(b, f"b{i}", (0.1, 0.1, 0.05))
+        b.add_joint(f"f{i}", sarrus.Free(), "ground", f"b{i}")
+        on, offset = ("ground", 0.0) if i == 0 else (f"b{i - 1}", 0.05)
+        acting += [RigidContact(c, on=on, offset=offset, friction=0.5) for c in corners[:4]]
+    robot = b.build()
+    turned = [
+        np.r_[0, 0, np.sin(0.15 * i), np.cos(0.15 * i), 0.003 * np.sin(2 * i), 0.003 * np.cos(3 * i), 0.05 + 0.1 * i]
+        for i in range(10)
+    ]
+    q = np.concatenate(turned)
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.4, acting, dt=4e-3)
+    assert abs(run.v).max() < 1e-8
+    assert abs(run.q - q).max() < 1e-8
+
+
+def test_dry_friction_of_a_joint_is_exact():
+    """A slider is braked by c / m and then stands; one that is pushed by less than c does not begin to move."""
+    robot = slider(mass=2.0, friction=3.0)
+    run = sarrus.simulate(robot, [0.0], [1.0], 1.0, method="contact", dt=1e-3)
+    assert_allclose(run.v[:, 0], np.maximum(1.0 - 1.5 * run.t, 0.0), atol=1e-9)
+    held = sarrus.simulate(robot, [0.0], [0.0], 0.1, lambda t, q, v: [2.999], method="contact")
+    assert_allclose(held.v, 0.0, atol=1e-12)
+
+
+def test_end_stops_are_rigid():
+    """What falls on one stops there, without sinking in or bouncing, and is held."""
+    robot = sarrus.mechanisms.pendulum()
+    run = sarrus.simulate(robot, [1.2], [0.0], 2.0, EndStop("pivot", limits=(0.4, 2.0)), method="contact", dt=1e-3)
+    assert run.q.min() > 0.4 - 1e-9
+    assert abs(run.q[-1, 0] - 0.4) < 1e-9
+    assert abs(run.v[-1, 0]) < AT_REST
+
+
+def test_free_flight_is_of_first_order():
+    robot, q, ground = ball(2.0)
+    errors = []
+    for dt in (4e-3, 2e-3):
+        run = sarrus.simulate(robot, q, [0, 0, 0, 1.0, 0, 0], 0.4, ground, dt=dt)
+        errors.append(abs(run.q[-1, 6] - (2.1 - 0.5 * G * 0.16)))
+        assert_allclose(run.v[-1, 5], -G * 0.4, atol=1e-9)
+    assert errors[1] < 0.6 * errors[0]
+
+
+def test_what_does_not_go_together_is_refused():
+    robot, q, ground = ball()
+    with pytest.raises(sarrus.ModelError, match="RigidContact acts in steps of method='contact' alone"):
+        sarrus.simulate(robot, q, np.zeros(6), 0.1, ground, method="rk4")
+    with pytest.raises(sarrus.ModelError, match="compliant"):
+        sarrus.simulate(robot, q, np.zeros(6), 0.1, [ground, Contact("ball")])
+    with pytest.raises(sarrus.ModelError, match="projection"):
+        sarrus.simulate(robot, q, np.zeros(6), 0.1, ground, stabilisation="none")
+    with pytest.raises(sarrus.ModelError, match="restitution"):
+        sarrus.simulate(robot, q, np.zeros(6), 0.1, RigidContact("ball", restitution=2.0))
+    with pytest.raises(sarrus.NameNotFoundError, match="bal"):
+        sarrus.simulate(robot, q, np.zeros(6), 0.1, RigidContact("bal"))
