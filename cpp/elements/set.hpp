@@ -127,20 +127,27 @@ inline bool ForceElements::beyond(int nv) const {
   return any;
 }
 
+/// visit(element) of those that are asked on such numbers.
+template <class T, class Visit> SARRUS_INLINE void each_asked(const ForceElements& elements, Visit&& visit) {
+  elements.each([&](const auto& element) SARRUS_INLINED {
+    if constexpr (!carries_rates<T> || std::decay_t<decltype(element)>::varies) visit(element);
+  });
+}
+
 /// Adds the forces of all elements, but for what they make of those of others.
 template <class T> void apply(const ForceElements& elements, ElementCall<T>& e) {
   const Arena::Scope scope(e.arena);
   int chords = 0;
-  elements.each([&](const auto& element) {
+  each_asked<T>(elements, [&](const auto& element) {
     if constexpr (std::decay_t<decltype(element)>::has_chord) e.chord = e.chords.chord ? e.chords.chord + chords++ : nullptr;
     element.apply(e);
   });
-  elements.each([&](const auto& element) { element.respond(e); });
+  each_asked<T>(elements, [&](const auto& element) { element.respond(e); });
 }
 
 /// What motors deliver of what has been asked of them.
 template <class T> void deliver(const ForceElements& elements, ElementCall<T>& e) {
-  elements.each([&](const auto& element) { element.deliver(e); });
+  each_asked<T>(elements, [&](const auto& element) { element.deliver(e); });
 }
 
 }  // namespace sarrus

@@ -14,6 +14,7 @@ extern "C" const sarrus::KernelTable* sarrus_kernel_table() {
     sarrus::add_loop_kernels(t);
     sarrus::add_derivative_kernels(t);
     sarrus::add_simulation_kernels(t);
+    sarrus::add_step_kernels(t);
     sarrus::add_control_kernels(t);
 #ifndef SARRUS_FALLBACK  // kernels that are compiled quickly, for machines that they will hardly meet
     sarrus::add_tree_batches(t);

@@ -1,6 +1,8 @@
 """Derivatives of the equations of motion by a state, exact, loops included: each function is asked of a mechanism. ``*_jvp`` are their products with a
 change of the state, ``*_vjp`` those of a cotangent with them.
 
+Through time: :func:`step` of one step, :func:`rollouts_vjp` back through runs, and ``sarrus.simulate(..., sensitivities=...)`` on through one.
+
 Those by q belong to displacements in the tangent space, of nv entries, after which the configuration is ``robot.integrate(q, dq)``.
 """
 
@@ -8,10 +10,11 @@ from .analysis.assembly.sensitivity import assembled_positions
 from .dynamics.derivatives import forward_dynamics, inverse_dynamics
 from .dynamics.efforts_derivatives import actuator_efforts, actuator_efforts_vjp
 from .dynamics.products import forward_dynamics_jvp, forward_dynamics_vjp, inverse_dynamics_jvp, inverse_dynamics_vjp
+from .simulation.derivatives import rollouts_vjp, step, step_jvp, step_vjp
 
 __all__ = [
     "actuator_efforts", "actuator_efforts_vjp", "assembled_positions", "forward_dynamics", "forward_dynamics_jvp", "forward_dynamics_vjp",
-    "inverse_dynamics", "inverse_dynamics_jvp", "inverse_dynamics_vjp",
+    "inverse_dynamics", "inverse_dynamics_jvp", "inverse_dynamics_vjp", "rollouts_vjp", "step", "step_jvp", "step_vjp",
 ]  # fmt: skip
 
 

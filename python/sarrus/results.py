@@ -12,6 +12,7 @@ from .dynamics.loop_operations import JointStates, LoopReactions
 from .dynamics.operations import Constraint, Joint, Kinematics
 from .floating.partition import EndPoint, FreeFloatingForm
 from .floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
+from .simulation.derivatives import Sensitivities, StateCotangents
 from .simulation.runs import Sweep
 from .simulation.sweep import Status
 from .variants import Variants
@@ -24,5 +25,5 @@ from .works.reference_member import ReferenceMemberSolution
 __all__ = [
     "ActuationMobility", "CogJacobians", "Constraint", "DynamicSingularityMap", "EndPoint", "Equilibrium", "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion",
     "FreeMotions", "InverseDynamicsDerivatives", "Joint", "JointStates", "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap",
-    "Modes", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Status", "Sweep", "Variants", "View",
+    "Modes", "PoeFactors", "ProjectedEquations", "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Sensitivities", "StateCotangents", "Status", "Sweep", "Variants", "View",
 ]  # fmt: skip
