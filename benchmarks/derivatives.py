@@ -16,6 +16,7 @@ import sarrus
 from . import measure
 from .models import all_models
 from .peers import pinocchio_model
+from .simulation import crank_rocker
 from .subjects import DisagreementError, Subject
 
 Row = tuple[str, float, float, float]  # what, µs, over Pinocchio's or NaN, over the function that is derived
@@ -46,7 +47,24 @@ def rows(tell: Callable[[str], None], seconds: float = 2.0, library: Path | None
         )
         found.append(_row(f"{robot.name}: forward dynamics", times["D"], None, times["own"]))
         found.append(_row(f"{robot.name}: a cotangent times that", times["vjp"], None, times["own"]))
-    return [*found, *_linear(gallery.delta(), 1000, seconds)]
+    return [*found, *_linear(gallery.delta(), 1000, seconds), _through_time(1000, 100, seconds)]
+
+
+def _through_time(count: int, steps: int, seconds: float) -> Row:
+    """Gradients of runs of the crank-rocker, by the start and by the torque at each step, over the runs."""
+    robot, q, v = crank_rocker()
+    at = np.arange(steps + 1) * 1e-3
+    push = sarrus.control.Efforts(at, np.sin(9.0 * at)[:, None], ["motor"])
+    starts = np.linspace(0.5, 1.0, count)[:, None] * v
+    runs = sarrus.simulate_many(robot, q, starts, steps * 1e-3, push)
+    state = {"sarrus": sarrus, "robot": robot, "q": q, "v": starts, "push": push, "end": steps * 1e-3, "runs": runs}
+    codes = {
+        "own": "sarrus.simulate_many(robot, q, v, end, push)",
+        "back": "sarrus.derivatives.rollouts_vjp(runs, v=runs.v)",
+    }
+    sides = {side: measure.statement(code, "_", [None], **state) for side, code in codes.items()}
+    times = measure.interleave(sides, seconds)
+    return _row(f"crank-rocker: gradient of {count} runs of {steps} steps", times["back"], None, times["own"])
 
 
 def _in_cpp(s: Subject, seconds: float) -> list[Row]:

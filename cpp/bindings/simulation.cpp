@@ -11,6 +11,7 @@
 #include "../kernels/variant_run.hpp"
 #include "../mechanism/variants.hpp"
 #include "../simulation/run.hpp"
+#include "../simulation/through_time.hpp"
 #include "force_elements.hpp"
 #include "gil.hpp"
 #include "state.hpp"
@@ -382,6 +383,54 @@ class PySimulation {
     return py::make_tuple(kept, status, records(rows.data() + n, wide, many));
   }
 
+  // ---- derivatives of them: see through_time.hpp
+
+  /// Numbers of a change of a state.
+  int tangent() const { return 2 * tree_.nv + plan_.force_elements.nz; }
+  /// What of it has no derivatives; empty: nothing.
+  std::string jumps() const {
+    std::string what;
+    plan_.force_elements.each([&](const auto& element) {
+      using Kind = std::decay_t<decltype(element)>;
+      if (!Kind::varies) what = Kind::name;
+    });
+    if (plan_.frictions > 0) what = "dry friction of joints";
+    if (plan_.controller || plan_.pfaffian) what = "a function of the caller";
+    if (plan_.stabilisation == Stabilisation::corrective) what = "stabilisation 'corrective'";
+    if (!facts(plan_.method).varies) what = "method '" + std::string(facts(plan_.method).name) + "'";
+    return what;
+  }
+
+  /// Of samples (n, samples, size): changes S (n, samples, tangent, columns) and what became of each run. `S`: what starts are asked to change by
+  /// (n, tangent, columns); `changing`: the parameter that changes with a column, or -1.
+  py::tuple forward(const Numbers& kept, const Numbers& parameters, const Schedule& schedule, const Numbers& S,
+                    const std::vector<int>& changing, Count threads) {
+    const Count all = schedule.samples() + 1, m = tangent() * static_cast<Count>(changing.size());
+    if (S.size() != kept.shape(0) * m) throw std::length_error("simulation: wrong sizes");
+    Numbers changes({kept.shape(0), all, static_cast<Count>(tangent()), static_cast<Count>(changing.size())});
+    for (Count i = 0; i < kept.shape(0); ++i) std::copy_n(S.data() + i * m, m, changes.mutable_data() + i * all * m);
+    double* to = changes.mutable_data();
+    const auto status = through_time(kept, parameters, schedule, threads, [&](const ThroughTime& time, Count begin, Count end) {
+      time.forward(static_cast<int>(changing.size()), changing.data(), to, begin, end);
+    });
+    return py::make_tuple(changes, status);
+  }
+  /// Cotangents (n, samples, tangent) of samples as those of starts (n, tangent) and of parameters (n, parameters).
+  py::tuple back(const Numbers& kept, const Numbers& parameters, const Schedule& schedule, const Numbers& cotangents,
+                 Count threads) {
+    if (cotangents.size() != kept.shape(0) * (schedule.samples() + 1) * tangent())
+      throw std::length_error("simulation: wrong sizes");
+    Numbers state({kept.shape(0), static_cast<Count>(tangent())}),
+        numbers({kept.shape(0), parameters.shape(parameters.ndim() - 1)});
+    std::fill_n(state.mutable_data(), state.size(), 0.0), std::fill_n(numbers.mutable_data(), numbers.size(), 0.0);
+    const double* from = cotangents.data();
+    double *to = state.mutable_data(), *to_numbers = numbers.mutable_data();
+    const auto status = through_time(kept, parameters, schedule, threads, [&](const ThroughTime& time, Count begin, Count end) {
+      time.back(from, to, to_numbers, begin, end);
+    });
+    return py::make_tuple(state, numbers, status);
+  }
+
   /// The generalised force (n, nv) in states (n, size) at times (n,).
   Numbers efforts(const Numbers& times, const Numbers& x) {
     const Count n = times.size();
@@ -416,6 +465,28 @@ class PySimulation {
   bool has_friction() const { return plan_.frictions > 0; }
 
  private:
+  template <class Work>
+  py::array_t<signed char> through_time(const Numbers& kept, const Numbers& parameters, const Schedule& schedule, Count threads,
+                                        Work&& work) {
+    const Count runs = kept.shape(0);
+    if (kept.size() != runs * (schedule.samples() + 1) * size()) throw std::length_error("simulation: wrong sizes");
+    plan_.force_elements.parameters = static_cast<int>(parameters.shape(parameters.ndim() - 1));
+    py::array_t<signed char> status(runs);
+    const Samples samples = {
+        kept.data(), runs, schedule, parameters.data(), parameters.ndim() == 2 ? parameters.shape(1) : 0, status.mutable_data()};
+    std::fill_n(status.mutable_data(), runs, static_cast<signed char>(0));
+    caller_ = std::this_thread::get_id();
+    {
+      const WithoutGil free;
+      const ThroughTime time(simulation_, samples);
+      on_threads(
+          runs, threads, 16, [this] { return interrupts_.now() || stopped_; },
+          [&](Count begin, Count end, auto&&) { work(time, begin, end); });
+    }
+    if (stopped_ || interrupts_.now()) std::fill_n(status.mutable_data(), runs, static_cast<signed char>(interrupted));
+    return status;
+  }
+
   void check_which(const Which& which, Count runs) const {
     const auto count = static_cast<Count>(mechanism_.which().size());
     const bool sound = !variants_ || (which.size() == runs && std::all_of(which.data(), which.data() + runs,
@@ -504,6 +575,12 @@ void bind_simulation(py::module_& m) {
       .def_property_readonly("ended_by", &PySimulation::ended_by)
       .def("sample", &PySimulation::sample, py::arg("x"), py::arg("parameters"), py::arg("which"), py::arg("time"))
       .def("run_many", &PySimulation::run_many, py::arg("x"), py::arg("parameters"), py::arg("which"), py::arg("schedule"),
+            py::arg("threads"))
+      .def_property_readonly("tangent", &PySimulation::tangent)
+      .def_property_readonly("jumps", &PySimulation::jumps)
+      .def("forward", &PySimulation::forward, py::arg("kept"), py::arg("parameters"), py::arg("schedule"), py::arg("S"),
+           py::arg("changing"), py::arg("threads"))
+      .def("back", &PySimulation::back, py::arg("kept"), py::arg("parameters"), py::arg("schedule"), py::arg("cotangents"),
            py::arg("threads"))
       .def_property_readonly("has_friction", &PySimulation::has_friction)
       .def("friction", &PySimulation::friction, py::arg("times"), py::arg("x"), py::arg("step"))

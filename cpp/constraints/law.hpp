@@ -64,5 +64,17 @@ template <class T, class R> void evaluate(const Law& law, const Dual<T, R>* time
   const R along = time ? time->rate : R(0.0);
   out[0] = {x[0], R(x[1]) * along}, out[1] = {x[1], R(x[2]) * along}, out[2] = {x[2], R(0.0)};
 }
+/// Of the run with these parameters.
+template <class T, class R> void evaluate(const Law& law, const Dual<T, R>* parameter, const Dual<T, R>* time,
+                                          Dual<T, R> (&out)[3]) {
+  if (law.each.empty()) return evaluate(law, time, out);
+  T x[3];
+  for (int l = 0; l < width_of<T>; ++l) {
+    double one[3];
+    evaluate(law.of_run(lane(parameter[law.which].value, l)), lane(time->value, l), one);
+    for (int i = 0; i < 3; ++i) lane(x[i], l) = one[i];
+  }
+  out[0] = {x[0], R(x[1]) * time->rate}, out[1] = {x[1], R(x[2]) * time->rate}, out[2] = {x[2], R(0.0)};
+}
 
 }  // namespace sarrus

@@ -16,6 +16,7 @@
 //   has_chord          whether its force is limited, and counts as the damper that it is at a state: see Chords
 //   has_linear_rates   whether its force has a stiffness and a damping along its joint, which implicit steps are told by
 //                      add_linear_rates(parameter, stiffness, damping)
+//   varies             false: it has no derivatives, and steps with it have none: see simulation/step_rates.hpp
 //   settle()           makes of its fields, once, what its functions want
 //
 // Controllers add to what is asked of motors, others to the generalised force.
@@ -87,6 +88,7 @@ template <class T> SARRUS_INLINE T most(const T& a, const T& b) { return select(
 
 inline double exponential(double x) { return std::exp(x); }
 inline double power(double x, double n) { return std::pow(x, n); }
+inline double logarithm(double x) { return std::log(x); }
 template <int W, bool Own> Packet<W, Own> exponential(Packet<W, Own> x) {
   return Packet<W, Own>::each([&](int i) { return std::exp(x.lanes[i]); });
 }
@@ -94,8 +96,23 @@ template <int W, bool Own> Packet<W, Own> power(Packet<W, Own> x, Packet<W, Own>
   return Packet<W, Own>::each([&](int i) { return std::pow(x.lanes[i], n.lanes[i]); });
 }
 
+template <class T, class R> Dual<T, R> exponential(const Dual<T, R>& x) {
+  const T y = exponential(x.value);
+  return {y, R(y) * x.rate};
+}
+template <int W, bool Own> Packet<W, Own> logarithm(Packet<W, Own> x) {
+  return Packet<W, Own>::each([&](int i) { return std::log(x.lanes[i]); });
+}
+/// Of a number that is not negative; at zero what a positive one says.
+template <class T, class R> Dual<T, R> power(const Dual<T, R>& x, const Dual<T, R>& n) {
+  const T y = power(x.value, n.value), positive = select(x.value > T(0.0), x.value, T(1.0));
+  const T slope = n.value * power(x.value, T(n.value - T(1.0)));
+  return {y, R(slope) * x.rate + R(y * logarithm(positive)) * n.rate};
+}
+
 /// Clocks are those of all lanes.
 inline double of_any_lane(double x) { return x; }
+template <class T, class R> double of_any_lane(const Dual<T, R>& x) { return of_any_lane(x.value); }
 template <int W, bool Own> double of_any_lane(const Packet<W, Own>& x) { return x.lanes[0]; }
 
 /// Forces that are limited, as the dampers that they are at a state: where these are to be noted, or, if they are known, from where to be taken.
@@ -181,6 +198,7 @@ struct ForceElement {
   static constexpr bool delivers = false, has_chord = false, holds = false;  // holds: see held.hpp
   static constexpr bool beside_variants = true;  // whether it acts on variants side by side; else these go one by one
   static constexpr bool has_linear_rates = false;
+  static constexpr bool varies = true;  // whether it is asked on numbers that carry rates, for derivatives of steps
   int states() const { return 0; }
   double state_unit(const StateUnits&) const { return 1.0; }
   void settle() {}

@@ -32,6 +32,10 @@ struct HeldEfforts : HeldElement {
       held[place + 1 + motors[k].iv] = parameter[u.at + (taken - 1) * motors.size() + k];
     held[place] = T(static_cast<double>(taken));
   }
+  /// The parameter that acts along motor k, in a state that holds this; or -1.
+  int acting(double taken, std::size_t k) const {
+    return taken > 0.0 ? u.at + static_cast<int>((static_cast<std::size_t>(taken) - 1) * motors.size() + k) : -1;
+  }
   template <class T> void apply(ElementCall<T>& e) const {
     for (int k = 0; k < e.width; ++k) e.motor[k] += e.held[place + 1 + k];
   }

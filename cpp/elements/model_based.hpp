@@ -22,7 +22,7 @@ namespace sarrus {
 
 /// What such laws have in common: motors, and coordinates with a target.
 struct ModelLaw : ForceElement {
-  static constexpr bool has_rates = true;
+  static constexpr bool has_rates = true, varies = false;
   std::vector<JointTarget> targets;  // all coordinates of a tree, or as many as a mechanism with loops has freedoms
   std::vector<JointVelocity> motors;  // those of the mechanism; none: every velocity of the tree has one
   bool own_motors = false;  // whether they are those of the targets

@@ -12,6 +12,7 @@ namespace sarrus {
 
 struct Sampled : HeldElement {
   static constexpr const char* name = "Sampled";
+  static constexpr bool varies = false;
   const ForceElements* controllers;
   bool calls;  // whether the caller's function is asked too
   double period, delay;

@@ -121,7 +121,8 @@ inline bool ForceElements::beside_variants() const {
   });
   return all;
 }
-template <class Kind, class T> constexpr bool acts_in = Kind::beside_variants || !has_own_numbers<T>;
+/// Whether such an element is asked on such numbers.
+template <class Kind, class T> constexpr bool acts_in = (Kind::beside_variants || !has_own_numbers<T>) && (Kind::varies || !carries_rates<T>);
 
 /// Whether a field is at a velocity beyond so many.
 template <class X> bool is_beyond(const X&, int) { return false; }
@@ -142,23 +143,27 @@ inline bool ForceElements::beyond(int nv) const {
   return any;
 }
 
+/// visit(element) of those that are asked on such numbers.
+template <class T, class Visit> SARRUS_INLINE void each_asked(const ForceElements& elements, Visit&& visit) {
+  elements.each([&](const auto& element) SARRUS_INLINED {
+    if constexpr (acts_in<std::decay_t<decltype(element)>, T>) visit(element);
+  });
+}
+
 /// Adds the forces of all elements, but for what they make of those of others.
 template <class T> void apply(const ForceElements& elements, ElementCall<T>& e) {
   const Arena::Scope scope(e.arena);
   int chords = 0;
-  elements.each([&](const auto& element) {
-    using Kind = std::decay_t<decltype(element)>;
-    if constexpr (Kind::has_chord) e.chord = e.chords.chord ? e.chords.chord + chords++ : nullptr;
-    if constexpr (acts_in<Kind, T>) element.apply(e);
+  each_asked<T>(elements, [&](const auto& element) {
+    if constexpr (std::decay_t<decltype(element)>::has_chord) e.chord = e.chords.chord ? e.chords.chord + chords++ : nullptr;
+    element.apply(e);
   });
-  elements.each([&](const auto& element) {
-    if constexpr (acts_in<std::decay_t<decltype(element)>, T>) element.respond(e);
-  });
+  each_asked<T>(elements, [&](const auto& element) { element.respond(e); });
 }
 
 /// What motors deliver of what has been asked of them.
 template <class T> void deliver(const ForceElements& elements, ElementCall<T>& e) {
-  elements.each([&](const auto& element) { element.deliver(e); });
+  each_asked<T>(elements, [&](const auto& element) { element.deliver(e); });
 }
 
 }  // namespace sarrus

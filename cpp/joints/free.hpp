@@ -46,12 +46,14 @@ struct Free : JointDefaults, UnitSubspace<rx, ry, rz, tx, ty, tz> {
     for (int k = 0; k < 3; ++k) q[4 + k] = X.p(k);
   }
   /// The way of the origin is h (v0 + c x v0), with v0 the mean velocity and c = h w/2: what uniform motion of that point makes of it.
-  static void cayley_to_exponential(double* u) {
-    const Vec3<double> turn = vec3<double>(u[0], u[1], u[2]), along = vec3<double>(u[3], u[4], u[5]);
-    const double c2 = 0.25 * dot(turn, turn), share = cayley_share(turn);
-    if (c2 == 0.0) return;
-    const Vec3<double> across = cross(turn, cross(turn, along)) * (-0.25 / c2);  // the part of it across the axis
-    for (int k = 0; k < 3; ++k) u[k] *= share, u[3 + k] += across(k) * (share * (1.0 + c2) - 1.0);
+  template <class T> static void cayley_to_exponential(T* u) {
+    const Vec3<T> turn = vec3<T>(u[0], u[1], u[2]), along = vec3<T>(u[3], u[4], u[5]);
+    const T c2 = T(0.25) * dot(turn, turn), share = cayley_share(turn);
+    const auto small = c2 < T(1e-6);
+    const T stretch = select(small, T(2.0 / 3.0) - c2 * (T(2.0 / 15.0) - c2 * T(2.0 / 35.0)),
+                             (share * (T(1.0) + c2) - T(1.0)) / select(small, T(1.0), c2));
+    const Vec3<T> across = cross(turn, cross(turn, along)) * (T(-0.25) * stretch);  // of the part across the axis
+    for (int k = 0; k < 3; ++k) u[k] *= share, u[3 + k] += across(k);
   }
 };
 

@@ -131,7 +131,7 @@ struct JointDefaults {
   /// Why it cannot close a loop, or null.
   static const char* cannot_close(const JointConstants&) { return nullptr; }
   /// Makes u, half of which Cayley's map takes to a turn, what the exponential takes there.
-  static void cayley_to_exponential(double*) {}
+  template <class T> static void cayley_to_exponential(T*) {}
 };
 /// What a joint with one axis has: that is turned onto z.
 struct OneAxis : JointDefaults {

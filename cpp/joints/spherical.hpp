@@ -34,8 +34,8 @@ struct Spherical : JointDefaults, UnitSubspace<rx, ry, rz> {
   template <class T> static void read(const JointNumbers<T>&, const Transform<T>& X, const T* near, T* q) {
     quaternion_near(X.R, near).store(q);
   }
-  static void cayley_to_exponential(double* u) {
-    const double share = cayley_share(vec3<double>(u[0], u[1], u[2]));
+  template <class T> static void cayley_to_exponential(T* u) {
+    const T share = cayley_share(vec3<T>(u[0], u[1], u[2]));
     for (int k = 0; k < 3; ++k) u[k] *= share;
   }
 };

@@ -62,6 +62,7 @@ void add_loop_kernels(KernelTable&);
 void add_derivative_kernels(KernelTable&);
 void add_rate_kernels(KernelTable&);
 void add_simulation_kernels(KernelTable&);
+void add_step_kernels(KernelTable&);
 void add_control_kernels(KernelTable&);
 void add_contact_kernels(KernelTable&);
 void add_tree_batches(KernelTable&);

@@ -15,6 +15,7 @@ extern "C" const sarrus::KernelTable* sarrus_kernel_table() {
     sarrus::add_derivative_kernels(t);
     sarrus::add_rate_kernels(t);
     sarrus::add_simulation_kernels(t);
+    sarrus::add_step_kernels(t);
     sarrus::add_control_kernels(t);
     sarrus::add_contact_kernels(t);
 #ifndef SARRUS_FALLBACK  // kernels that are compiled quickly, for machines that they will hardly meet

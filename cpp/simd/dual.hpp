@@ -34,6 +34,10 @@ template <class T, class R = T> struct Dual {
   friend SARRUS_INLINE auto operator>(const Dual& a, const Dual& b) { return a.value > b.value; }
 };
 
+/// Whether numbers carry rates.
+template <class T> constexpr bool carries_rates = false;
+template <class T, class R> constexpr bool carries_rates<Dual<T, R>> = true;
+
 template <class M, class T, class R> SARRUS_INLINE Dual<T, R> select(const M& m, const Dual<T, R>& a, const Dual<T, R>& b) {
   return {select(m, a.value, b.value), select(m, a.rate, b.rate)};
 }

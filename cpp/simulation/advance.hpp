@@ -51,12 +51,13 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
     case Method::rk4:
     case Method::rkmk4: runge_kutta_step(s, time, h, x); break;
     default:
-      if constexpr (std::is_same_v<T, double>) {
+      if constexpr (std::is_same_v<T, double> || carries_rates<T>)
         if (s.plan.method == Method::implicit_midpoint)
           s.projects() ? implicit_midpoint_on_loops(s, time, h, x) : implicit_midpoint_step(s, time, h, x);
+      if constexpr (std::is_same_v<T, double>)
         if (s.plan.method == Method::independent) independent_step(s, time, h, x);
+      if constexpr (std::is_same_v<T, double>)
         if (s.plan.method == Method::contact) contact_step(s, time, h, x);
-      }
   }
   if (s.projects() && s.plan.method != Method::contact) close_step(s, T(time + h), x);
   if (keeps_momentum) move_base_by_momentum(s, before + s.impulse, x.q, x.v);  // of which loops know nothing

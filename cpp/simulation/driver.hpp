@@ -50,6 +50,38 @@ struct Schedule {
   }
 };
 
+/// work(begin, end, stopped) of a chunk of so many runs at a time, on threads of which this is one; only it asks stop().
+template <class Stop, class Work> void on_threads(Count count, Count threads, Count chunk, Stop&& stop, Work&& work) {
+  std::atomic<Count> next{0};
+  std::atomic<bool> stopping{false};
+  const auto some = [&](bool asks) {
+    const auto stopped = [&] {
+      if (asks && stop()) stopping = true;
+      return stopping.load();
+    };
+    try {
+      for (Count begin; !stopping && (begin = next.fetch_add(chunk)) < count;)
+        work(begin, std::min(count, begin + chunk), stopped);
+    } catch (...) {  // out of memory
+      stopping = true;
+      throw;
+    }
+  };
+  std::vector<std::future<void>> others;
+  const Count wanted = std::min(threads, (count + chunk - 1) / chunk) - 1;
+  others.reserve(static_cast<std::size_t>(std::max(Count{0}, wanted)));
+  try {
+    for (Count t = 0; t < wanted; ++t) others.push_back(std::async(std::launch::async, some, false));
+  } catch (const std::system_error&) {  // there are no more threads to be had: those that there are do it
+  }
+  some(true);
+  for (std::future<void>& other : others) {
+    while (other.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
+      if (stop()) stopping = true;
+    other.get();
+  }
+}
+
 struct Simulation {
   const SimulationKernels& kernels;
   const Tree& tree;
@@ -123,42 +155,15 @@ struct Simulation {
   template <class Stop>
   void run_many(const Schedule& schedule, const Sweep& sweep, Count count, Count threads, double* kept, Stop&& stop) const {
     const Count samples = schedule.samples(),
-                chunk = plan.variants ? 64 : 16;  // of one thread at a time; a copy of variants' block serves all
+                chunk = plan.variants ? 64 : 16;  // a copy of variants' block serves all of a thread's
     std::fill(sweep.status, sweep.status + count, static_cast<signed char>(interrupted));
     std::fill(kept, kept + count * samples * size(), std::numeric_limits<double>::quiet_NaN());
-    std::atomic<Count> next{0};
-    std::atomic<bool> stopping{false};
-    const auto work = [&](bool asks) {
-      const auto stopped = [&] {
-        if (asks && stop()) stopping = true;
-        return stopping.load();
-      };
-      try {
-        for (Count begin; !stopping && (begin = next.fetch_add(chunk)) < count;) {
-          const Count end = std::min(count, begin + chunk);
-          Sweep mine = sweep;
-          mine.x += begin * sweep.size, mine.parameter += begin * sweep.parameter_step, mine.status += begin;
-          if (mine.which) mine.which += begin;
-          run_chunk(schedule, mine, end - begin, kept + begin * samples * size(), stopped);
-        }
-      } catch (...) {  // out of memory
-        stopping = true;
-        throw;
-      }
-    };
-    std::vector<std::future<void>> others;
-    const Count wanted = std::min(threads, (count + chunk - 1) / chunk) - 1;
-    others.reserve(static_cast<std::size_t>(std::max(Count{0}, wanted)));
-    try {
-      for (Count t = 0; t < wanted; ++t) others.push_back(std::async(std::launch::async, work, false));
-    } catch (const std::system_error&) {  // there are no more threads to be had: those that there are do it
-    }
-    work(true);
-    for (std::future<void>& other : others) {
-      while (other.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
-        if (stop()) stopping = true;
-      other.get();
-    }
+    on_threads(count, threads, chunk, stop, [&](Count begin, Count end, auto&& stopped) {
+      Sweep mine = sweep;
+      mine.x += begin * sweep.size, mine.parameter += begin * sweep.parameter_step, mine.status += begin;
+      if (mine.which) mine.which += begin;
+      run_chunk(schedule, mine, end - begin, kept + begin * samples * size(), stopped);
+    });
   }
 
  private:

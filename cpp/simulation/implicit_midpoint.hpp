@@ -18,7 +18,7 @@
 namespace sarrus {
 
 /// A displacement whose turns are Cayley's becomes one whose turns are the exponential's.
-inline void as_exponential(const Tree& tree, double* u) {
+template <class T> void as_exponential(const Tree& tree, T* u) {
   for (int i = 1; i < tree.links; ++i)
     visit_every(tree.link[i].described, 0, [&](auto joint) { joint.cayley_to_exponential(u + tree.link[i].iv); });
 }
@@ -44,32 +44,32 @@ template <class T> void move_base_by_momentum(System<T>& s, const Force<T>& p, c
 }
 
 /// The rule as a fixed point: y = (v1, z1) is right where it makes y of y.
-struct MidpointRule {
-  System<double>& s;
-  double time, h;
-  const SimulationState<double>& x;  // v and z stand side by side
+template <class T> struct MidpointRule {
+  System<T>& s;
+  T time, h;
+  const SimulationState<T>& x;  // v and z stand side by side
   int nv = s.tree.nv, n = nv + s.plan.force_elements.nz;
-  double *middle = take(n), *rate = take(n), *u = take(nv), *q = take(s.tree.nq);
+  T *middle = take(n), *rate = take(n), *u = take(nv), *q = take(s.tree.nq);
   // momentum at both ends, of what floats
-  Force<double> p0 = s.tree.floats ? momentum_at(s, x) : Force<double>::zero(), p1 = p0;
+  Force<T> p0 = s.tree.floats ? momentum_at(s, x) : Force<T>::zero(), p1 = p0;
 
   static constexpr double overflow = 1e300;
 
-  double* take(int size) { return s.arena.take<double>(size); }
-  void apply(const double* y, double* out) {
-    for (int k = 0; k < n; ++k) middle[k] = 0.5 * (x.v[k] + y[k]);
+  T* take(int size) { return s.arena.template take<T>(size); }
+  void apply(const T* y, T* out) {
+    for (int k = 0; k < n; ++k) middle[k] = T(0.5) * (x.v[k] + y[k]);
     for (int k = 0; k < nv; ++k) u[k] = h * middle[k];
     as_exponential(s.tree, u);
-    for (int k = 0; k < nv; ++k) u[k] *= 0.5;
+    for (int k = 0; k < nv; ++k) u[k] *= T(0.5);
     integrate(s.tree, x.q, u, q);
-    if (s.closes > 0.5) project(s, time + 0.5 * h, q, middle);
+    if (any(s.closes > T(0.5))) project(s, T(time + T(0.5) * h), q, middle);
     s.watches = s.guards();
-    s.evaluate(time + 0.5 * h, q, middle, middle + nv, rate, rate + nv);
+    s.evaluate(T(time + T(0.5) * h), q, middle, middle + nv, rate, rate + nv);
     for (int k = 0; k < n; ++k) out[k] = x.v[k] + h * rate[k];
     if (!s.tree.floats) return;
     const Arena::Scope scope(s.arena);
-    p1 = p0 + momentum_rate(s.tree, motion_of<double>(s, q, middle, rate), zero3<double>()) * h;
-    for (int k = 0; k < nv; ++k) u[k] *= 2.0;
+    p1 = p0 + momentum_rate(s.tree, motion_of<T>(s, q, middle, rate), zero3<T>()) * h;
+    for (int k = 0; k < nv; ++k) u[k] *= T(2.0);
     integrate(s.tree, x.q, u, q);
     move_base_by_momentum(s, p1, q, out);
   }
@@ -101,8 +101,8 @@ struct MidpointRule {
   }
 
   /// The step that y stands for.
-  void finish(const double* y) {
-    for (int k = 0; k < nv; ++k) u[k] = 0.5 * h * (x.v[k] + y[k]);
+  void finish(const T* y) {
+    for (int k = 0; k < nv; ++k) u[k] = T(0.5) * h * (x.v[k] + y[k]);
     as_exponential(s.tree, u);
     integrate(s.tree, x.q, u, q);
     std::copy(q, q + s.tree.nq, x.q);
@@ -116,7 +116,7 @@ struct MidpointRule {
 /// `guess`, if given: of (v, z) at the end.
 inline void implicit_midpoint_step(System<double>& s, double time, double h, const SimulationState<double>& x,
                                    const double* guess = nullptr) {
-  MidpointRule rule{s, time, h, x};
+  MidpointRule<double> rule{s, time, h, x};
   const int n = rule.n;
   double *y = rule.take(n), *out = rule.take(n), *off = rule.take(n), *there = rule.take(n), *step = rule.take(n), *A = nullptr;
   std::copy_n(guess ? guess : x.v, n, y);
@@ -152,62 +152,65 @@ inline void implicit_midpoint_step(System<double>& s, double time, double h, con
 }
 
 /// Moves a state along the least motion, by which rows change by `position`, and its velocity by that by which their rates change by `rate`.
-inline void shift(LeastMotion<double>& least, const double* position, const double* rate, double* q,
-                  const SimulationState<double>& at) {
+template <class T>
+void shift(LeastMotion<T>& least, const T* position, const T* rate, T* q, const SimulationState<T>& at) {
   integrate(least.tree, at.q, least.along(position, 1.0), q);
   std::copy(q, q + least.tree.nq, at.q);
-  const double* faster = least.along(rate, 1.0);
+  const T* faster = least.along(rate, 1.0);
   for (int k = 0; k < least.tree.nv; ++k) at.v[k] += faster[k];
 }
+
+/// Whether another round may bring a step nearer to the loops, and whether it is on them.
+inline bool goes_on(double now, double before) { return now < before || now < square(tolerances::no_drift); }
+inline bool keeps_loops(const LoopRows<double>&, double residual) { return residual < square(tolerances::no_drift); }
 
 /// The step between two projections: rows change at the start and at the end by the same amount, so that the end is on the loops.
 /// Here the motions that change them are those at the start and at the end of the first try, closed; what they are off by later is the
 /// square of a drift.
-inline void implicit_midpoint_on_loops(System<double>& s, double time, double h, const SimulationState<double>& x) {
+template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   const Tree& tree = s.tree;
   Arena& arena = s.arena;
   const int nq = tree.nq, nv = tree.nv, rows = tree.loops.rows, size = s.size();
-  const auto take = [&](int count) { return arena.take<double>(count); };
-  double *position = take(rows), *rate = take(rows), *q = take(nq);  // by which the rows and their rates change
-  double *begin = take(size), *row = take(size), *guess = take(size), *end = take(size);
-  const auto at = SimulationState<double>::of(tree, row), at_end = SimulationState<double>::of(tree, end);
+  const auto take = [&](int count) { return arena.template take<T>(count); };
+  T *position = take(rows), *rate = take(rows), *q = take(nq);  // by which the rows and their rates change
+  T *begin = take(size), *row = take(size), *guess = take(size), *end = take(size);
+  const auto at = SimulationState<T>::of(tree, row), at_end = SimulationState<T>::of(tree, end);
   std::copy(x.q, x.q + size, begin);  // q, v and z stand side by side
   std::copy(x.q, x.q + size, row);
-  std::fill(position, position + rows, 0.0), std::fill(rate, rate + rows, 0.0);
+  std::fill(position, position + rows, T(0.0)), std::fill(rate, rate + rows, T(0.0));
 
-  LeastMotion<double>& first = *s.least;
+  LeastMotion<T>& first = *s.least;
   implicit_midpoint_step(s, time, h, at);
   std::copy(row, row + size, end);
-  project(s, time + h, at_end.q, at_end.v);
-  LeastMotion<double> last(tree, arena, at_end.q, time + h, s.pfaffian_values(at_end.q, at_end.v));
-  std::optional<LeastMotion<double>> middle;
-  if (s.closes > 0.5) {  // seen from either end the same
-    double* u = take(nv);
+  const T there = time + h, half = time + T(0.5) * h;
+  project(s, there, at_end.q, at_end.v);
+  LeastMotion<T> last(tree, arena, at_end.q, there, s.pfaffian_values(at_end.q, at_end.v));
+  std::optional<LeastMotion<T>> middle;
+  if (any(s.closes > T(0.5))) {  // seen from either end the same
+    T* u = take(nv);
     difference(tree, x.q, at_end.q, u);
-    for (int k = 0; k < nv; ++k) u[k] *= 0.5;
+    for (int k = 0; k < nv; ++k) u[k] *= T(0.5);
     integrate(tree, x.q, u, q);
-    project(s, time + 0.5 * h, q, at_end.v, nullptr, false);
-    s.least = &middle.emplace(tree, arena, q, time + 0.5 * h, s.pfaffian_values(q, at_end.v));
+    project(s, half, q, at_end.v, nullptr, false);
+    s.least = &middle.emplace(tree, arena, q, half, s.pfaffian_values(q, at_end.v));
   }
-  const auto as_in_the_middle = [&](double* change) {  // what rows can agree on there
-    const double* motion = middle->along(change, 1.0);
-    std::fill(change, change + rows, 0.0);
-    add_motion_along_rows(tree, middle->e.matrix.J, motion, 1.0, change);
+  const auto as_in_the_middle = [&](T* change) {  // what rows can agree on there
+    const T* motion = middle->along(change, 1.0);
+    std::fill(change, change + rows, T(0.0));
+    add_motion_along_rows(tree, middle->rows(), motion, T(1.0), change);
   };
 
-  double residual = HUGE_VAL;
-  for (int round = 0; round < 10 && s.status == 0.0; ++round) {
+  T residual = T(HUGE_VAL);
+  for (int round = 0; round < 10 && !any(s.status > T(0.0)); ++round) {
     const Arena::Scope scope(arena);
-    const double there = time + h;
-    LoopRows<double> open(s, there, s.pfaffian_values(at.q, at.v));
-    const double phi = open.evaluate(at.q, open.phi), slip = open.subtract_motion(at.v);
-    const double now = phi + slip / (1.0 + s.squares_of_velocities(at.v));
-    if (!(now < residual) && !(now < square(tolerances::no_drift)))
-      break;  // rounding, or a singular position, where no motion to speak of changes a row
+    LoopRows<T> open(s, there, s.pfaffian_values(at.q, at.v));
+    const T phi = open.evaluate(at.q, open.phi), slip = open.subtract_motion(at.v);
+    const T now = phi + slip / (T(1.0) + s.squares_of_velocities(at.v));
+    if (!goes_on(now, residual)) break;  // rounding, or a singular position, where no motion to speak of changes a row
     residual = now;
     std::copy(row, row + size, x.q);
-    if (residual < square(tolerances::no_drift) && !(middle && round == 0)) break;
-    for (int r = 0; r < rows; ++r) position[r] -= 0.5 * open.phi[r], rate[r] += 0.5 * open.slip[r];
+    if (keeps_loops(open, residual) && !(middle && round == 0)) break;
+    for (int r = 0; r < rows; ++r) position[r] -= T(0.5) * open.phi[r], rate[r] += T(0.5) * open.slip[r];
     if (middle) as_in_the_middle(position), as_in_the_middle(rate);
     std::copy(at.v, at.v + size - nq, guess);
     std::copy(begin, begin + size, row);

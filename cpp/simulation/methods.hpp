@@ -55,19 +55,20 @@ struct MethodFacts {
       stable;  // up to which |rate| h steps are stable, on the negative real axis; infinite: whatever the rate, or steps shorten themselves
   const Tableau* tableau;  // or null
   bool exponential;  // on the argument u of q = q0 exp(u), not on the coordinates
+  bool varies;  // whether steps have derivatives: see step_rates.hpp
 
   bool adaptive() const { return tableau && tableau->error; }
 };
 
 inline constexpr MethodFacts methods[] = {
-    {"euler", 1, 1, true, 2.0, nullptr, true},
-    {"semi_implicit", 1, 1, true, 2.0, nullptr, true},
-    {"rk4", 4, 4, true, 2.78, &tableaus::rk4, false},
-    {"rkmk4", 4, 4, true, 2.78, &tableaus::rk4, true},
-    {"dopri5", 7, 5, true, HUGE_VAL, &tableaus::dopri5, true},
-    {"implicit_midpoint", 0, 2, false, HUGE_VAL, nullptr, true},
-    {"independent", 4, 4, false, 2.78, &tableaus::rk4, false},
-    {"contact", 1, 1, false, HUGE_VAL, nullptr, true},
+    {"euler", 1, 1, true, 2.0, nullptr, true, true},
+    {"semi_implicit", 1, 1, true, 2.0, nullptr, true, true},
+    {"rk4", 4, 4, true, 2.78, &tableaus::rk4, false, true},
+    {"rkmk4", 4, 4, true, 2.78, &tableaus::rk4, true, true},
+    {"dopri5", 7, 5, true, HUGE_VAL, &tableaus::dopri5, true, false},
+    {"implicit_midpoint", 0, 2, false, HUGE_VAL, nullptr, true, true},
+    {"independent", 4, 4, false, 2.78, &tableaus::rk4, false, false},
+    {"contact", 1, 1, false, HUGE_VAL, nullptr, true, false},
 };
 inline constexpr const MethodFacts& facts(Method method) { return methods[static_cast<int>(method)]; }
 

@@ -35,7 +35,8 @@ template <class T, class Ask> void take_samples(const ForceElements& elements, c
   elements.each_kind([&](const auto& some) {
     int k = 0;
     for (const auto& element : some)
-      if constexpr (std::decay_t<decltype(element)>::holds) element.take(parameter, time, upto, held, ask, k++);
+      if constexpr (std::decay_t<decltype(element)>::holds && (!carries_rates<T> || std::decay_t<decltype(element)>::varies))
+        element.take(parameter, time, upto, held, ask, k++);
   });
 }
 

@@ -25,6 +25,33 @@ struct Sweep {
   const std::int64_t* which = nullptr;  // of variants: which of the plan's each is of
 };
 
+/// Runs whose states are known after each of some steps: state k of run i is at x + i run_step + k size, those of the clock and one more. With a
+/// clock of step 0 nothing moves: states are brought onto the loops. What goes wrong is written to status.
+enum class Onto : int { nothing, positions, loops };
+struct Stretch {
+  Clock clock;
+  const double* x;
+  int size;
+  std::int64_t run_step;
+  const double* parameter;
+  std::int64_t parameter_step;
+  Onto onto;  // what each state is to be on before its step
+  double closes;  // 1 where stages are closed, as far as is known
+  signed char* status;
+};
+/// Changes of the state (2 nv + nz) of each run, in place: `count` columns, each with the parameter that changes with it, or -1.
+struct Changes {
+  double* S;
+  int count;
+  const int* parameter;
+};
+/// Cotangents of the state (2 nv + nz) and of the parameters of each run, in place; parameters' are added up. `freedoms`: of displacements and
+/// velocities.
+struct Cotangents {
+  double *state, *parameter;
+  int freedoms[2];
+};
+
 /// Simulation at one instruction set level: of one state, in place, and of many. What returns a double returns the status.
 struct SimulationKernels {
   double (*advance)(const Tree&, const Plan&, const double* parameter, const Clock&, double* x);
@@ -54,6 +81,9 @@ struct SimulationKernels {
   void (*row_units)(const Tree&, double time, const double* q, const double* unit, double* rows);
   /// 1 where redundant rows agree only on the loops, else 0.
   double (*only_on_loops)(const Tree&, const Plan&, double time, const double* q);
+  /// Through the steps of a stretch, and back: see kernels/step_kernels.cpp.
+  void (*push_forward)(const Tree&, const Plan&, const Stretch&, const Changes&, std::int64_t begin, std::int64_t end);
+  void (*pull_back)(const Tree&, const Plan&, const Stretch&, const Cotangents&, std::int64_t begin, std::int64_t end);
 };
 
 }  // namespace sarrus

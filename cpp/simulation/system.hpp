@@ -203,6 +203,12 @@ template <class T> struct System {
   }
 
   void accelerations(const T& time, const T* q, const T* v, T* tau, T* a) {
+    if constexpr (carries_rates<T>)
+      return accelerations_with_rates(*this, time, q, v, tau, a);  // step_rates.hpp
+    else
+      return plain_accelerations(time, q, v, tau, a);
+  }
+  void plain_accelerations(const T& time, const T* q, const T* v, T* tau, T* a) {
     if (tree.loops.rows + tree.loops.rotor_rows == 0) return aba(tree, arena, AbaInput<T>{q, v, tau}, a);
     LoopInput<T> in{q, v, tau};
     in.time = &time, in.pfaffian_values = pfaffian_values(q, v);
@@ -246,7 +252,9 @@ template <class T> struct System {
     const Arena::Scope scope(arena);
     T* tau = arena.template take<T>(tree.nv);
     forces(time, q, v, z, tau, z_dot);
-    friction ? friction->accelerate(time, q, v, tau, a) : accelerations(time, q, v, tau, a);
+    if constexpr (!carries_rates<T>)
+      if (friction) return friction->accelerate(time, q, v, tau, a);
+    accelerations(time, q, v, tau, a);
   }
 
   /// Rows that the caller gives as a function of q, and their c and gamma; or how fast they change.
@@ -309,6 +317,7 @@ template <class T> struct LeastMotion {
     factor = factorise_tightly(e, arena);
     x = arena.take<T>(tree.nv + e.matrix.rows);
   }
+  const T* rows() const { return e.matrix.J; }
   const T* along(const T* change, double share) {
     for (int k = 0; k < tree.nv + e.matrix.rows; ++k) x[k] = T(0.0);
     for (int r = 0; r < tree.loops.rows; ++r) x[tree.nv + r] = change[r] * T(share);

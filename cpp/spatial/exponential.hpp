@@ -100,9 +100,11 @@ template <class T> inline Mat3<T> left_jacobian_inverse(const Vec3<T>& w) {
 }
 
 /// exp(share w) is the turn that Cayley's map makes of w: half of it has the tangent |w|/2.
-inline double cayley_share(const Vec3<double>& w) {
-  const double c = std::sqrt(0.25 * dot(w, w));
-  return c == 0.0 ? 1.0 : std::atan(c) / c;
+template <class T> T cayley_share(const Vec3<T>& w) {
+  const T c2 = T(0.25) * dot(w, w);
+  const auto small = c2 < T(1e-6);
+  const T c = sqrt(select(small, T(1.0), c2));
+  return select(small, T(1.0) - c2 * (T(1.0 / 3.0) - c2 * T(0.2)), atan2(c, T(1.0)) / c);
 }
 
 }  // namespace sarrus

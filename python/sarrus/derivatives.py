@@ -1,6 +1,8 @@
 """Derivatives of the equations of motion, loops included, and of functions of a state, each by its name: exact, and asked of a mechanism.
 ``*_jvp`` are their products with a change of the state, ``*_vjp`` those of a cotangent with them.
 
+Through time: :func:`step` of one step, :func:`rollouts_vjp` back through runs, and ``sarrus.simulate(..., sensitivities=...)`` on through one.
+
 Those by q belong to displacements in the tangent space, of nv entries, after which the configuration is ``robot.integrate(q, dq)``.
 """
 
@@ -25,12 +27,13 @@ from .dynamics.state_derivatives import (
     tangent_by_coordinates,
     velocity,
 )
+from .simulation.derivatives import rollouts_vjp, step, step_jvp, step_vjp
 
 __all__ = [
-    "acceleration", "actuator_efforts", "actuator_efforts_vjp", "assembled_positions", "center_of_mass", "centroidal_momentum", "constraint_rates",
-    "constraint_residual", "coordinates_by_tangent", "difference", "forward_dynamics", "forward_dynamics_jvp", "forward_dynamics_vjp",
-    "gravity_forces", "integrate", "inverse_dynamics", "inverse_dynamics_jvp", "inverse_dynamics_vjp", "kinetic_energy", "momentum", "pose",
-    "potential_energy", "tangent_by_coordinates", "velocity",
+    "acceleration", "actuator_efforts", "actuator_efforts_vjp", "assembled_positions", "center_of_mass", "centroidal_momentum",
+    "constraint_rates", "constraint_residual", "coordinates_by_tangent", "difference", "forward_dynamics", "forward_dynamics_jvp",
+    "forward_dynamics_vjp", "gravity_forces", "integrate", "inverse_dynamics", "inverse_dynamics_jvp", "inverse_dynamics_vjp", "kinetic_energy",
+    "momentum", "pose", "potential_energy", "rollouts_vjp", "step", "step_jvp", "step_vjp", "tangent_by_coordinates", "velocity",
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from .dynamics.operations import Constraint, Joint, Kinematics
 from .dynamics.state_derivatives import DifferenceDerivatives, IntegrateDerivatives, MotionDerivatives, StateDerivatives
 from .floating.partition import EndPoint, FreeFloatingForm
 from .floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
+from .simulation.derivatives import Sensitivities, StateCotangents
 from .simulation.runs import Sweep
 from .simulation.sweep import Status
 from .variants import Variants
@@ -28,5 +29,5 @@ __all__ = [
     "ActuationMobility", "CogJacobians", "Constraint", "ContactMotion", "Contacts", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium",
     "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion", "FreeMotions", "IntegrateDerivatives", "InverseDynamicsDerivatives", "Joint", "JointStates",
     "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap", "Modes", "MotionDerivatives", "PoeFactors", "ProjectedEquations",
-    "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "StateDerivatives", "Status", "Sweep", "Variants", "View",
+    "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Sensitivities", "StateCotangents", "StateDerivatives", "Status", "Sweep", "Variants", "View",
 ]  # fmt: skip

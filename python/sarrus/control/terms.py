@@ -33,6 +33,13 @@ class ForceElements:
     sampled: list[list[Function]] = field(default_factory=list)
     width: int = 0  # of a row of parameters
     run: Run = field(default_factory=Run)
+    names: dict[str, slice] = field(default_factory=dict)  # of numbers of elements, where they stand in a row
+
+    def named(self, name: str, first: int) -> int:
+        """The numbers from the first on, under a name that no others have."""
+        count = sum(known.partition(" #")[0] == name for known in self.names)
+        self.names[f"{name} #{count + 1}" if count else name] = slice(first, self.width)
+        return first
 
     def add(self, *numbers: Numbers) -> int:
         """Numbers (..., n) for the end of a row of parameters; where the first one stands there."""
@@ -149,6 +156,7 @@ def _field(
 ) -> Any:
     """What the core takes for a field of an element: by its sort where that says it all, else the value as it is."""
     what = f"{key} of {type(element).__name__}"
+    name = f"{type(element).__name__}{f'({element._place})' if element._place else ''}.{key}"
     match sort:
         case "coordinate":
             return coordinate(mechanism, value, element.index, type(element).__name__)
@@ -161,11 +169,11 @@ def _field(
         case "constant":
             return constant(what, value, sign)
         case "number":
-            return made.add(number(what, value, sign)[..., None])
+            return made.named(name, made.add(number(what, value, sign)[..., None]))
         case "range":
-            return made.add(*(x[..., None] for x in bounds(what, value)))
+            return made.named(name, made.add(*(x[..., None] for x in bounds(what, value))))
         case "numbers":
-            return made.add(value)
+            return made.named(name, made.add(value))
         case "law" if not (value is None and getattr(type(element), key, 0.0) is None):
             return made.add_law(value, f"{key} of '{element._place}'")
         case "targets":

@@ -97,8 +97,9 @@ def keywords_behind(function: Callable[..., Any]) -> dict[str, Any]:
     annotation = str(function.__annotations__.get("options", ""))
     if not annotation:
         return {}
-    members = globals()[annotation.removeprefix("Unpack[").removesuffix("]")].__annotations__
-    return {name: default for name, default in DEFAULTS.items() if name in members}
+    known = globals() | cast(Any, function).__globals__
+    members = known[annotation.removeprefix("Unpack[").removesuffix("]")].__annotations__
+    return {name: default for name, default in known["DEFAULTS"].items() if name in members}
 
 
 def shows_options(function: F) -> F:

@@ -22,6 +22,7 @@ from .arguments import (
     checked_times,
 )
 from .checkpoint import as_checkpoint
+from .derivatives import along_run, checked_names
 from .functions import Controller, Event, EventFunction, as_events
 from .integration import Integration
 from .limits import JointLimits, OnLimits
@@ -52,6 +53,7 @@ def simulate(
     near: Mapping[str, ArrayLike] | None = None,
     resume: Trajectory | Mapping[str, Any] | None = None,
     progress: bool = False,
+    sensitivities: Iterable[str] | None = None,
 ) -> Trajectory:
     """Let a mechanism move, and keep what it does.
 
@@ -97,6 +99,9 @@ def simulate(
     resume : an earlier Trajectory, or its `checkpoint`, instead of q and v: goes on bit for bit as if it had not ended, at its time and with
         its dt
     progress : whether a bar shows how far it is (tqdm)
+    sensitivities : names of numbers of force elements, as ``"PID(motor).proportional"``, or (): then the trajectory's `sensitivities` are how each
+        sample changes with the start, and with these; see :func:`sarrus.derivatives.step`. With fixed steps and samples at all of them, without
+        events and functions
 
     Warns
     -----
@@ -160,6 +165,17 @@ def simulate(
         integration.begin(q, v, start, dt, near)
     else:
         integration.restore(checkpoint)
+    if sensitivities is not None:
+        if named_events or times is not None or resume is not None:
+            raise ValueError(
+                "sensitivities are of all steps of a run from its start: events, times= and resume= are not for them"
+            )
+        sensitivities = checked_names(integration.prepared, sensitivities)
     if METHODS[integration.setup.method].adaptive:
         check_longest_step(max_step, integration.core.state["shown"][0], duration)
-    return integration.go(duration, times, rtol, atol, max_step, progress)
+    run = integration.go(duration, times, rtol, atol, max_step, progress)
+    if sensitivities is not None:
+        x = np.concatenate([run.q, run.v, run.z], axis=-1)
+        made = float(run.t[-1]) - start  # less than the duration where Ctrl-C has ended it
+        run.__dict__["sensitivities"] = along_run(integration.prepared, x, start, made, dt, sensitivities)
+    return run

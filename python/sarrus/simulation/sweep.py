@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -179,7 +179,7 @@ def simulate_many(
     kept = _Kept.of(prepared[0], len(q), schedule, folder)
     with _shown(progress, len(q)) as tell:
         kept.run(work, (q, v, near), parameters, executor, policy, tell)
-    acting = [RunForces(one.setup, dt, parameters) for one in prepared]
+    acting = [RunForces(one.setup, dt, parameters, schedule.every, one.forces.names) for one in prepared]
     sweep = kept.sweep(start + duration, prepared[0].limits, acting, of_run)
     warn_of_runs(
         list(zip(rows, prepared, strict=True)), kept.record, kept.q, kept.v, sweep.__getitem__, step=min(dt, duration),
@@ -332,6 +332,8 @@ class RunForces:
     setup: Setup
     dt: float
     parameters: Array
+    every: int = 1  # steps from a sample to the next
+    names: Mapping[str, slice] = field(default_factory=dict)  # of the numbers in a row of parameters
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "job" in state:  # of a file of before

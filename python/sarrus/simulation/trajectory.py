@@ -65,6 +65,8 @@ class Trajectory:
         from a .csv
     events : name -> times (k,) at which it happened [s]
     checkpoint : from where :func:`~sarrus.simulate` can go on
+    sensitivities : :class:`~sarrus.results.Sensitivities` (n, ...) of the samples by the start and by numbers of force elements, where
+        :func:`~sarrus.simulate` was asked for them; else None. They are not saved
 
     Raises ShapeError, ValueError or TypeError for arrays that do not fit the mechanism or one another, for times that are none, and for
     complex or masked numbers.
@@ -99,6 +101,7 @@ class Trajectory:
     status: str
     events: dict[str, Array]
     checkpoint: dict[str, Any] | None
+    sensitivities: Any = None
 
     def __init__(
         self,

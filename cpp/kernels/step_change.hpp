@@ -1,0 +1,34 @@
+// A step along changes of its start, compiled once a level (shared_steps.cpp), for what goes through time (step_kernels.cpp).
+#pragma once
+
+#include "../mechanism/arena.hpp"
+#include "../mechanism/tree.hpp"
+#include "../simd/several.hpp"
+#include "../simulation/plan.hpp"
+#include "../simulation/simulation_kernels.hpp"
+#include "lanes.hpp"
+
+namespace sarrus {
+
+/// States abreast, and their rates along a few directions: two of the state, which is what one freedom has, and one of a parameter.
+#ifdef SARRUS_FALLBACK
+using Abreast = double;
+using Rates = double;
+#else
+using Abreast = Packet<loop_lanes>;
+using Rates = Several<Abreast, 3>;
+#endif
+
+struct StepAtHand {
+  const Tree& tree;
+  Arena& arena;
+  const Plan& plan;
+  const Abreast* parameter;
+  double time, h;
+};
+
+/// See step_with_rates.
+Abreast step_with_change(const StepAtHand&, const Abreast& closes, Abreast* x, Rates* change, const Rates* parameter_change, Onto,
+                         Rates* start);
+
+}  // namespace sarrus

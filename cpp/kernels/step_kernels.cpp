@@ -1,0 +1,272 @@
+// Changes of states through many steps, and cotangents back through them.
+//
+// A cotangent goes back by products of the step with directions of its start: with all of them, or, on loops, with as many as there are
+// freedoms. Directions w_j, drawn once, become B = P W on the loops; from what the cotangent makes of them, c = B^T lambda, comes the one that
+// stands for it among those of the state, lambda = U B (B^T U B)^-1 c, U being units in which entries compare.
+#include <algorithm>
+#include <cmath>
+
+#include "../elements/set.hpp"
+#include "../loops/saddle_matrix.hpp"
+#include "kernels.hpp"
+#include "step_change.hpp"
+
+namespace sarrus {
+namespace {
+
+using P = Abreast;
+constexpr int together = directions_of<Rates>, abreast = width_of<P>;
+
+/// Numbers of the runs i, i + 1, ..., of which the last is repeated.
+void gather_runs(const double* from, std::int64_t run_step, int size, std::int64_t i, std::int64_t end, P* to) {
+  for (int l = 0; l < abreast; ++l) {
+    const double* row = from + std::min(i + l, end - 1) * run_step;
+    for (int k = 0; k < size; ++k) lane(to[k], l) = row[k];
+  }
+}
+void scatter_runs(const P* from, int size, std::int64_t i, std::int64_t end, double* to, std::int64_t run_step) {
+  for (int l = 0; l < abreast && i + l < end; ++l)
+    for (int k = 0; k < size; ++k) to[(i + l) * run_step + k] = lane(from[k], l);
+}
+
+/// Which parameters may act from one time to another: of efforts, those at times between which they go on, or are held.
+void mark_acting(const ForceElements& elements, double from, double to, bool* acts) {
+  elements.each([&](const auto& element) {
+    using Kind = std::decay_t<decltype(element)>;
+    const auto mark = [&](const auto& x) {
+      using X = std::decay_t<decltype(x)>;
+      if constexpr (std::is_same_v<X, Number>) acts[x.at] = true;
+      if constexpr (std::is_same_v<X, Range>) acts[x.lower.at] = acts[x.upper.at] = true;
+    };
+    const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { mark(x); });  // only looked at
+    constexpr bool held = std::is_same_v<Kind, HeldEfforts>;
+    if constexpr (held || std::is_same_v<Kind, Efforts>) {
+      double instant = 0.0;
+      if constexpr (held) instant = element.instant();
+      const auto& t = element.times;
+      const auto begin = std::upper_bound(t.begin(), t.end(), from + instant),
+                 end = std::lower_bound(t.begin(), t.end(), to - instant);
+      const auto last = held || end == t.end() ? end : end + 1;
+      const auto row = [&](auto at) {
+        return acts + element.u.at + (at - t.begin()) * static_cast<std::ptrdiff_t>(element.motors.size());
+      };
+      const auto first = begin == t.begin() ? begin : begin - 1;
+      if (first < last) std::fill(row(first), row(last), true);
+    }
+  });
+}
+
+/// The steps of some runs, one after the other: what all of them need.
+struct Steps {
+  const Tree& tree;
+  const Plan& plan;
+  const Stretch& stretch;
+  std::int64_t i, end;
+  Arena& arena;
+  int m = 2 * tree.nv + plan.force_elements.nz, size = stretch.size;
+  P *parameter, *x, *there, *after, closes = P(stretch.closes), status = P(0.0);
+
+  Steps(const Tree& t, const Plan& p, const Stretch& s, std::int64_t first, std::int64_t last, Arena& a)
+      : tree(t), plan(p), stretch(s), i(first), end(last), arena(a) {
+    parameter = take<P>(plan.force_elements.parameters), x = take<P>(size), there = take<P>(size), after = take<P>(size);
+    gather_runs(stretch.parameter, stretch.parameter_step, plan.force_elements.parameters, i, end, parameter);
+  }
+  template <class X> X* take(std::size_t n) const { return arena.take<X>(n); }
+  bool moves() const { return stretch.clock.step != 0.0; }
+  double time(std::int64_t k) const {
+    return stretch.clock.start + static_cast<double>(stretch.clock.first + k) * stretch.clock.step;
+  }
+  void load(std::int64_t k) {
+    gather_runs(stretch.x + k * size, stretch.run_step, size, i, end, x);
+    if (moves()) gather_runs(stretch.x + (k + 1) * size, stretch.run_step, size, i, end, after);
+  }
+
+  /// Changes of a state, and of the parameters, through step k from what was loaded. What was kept says whether stages were closed.
+  void go(std::int64_t k, Rates* change, const Rates* parameter_change, Onto onto, Rates* start) {
+    const Arena::Scope scope(arena);
+    const StepAtHand step = {tree, arena, plan, parameter, time(k), stretch.clock.step};
+    Rates* begin = take<Rates>(m);
+    std::copy(change, change + m, begin);
+    for (bool again : {false, true}) {
+      std::copy(x, x + size, there);
+      const P ended = step_with_change(step, closes, there, change, parameter_change, onto, start);
+      const P off = moves() ? largest_gap() : P(0.0);
+      if (!again && any(off > P(reproduced)) && tree.loops.rows > 0) {
+        closes = select(off > P(reproduced), P(1.0) - closes, closes);
+        std::copy(begin, begin + m, change);
+        continue;
+      }
+      status = select(ended > status, ended, status);
+      status = select(off > P(reproduced), P(double(Status::no_convergence)), status);
+      return;
+    }
+  }
+  void finish() const {
+    for (int l = 0; l < abreast && i + l < end; ++l)
+      if (lane(status, l) > 0.0) stretch.status[i + l] = static_cast<signed char>(lane(status, l));
+  }
+
+ private:
+  static constexpr double reproduced = 1e-8;  // what rounding makes of a step, in other registers
+  P largest_gap() const {
+    P most = P(0.0);
+    for (int k = 0; k < tree.nq + tree.nv + plan.force_elements.nz; ++k) {
+      const P gap = abs(P(there[k] - after[k])) / (P(1.0) + abs(after[k]));
+      most = select(gap > most, gap, most);
+    }
+    return most;
+  }
+};
+
+void push_forward(const Tree& tree, const Plan& plan, const Stretch& stretch, const Changes& columns, std::int64_t begin,
+                  std::int64_t end) {
+  Arena& arena = thread_arena();
+  for (std::int64_t i = begin; i < end; i += abreast) {
+    const Arena::Scope scope(arena);
+    Steps steps(tree, plan, stretch, i, end, arena);
+    const int m = steps.m, count = columns.count;
+    P* S = steps.take<P>(m * count);
+    Rates *change = steps.take<Rates>(m), *numbers = steps.take<Rates>(plan.force_elements.parameters);
+    gather_runs(columns.S, m * count, m * count, i, end, S);
+    for (std::int64_t k = 0; k < stretch.clock.count; ++k) {
+      steps.load(k);
+      for (int first = 0; first < count; first += together) {
+        std::fill(numbers, numbers + plan.force_elements.parameters, Rates(0.0));
+        for (int d = 0; d < together; ++d)
+          for (int r = 0; r < m; ++r) along(change[r], d) = first + d < count ? S[r * count + first + d] : P(0.0);
+        for (int d = 0; d < together && first + d < count; ++d)
+          if (const int at = columns.parameter[first + d]; at >= 0) along(numbers[at], d) = P(1.0);
+        steps.go(k, change, numbers, stretch.onto, nullptr);
+        for (int d = 0; d < together && first + d < count; ++d)
+          for (int r = 0; r < m; ++r) S[r * count + first + d] = along(change[r], d);
+      }
+    }
+    scatter_runs(S, m * count, i, end, columns.S, m * count);
+    steps.finish();
+  }
+}
+
+/// Cotangents along directions of a loop, and what stands for them.
+class Basis {
+ public:
+  Basis(const Steps& s, const int (&freedoms)[2])
+      : s_(s), nv_(s.tree.nv), of_q_(freedoms[0]), of_v_(freedoms[1]), B_(s.take<P>(s.m * count())), c_(s.take<P>(count())) {}
+
+  int count() const { return of_q_ + of_v_ + s_.plan.force_elements.nz; }
+  bool whole() const { return of_q_ == nv_ && of_v_ == nv_; }
+  void direct(int j, int d, Rates* change) const {
+    for (int r = 0; r < s_.m; ++r) along(change[r], d) = P(0.0);
+    if (whole()) return void(along(change[j], d) = P(1.0));
+    if (j >= of_q_ + of_v_) return void(along(change[2 * nv_ + j - of_q_ - of_v_], d) = P(1.0));
+    const int part = j < of_q_ ? 0 : nv_;
+    if ((part ? of_v_ : of_q_) == nv_) return void(along(change[part + (part ? j - of_q_ : j)], d) = P(1.0));
+    for (int r = 0; r < nv_; ++r) along(change[part + r], d) = P(scattered(r + nv_ * (j + 1)) * unit(r));
+  }
+  /// Direction j has become this on the loops, and the cotangent makes c of it.
+  void take(int j, int d, const Rates* start, const P& c) {
+    c_[j] = c;
+    for (int r = 0; r < s_.m; ++r) B_[r * count() + j] = along(start[r], d);
+  }
+  /// The cotangent; returns the status.
+  P stand_for(P* lambda) {
+    if (whole()) return std::copy(c_, c_ + count(), lambda), P(0.0);
+    for (int r = 0; r < s_.m; ++r) lambda[r] = P(0.0);
+    for (int k = 0; k < s_.plan.force_elements.nz; ++k) lambda[2 * nv_ + k] = c_[of_q_ + of_v_ + k];
+    P status = solve(of_q_, of_v_, nv_, lambda);
+    for (int j = 0; j < of_q_; ++j)  // velocities that go with displacements
+      for (int r = 0; r < nv_; ++r) c_[j] -= B_[(nv_ + r) * count() + j] * lambda[nv_ + r];
+    const P other = solve(0, of_q_, 0, lambda);
+    return select(other > status, other, status);
+  }
+
+ private:
+  double unit(int r) const { return Plan::one_of(s_.plan.velocity_unit, r); }
+  P b(int part, int r, int j) const { return B_[(part + r) * count() + j] * P(1.0 / unit(r)); }
+  /// By Cholesky's factor of the products of n directions from the first.
+  P solve(int first, int n, int part, P* lambda) {
+    const Arena::Scope scope(s_.arena);
+    P *G = s_.take<P>(n * n), *y = s_.take<P>(n), status = P(0.0);
+    for (int i = 0; i < n; ++i) {
+      P size = P(0.0);
+      for (int j = 0; j <= i; ++j) {
+        P sum = P(0.0);
+        for (int r = 0; r < nv_; ++r) sum += b(part, r, first + i) * b(part, r, first + j);
+        if (j == i) size = sum;
+        for (int k = 0; k < j; ++k) sum -= G[i * n + k] * G[j * n + k];
+        G[i * n + j] = j < i ? P(sum / G[j * n + j]) : P(sqrt(select(sum > size * P(1e-12), sum, P(1.0))));
+        if (j == i) status = select(sum > size * P(1e-12), status, P(double(Status::contradictory)));
+      }
+      y[i] = c_[first + i];
+      for (int k = 0; k < i; ++k) y[i] -= G[i * n + k] * y[k];
+      y[i] /= G[i * n + i];
+    }
+    for (int i = n - 1; i >= 0; --i) {
+      for (int k = i + 1; k < n; ++k) y[i] -= G[k * n + i] * y[k];
+      y[i] /= G[i * n + i];
+    }
+    for (int r = 0; r < nv_; ++r)
+      for (int j = 0; j < n; ++j) lambda[part + r] += b(part, r, first + j) * y[j] * P(1.0 / unit(r));
+    return status;
+  }
+
+  const Steps& s_;
+  int nv_, of_q_, of_v_;
+  P *B_, *c_;
+};
+
+void pull_back(const Tree& tree, const Plan& plan, const Stretch& stretch, const Cotangents& cotangents, std::int64_t begin,
+               std::int64_t end) {
+  Arena& arena = thread_arena();
+  const int parameters = plan.force_elements.parameters;
+  for (std::int64_t i = begin; i < end; i += abreast) {
+    const Arena::Scope scope(arena);
+    Steps steps(tree, plan, stretch, i, end, arena);
+    const int m = steps.m, all[] = {tree.nv, tree.nv};
+    Basis basis(steps, steps.moves() ? cotangents.freedoms : all);
+    P *lambda = steps.take<P>(m), *by_parameter = steps.take<P>(parameters);
+    Rates *change = steps.take<Rates>(m), *start = steps.take<Rates>(m), *numbers = steps.take<Rates>(parameters);
+    int* acting = steps.take<int>(parameters);
+    bool* acts = steps.take<bool>(parameters);
+    gather_runs(cotangents.state, m, m, i, end, lambda);
+    gather_runs(cotangents.parameter, parameters, parameters, i, end, by_parameter);
+    for (std::int64_t k = stretch.clock.count - 1; k >= 0; --k) {
+      steps.load(k);
+      std::fill(acts, acts + parameters, false);
+      if (steps.moves()) mark_acting(plan.force_elements, steps.time(k), steps.time(k + 1), acts);
+      int count = basis.count();
+      for (int p = 0; p < parameters; ++p)
+        if (acts[p]) acting[count++ - basis.count()] = p;
+      for (int first = 0; first < count; first += together) {
+        std::fill(numbers, numbers + parameters, Rates(0.0)), std::fill(change, change + m, Rates(0.0));
+        const int some = std::min(together, count - first);
+        for (int d = 0; d < some; ++d)
+          if (first + d < basis.count())
+            basis.direct(first + d, d, change);
+          else
+            along(numbers[acting[first + d - basis.count()]], d) = P(1.0);
+        steps.go(k, change, numbers, stretch.onto, start);
+        for (int d = 0; d < some; ++d) {
+          P c = P(0.0);
+          for (int r = 0; r < m; ++r) c += lambda[r] * along(change[r], d);
+          if (first + d < basis.count())
+            basis.take(first + d, d, start, c);
+          else
+            by_parameter[acting[first + d - basis.count()]] += c;
+        }
+      }
+      const P lost = basis.stand_for(lambda);
+      steps.status = select(lost > steps.status, lost, steps.status);
+    }
+    scatter_runs(lambda, m, i, end, cotangents.state, m);
+    scatter_runs(by_parameter, parameters, i, end, cotangents.parameter, parameters);
+    steps.finish();
+  }
+}
+
+}  // namespace
+
+void add_step_kernels(KernelTable& table) {
+  table.simulation.push_forward = push_forward, table.simulation.pull_back = pull_back;
+}
+
+}  // namespace sarrus

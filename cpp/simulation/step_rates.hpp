@@ -1,0 +1,344 @@
+// Derivatives of fixed steps: the steps themselves (steps.hpp) on numbers that carry their rates, along as many directions as go side by side.
+//
+// Equations are solved on values only; the rates of what they hold for follow from them. With M, J and the factor at hand,
+//
+//   of accelerations          [M J^T; J 0] [Da; -Dlambda] = [Dtau - D(M a + h) + DJ^T lambda; D gamma - DJ a]     loops/derivatives.hpp
+//   of the least motion u     [M J^T; J 0] [Du; Dy]       = [-DM u - DJ^T y; D change - DJ u]
+//
+// so that a projection onto the loops, which goes by least motions until nothing is left, takes its rates along, and goes on until these keep
+// the loops as well. A state that changes is first brought onto the loops, as the start of a run is: so every change of it has a derivative,
+// of a run from the nearest state.
+//
+// What jumps has none: dry friction of joints, functions of the caller, what is held between samples, tasks with bounds. Limits, end stops and
+// contacts have that of the side on which they are.
+#pragma once
+
+#include "../loops/derivatives.hpp"
+#include "../simd/several.hpp"
+#include "advance.hpp"
+#include "simulation_kernels.hpp"
+
+namespace sarrus {
+
+template <class P, class R> const P* values_of(Arena& arena, int n, const Dual<P, R>* x) {
+  P* value = arena.take<P>(n);
+  for (int k = 0; k < n; ++k) value[k] = x[k].value;
+  return value;
+}
+
+template <class T, class Put> void each_entry_of_rows(const Loops& loops, const T* J, Put put) {
+  for (int i = 0; i < loops.constraints; ++i) {
+    const Constraint& c = loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k)
+      for (int r = 0; r < c.rows; ++r) put(c, c.row + r, c.column[k], *J++);
+  }
+}
+
+/// a at a state, by M alone.
+template <class P, class R>
+void tree_accelerations_with_rates(System<Dual<P, R>>& s, const Dual<P, R>* q, const Dual<P, R>* v, const Dual<P, R>* tau,
+                                   Dual<P, R>* a) {
+  const Tree& tree = s.tree;
+  const int n = tree.nv;
+  P *value = s.arena.template take<P>(n), *L = s.arena.template take<P>(n * n);
+  const P* at = values_of(s.arena, tree.nq, q);
+  aba(tree, s.arena, AbaInput<P>{at, values_of(s.arena, n, v), values_of(s.arena, n, tau)}, value);
+  Dual<P, R>* needed = s.arena.template take<Dual<P, R>>(n);
+  for (int k = 0; k < n; ++k) a[k] = {value[k], R(0.0)};
+  rnea(tree, s.arena, RneaInput<Dual<P, R>>{q, v, a}, needed);
+  crba(tree, s.arena, at, L);
+  factorise(tree, s.arena, L);
+  for (int d = 0; d < directions_of<R>; ++d) {
+    for (int k = 0; k < n; ++k) value[k] = along(tau[k].rate, d) - along(needed[k].rate, d);
+    solve_inward(tree, L, value, 1), solve_outward(tree, L, value, 1);
+    for (int k = 0; k < n; ++k) along(a[k].rate, d) = value[k];
+  }
+}
+
+template <class P, class R>
+SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<P, R>& time, const Dual<P, R>* q,
+                                              const Dual<P, R>* v, Dual<P, R>* tau, Dual<P, R>* a) {
+  using T = Dual<P, R>;
+  const Tree& tree = s.tree;
+  const Loops& loops = tree.loops;
+  Arena& arena = s.arena;
+  if (loops.rows + loops.rotor_rows == 0) return tree_accelerations_with_rates(s, q, v, tau, a);
+  const int n = tree.nv, rows = loops.rows;
+  const bool corrects = s.plan.stabilisation == Stabilisation::baumgarte;
+  LoopInput<P> in{values_of(arena, tree.nq, q), values_of(arena, n, v), values_of(arena, n, tau)};
+  in.time = &time.value;
+  if (corrects) in.velocity_gain = s.plan.gains[0], in.position_gain = s.plan.gains[1];
+  const LoopEquation<P> e = loop_equation(tree, arena, in);
+  const LoopSolution<P> found = solve_tightly(e, arena, e.b);
+  s.flag_contradiction(T(found.error, R(0.0)));
+  // as loops/derivatives.hpp says where there is no derivative: near a singular position
+  const P size = e.terms + in_metric(e.solved(), found.y);
+  const auto singular =
+      moved_by_errors(e, arena, found.factor, size, P(2e-17), true) > size * P(square(tolerances::differentiable));
+  s.status.value = select(singular, sarrus::most(s.status.value, P(double(contradictory))), s.status.value);
+  for (int k = 0; k < n; ++k) a[k] = {found.x[k], R(0.0)};
+
+  // what stands on the right, in its rates
+  T* side = arena.template take<T>(n + rows);
+  const RneaInput<T> motion = {q, v, a};
+  const auto work = rnea(tree, arena, motion, side);
+  for (int k = 0; k < n; ++k) side[k] = tau[k] - side[k];
+  LoopState<T> state = {q, v, &time, nullptr, nullptr, nullptr, work.link};
+  place(tree, arena, work.poses(), work.columns, state);
+  ConstraintRows<T> asked;
+  T* J = asked.J = arena.template take<T>(loops.entries);
+  T* gamma = asked.gamma = side + n;
+  if (corrects) asked.residual = arena.template take<T>(rows), asked.target = arena.template take<T>(rows);
+  constraint_rows(tree, arena, state, asked, 0, loops.constraints);
+  if (corrects) {
+    add_motion_along_rows(tree, static_cast<const T*>(J), v, T(-1.0), asked.target);
+    for (int r = 0; r < rows; ++r) gamma[r] += asked.target[r] * T(in.velocity_gain) - asked.residual[r] * T(in.position_gain);
+  }
+  each_entry_of_rows(loops, J, [&](const Constraint& c, int row, int column, const T& entry) {
+    side[column].rate = side[column].rate - entry.rate * R(found.x[n + row]);  // which is -lambda
+    // of rows between bodies, whose accelerations are those of this motion, gamma is already less J a
+    if (c.child < 0) gamma[row].rate = gamma[row].rate - entry.rate * R(found.x[column]);
+  });
+
+  const Saddle<P>& matrix = e.solved();
+  P *b = arena.template take<P>(n + rows + loops.rotor_rows), *y = arena.template take<P>(matrix.plan.unknowns);
+  for (int d = 0; d < directions_of<R>; ++d) {
+    const Arena::Scope scope(arena);
+    for (int k = 0; k < n + rows + loops.rotor_rows; ++k) b[k] = k < n + rows ? along(side[k].rate, d) : P(0.0);
+    refine(matrix, arena, found.factor, e.lifted(arena, b), y, tolerances::most_corrections);
+    const P* x = e.lowered(arena, y);
+    for (int k = 0; k < n; ++k) along(a[k].rate, d) = x[k];
+  }
+}
+
+/// With the rates of the motion, though the factor has none.
+template <class P, class R> struct LeastMotion<Dual<P, R>> {
+  using T = Dual<P, R>;
+  const Tree& tree;
+  Arena& arena;
+  const T* q;
+  const T& time;
+  LeastMotion<P> plain;
+  T* x;
+
+  LeastMotion(const Tree& t, Arena& a, const T* at, const T& now, const T*, const bool* = nullptr)
+      : tree(t), arena(a), q(copy(a, t.nq, at)), time(now), plain(t, a, values_of(a, t.nq, at), now.value, nullptr) {
+    x = arena.template take<T>(tree.nv + plain.e.matrix.rows);
+  }
+
+  /// J, which is the caller's while its scope lasts.
+  const T* rows() const {
+    T* J = arena.template take<T>(tree.loops.entries);
+    ConstraintRows<T> asked;
+    asked.J = J;
+    constraint_rows(tree, arena, place(tree, arena, q, &time, static_cast<const T*>(nullptr)), asked, 0, tree.loops.constraints);
+    return J;
+  }
+  const T* along(const T* change, double share) {
+    const int n = tree.nv, rows = tree.loops.rows, all = n + plain.e.matrix.rows;
+    T* side;
+    {
+      const Arena::Scope scope(arena);
+      P* value = arena.template take<P>(rows);
+      for (int r = 0; r < rows; ++r) value[r] = change[r].value;
+      const P* y = plain.along(value, share);
+      for (int k = 0; k < all; ++k) x[k] = {y[k], R(0.0)};
+    }
+    const Arena::Scope scope(arena);
+    side = arena.template take<T>(n + rows);
+    for (int k = 0; k < n; ++k) side[k] = T(0.0);
+    for (int r = 0; r < rows; ++r) side[n + r] = change[r] * T(share);
+    bend(side);
+    P* b = arena.template take<P>(all);
+    for (int d = 0; d < directions_of<R>; ++d) {
+      for (int k = 0; k < all; ++k) b[k] = k < n + rows ? sarrus::along(side[k].rate, d) : P(0.0);
+      solve_once(plain.e, arena, plain.factor, b);
+      for (int k = 0; k < n; ++k) sarrus::along(x[k].rate, d) = b[k];
+    }
+    return x;
+  }
+
+ private:
+  static const T* copy(Arena& arena, int n, const T* from) {
+    T* to = arena.template take<T>(n);
+    std::copy(from, from + n, to);
+    return to;
+  }
+
+  /// What follows from the change of the matrix: nothing to speak of where the motion is no more than rounding.
+  void bend(T* side) {
+    const int n = tree.nv;
+    P size = P(0.0);
+    for (int k = 0; k < n; ++k) size = sarrus::most(size, abs(x[k].value));
+    if (!any(size > P(3e-12))) return;
+    T *inertial = arena.template take<T>(n), *rest = arena.template take<T>(n);
+    const T* zero = zeros<T>(arena, n);
+    rnea(tree, arena, RneaInput<T>{q, zero, x}, inertial), rnea(tree, arena, RneaInput<T>{q, zero, zero}, rest);
+    for (int k = 0; k < n; ++k) side[k] -= inertial[k] - rest[k];
+    each_entry_of_rows(tree.loops, rows(), [&](const Constraint&, int row, int column, const T& entry) {
+      side[column].rate = side[column].rate - entry.rate * R(x[n + row].value);
+      side[n + row].rate = side[n + row].rate - entry.rate * R(x[column].value);
+    });
+  }
+};
+
+/// Squares of rates, in units of the rows, of the direction and lane with the largest share in that of the velocities `from` (or of q).
+template <class P, class R> P largest_rate(int n, const Dual<P, R>* x, const double* unit) {
+  P most = P(0.0);
+  for (int d = 0; d < directions_of<R>; ++d) {
+    P sum = P(0.0);
+    for (int k = 0; k < n; ++k) sum += square(P(along(x[k].rate, d) / P(Plan::one_of(unit, k))));
+    most = sarrus::most(most, sum);
+  }
+  return most;
+}
+
+/// See system.hpp: the same least motions, until rates keep the loops too.
+template <class P, class R>
+SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time, Dual<P, R>* q, Dual<P, R>* v,
+                                   const bool* held = nullptr, bool velocities = true) {
+  using T = Dual<P, R>;
+  constexpr double no_rate = 1e-13;  // as a share of the rates that there are
+  if (s.tree.loops.rows == 0) return T(0.0);
+  const Arena::Scope scope(s.arena);
+  const int rows_in_all = s.tree.loops.rows, nv = s.tree.nv;
+  LoopRows<T> rows(s, time, nullptr);
+  Corrections<T> corrections{s, time, nullptr, held};
+  T* there = s.arena.template take<T>(s.tree.nq);
+  const P moving = largest_rate(s.tree.nq, q, nullptr) + P(1e-300);
+  const auto left = [&](const T& residual, const T* x, const P& size) {
+    return any(residual.value > P(square(tolerances::no_drift))) ||
+           any(largest_rate(rows_in_all, x, s.plan.row_unit) > size * P(square(no_rate)));
+  };
+  T residual = rows.evaluate(q, rows.phi), before = residual;
+  for (int round = 0; round < 12 && left(residual, rows.phi, moving); ++round) {
+    if (round > 2 && !any(residual.value < before.value) && !any(residual.value > P(square(tolerances::nearly_closed)))) break;
+    if (round == 6 && any(residual.value > P(square(tolerances::nearly_closed)))) corrections.renew();
+    integrate(s.tree, q, corrections.at(q).along(rows.phi, -1.0), there);
+    std::copy(there, there + s.tree.nq, q);
+    before = residual, residual = rows.evaluate(q, rows.phi);
+  }
+  if (!velocities) return residual;
+  const T slips_of = rows.subtract_motion(v);
+  T slips = slips_of;
+  const T fine = T(1.0) + s.squares_of_velocities(v);
+  const P changing = largest_rate(nv, v, s.plan.velocity_unit) + moving * fine.value;
+  for (int round = 0; round < 12 && left(T(slips / fine), rows.slip, changing); ++round) {
+    const T* change = corrections.at(q).along(rows.slip, 1.0);
+    for (int k = 0; k < nv; ++k) v[k] += change[k];
+    slips = rows.subtract_motion(change);
+  }
+  return residual;
+}
+
+template <class P, class R> bool goes_on(const Dual<P, R>&, const Dual<P, R>&) { return true; }
+/// And whether rates do not leave them.
+template <class P, class R> bool keeps_loops(const LoopRows<Dual<P, R>>& open, const Dual<P, R>& residual) {
+  const int n = open.size();
+  const P left = largest_rate(n, open.phi, open.s.plan.row_unit) + largest_rate(n, open.slip, open.s.plan.row_unit);
+  return !any(residual.value > P(square(tolerances::no_drift))) && !any(left > P(1e-24));
+}
+
+/// Its fixed point y = G(y) by Newton's method on values; then (1 - dG/dy) Dy = DG, y held. Columns of dG/dy are what rates gain where y has some.
+template <class P, class R>
+void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const Dual<P, R>& h,
+                            const SimulationState<Dual<P, R>>& x, const Dual<P, R>* guess = nullptr) {
+  using T = Dual<P, R>;
+  Arena& arena = s.arena;
+  constexpr int together = directions_of<R>;
+  const int n = s.tree.nv + s.plan.force_elements.nz;
+  MidpointRule<T> rule{s, time, h, x};
+  T *y = rule.take(n), *held = rule.take(n), *out = rule.take(n);
+  P *A = arena.template take<P>(n * n), *step = arena.template take<P>(n);
+  double *one = arena.template take<double>(n * n), *side = arena.template take<double>(n);
+  const auto solve = [&](P* b) {
+    for (int l = 0; l < width_of<P>; ++l) {
+      for (int k = 0; k < n * n; ++k) one[k] = lane(A[k], l);
+      for (int k = 0; k < n; ++k) side[k] = lane(b[k], l);
+      if (!solve_dense(n, one, side)) lane(s.status.value, l) = no_convergence;
+      for (int k = 0; k < n; ++k) lane(b[k], l) = side[k];
+    }
+  };
+  for (int k = 0; k < n; ++k) y[k] = {guess ? guess[k].value : x.v[k].value, R(0.0)};
+  const T status = s.status;
+  constexpr int most_rounds = 20;
+  for (int round = 1;; ++round) {
+    s.status = status;  // of the last round alone
+    rule.apply(y, held);
+    for (int first = 0; first < n; first += together) {
+      const int count = std::min(together, n - first);
+      for (int d = 0; d < count; ++d) along(y[first + d].rate, d) = P(1.0);
+      rule.apply(y, out);
+      for (int d = 0; d < count; ++d) {
+        y[first + d].rate = R(0.0);
+        for (int r = 0; r < n; ++r)
+          A[r * n + first + d] = P(r == first + d ? 1.0 : 0.0) - (along(out[r].rate, d) - along(held[r].rate, d));
+      }
+    }
+    P off = P(0.0);
+    for (int k = 0; k < n; ++k) step[k] = held[k].value - y[k].value;
+    solve(step);
+    for (int k = 0; k < n; ++k) off = most(off, P(abs(step[k]) / (P(1.0) + abs(y[k].value)))), y[k].value += step[k];
+    if (round == most_rounds) s.status.value = select(off > P(1e-7), P(double(no_convergence)), s.status.value);
+    if (round == most_rounds || !any(off > P(1e-12))) break;
+  }
+  rule.apply(y, held);
+  for (int d = 0; d < together; ++d) {
+    for (int k = 0; k < n; ++k) step[k] = along(held[k].rate, d);
+    solve(step);
+    for (int k = 0; k < n; ++k) along(y[k].rate, d) = step[k];
+  }
+  if (s.tree.floats) rule.apply(y, out);  // the momentum at the end goes with y
+  rule.finish(y);
+}
+
+/// How many numbers a change of a state has: a displacement, a change of v, of z.
+inline int tangent_size(const Tree& tree, const Plan& plan) { return 2 * tree.nv + plan.force_elements.nz; }
+
+/// A step of length h from the row x (q, v, z, held) of states on the loops, along changes of the state (tangent_size) and of the parameters.
+/// `closes`: whether stages are closed. Without a step, h = 0: only onto the loops. Returns the status; `x` becomes the end.
+template <class P, class R>
+SARRUS_NOINLINE P step_with_rates(const Tree& tree, Arena& arena, const Plan& plan, const P* parameter, double time, double h,
+                                  const P& closes, P* x, R* change, const R* parameter_change, Onto onto, R* start = nullptr) {
+  using T = Dual<P, R>;
+  const Arena::Scope scope(arena);
+  const int nq = tree.nq, nv = tree.nv, nz = plan.force_elements.nz, size = nq + nv + nz;
+  T *row = arena.take<T>(size + plan.force_elements.held), *numbers = arena.take<T>(plan.force_elements.parameters);
+  T *u = arena.take<T>(nv), *there = arena.take<T>(nq), *plain = arena.take<T>(nq);
+  for (int k = 0; k < size + plan.force_elements.held; ++k) row[k] = {x[k], R(0.0)};
+  for (int k = 0; k < nv; ++k) u[k] = {P(0.0), change[k]};
+  integrate(tree, row, u, there);
+  for (int k = 0; k < nq; ++k) row[k].rate = there[k].rate;
+  for (int k = 0; k < nv + nz; ++k) row[nq + k].rate = change[nv + k];
+  for (int k = 0; k < plan.force_elements.parameters; ++k) numbers[k] = {parameter[k], parameter_change[k]};
+
+  System<T> s{tree, arena, plan, numbers};
+  s.held = row + size, s.since = T(time), s.closes = T(closes, R(0.0));
+  const auto state = SimulationState<T>::of(tree, row);
+  const auto tell = [&](R* to) {
+    for (int k = 0; k < nq; ++k) plain[k] = {row[k].value, R(0.0)};
+    difference(tree, plain, row, u);
+    for (int k = 0; k < nv; ++k) to[k] = u[k].rate;
+    for (int k = 0; k < nv + nz; ++k) to[nv + k] = row[nq + k].rate;
+  };
+  for (const HeldEfforts& element : plan.force_elements.all<HeldEfforts>())
+    for (std::size_t k = 0; k < element.motors.size(); ++k)
+      if (const int at = element.acting(of_any_lane(x[size + element.place]), k); at >= 0)
+        row[size + element.place + 1 + element.motors[k].iv].rate = parameter_change[at];
+  if (onto != Onto::nothing) project(s, T(time), state.q, state.v, nullptr, onto == Onto::loops);
+  if (start) tell(start);
+  const double end = time + h;
+  for (double from = time, to = end; h != 0.0; from = to) {  // as advance() goes
+    const double due = s.samples() ? next_sample(plan.force_elements, s.held) : end;
+    to = due < end - one_instant(plan.force_elements) ? due : end;
+    step_once(s, T(from), T(from != time || to != end ? to - from : h), state);
+    s.count_turns(T(to), row);
+    if (s.samples()) s.sample(to, row);
+    if (to == end) break;
+  }
+  tell(change);
+  for (int k = 0; k < size; ++k) x[k] = row[k].value;
+  return s.status.value;
+}
+
+}  // namespace sarrus

@@ -1,0 +1,167 @@
+// Derivatives of runs of fixed steps whose samples are known: changes of the start and of parameters on to the samples, and cotangents of the
+// samples back.
+//
+// Samples are the checkpoints: what lies between two of them is computed anew, step by step as it was, on the way back from the one after to
+// the one before. Back needs the memory of that many states of some runs, and of the samples; on, nothing besides.
+#pragma once
+
+#include <cmath>
+#include <numeric>
+
+#include "driver.hpp"
+
+namespace sarrus {
+
+/// Samples (runs, samples + 1, size) of runs, with the parameters of each, or of all (a step of 0).
+struct Samples {
+  const double* kept;
+  Count runs;
+  Schedule schedule;
+  const double* parameter;
+  Count parameter_step;
+  signed char* status;  // runs
+};
+
+class ThroughTime {
+ public:
+  ThroughTime(const Simulation& simulation, const Samples& samples) : s_(simulation), of_(samples), plan_(simulation.plan) {
+    plan_.records = false, plan_.limits = 0;
+    if (projects() && of_.runs > 0)  // it is the mechanism's; where a run has found otherwise, its states tell
+      closes_ = s_.kernels.only_on_loops(s_.tree, plan_, of_.schedule.clock.start, sample(0, 0));
+    count_freedoms();
+  }
+  /// Of a change of a state: displacement, changes of v and of z.
+  int tangent() const { return 2 * s_.tree.nv + plan_.force_elements.nz; }
+
+  /// S (runs, samples + 1, tangent, columns), of which the first of each run is what the start is asked to change by.
+  void forward(int columns, const int* parameter, double* S, Count begin, Count end) const {
+    const Count m = tangent() * columns, all = of_.schedule.samples() + 1;
+    std::vector<double> now((end - begin) * m);
+    for (Count i = begin; i < end; ++i) std::copy_n(S + i * all * m, m, now.data() + (i - begin) * m);
+    const Changes changes = {now.data(), columns, parameter};
+    const auto keep = [&](Count k) {
+      for (Count i = begin; i < end; ++i) std::copy_n(now.data() + (i - begin) * m, m, S + (i * all + k) * m);
+    };
+    if (starts_on_loops()) s_.kernels.push_forward(s_.tree, plan_, start(begin), changes, 0, end - begin);
+    keep(0);
+    for (Count k = 0; k + 1 < all; ++k) {
+      each_stretch(k, begin, end, false, [&](Stretch stretch) {
+        stretch.onto = Onto::nothing;
+        s_.kernels.push_forward(s_.tree, plan_, stretch, changes, 0, end - begin);
+      });
+      keep(k + 1);
+    }
+  }
+
+  /// Cotangents (runs, samples + 1, tangent) of the samples become those of the start (runs, tangent) and of parameters (runs, parameters).
+  void back(const double* cotangent, double* state, double* parameter, Count begin, Count end) const {
+    const Count m = tangent(), all = of_.schedule.samples() + 1, numbers = plan_.force_elements.parameters;
+    Cotangents to = {state + begin * m, parameter + begin * numbers, {freedoms_[0], freedoms_[1]}};
+    const auto add = [&](Count k) {
+      for (Count i = begin; i < end; ++i)
+        for (Count r = 0; r < m; ++r) state[i * m + r] += cotangent[(i * all + k) * m + r];
+    };
+    for (Count k = all - 1; k > 0; --k) {
+      add(k);
+      each_stretch(k - 1, begin, end, true,
+                   [&](const Stretch& stretch) { s_.kernels.pull_back(s_.tree, plan_, stretch, to, 0, end - begin); });
+    }
+    add(0);
+    if (starts_on_loops()) s_.kernels.pull_back(s_.tree, plan_, start(begin), to, 0, end - begin);
+  }
+
+ private:
+  bool projects() const { return s_.tree.loops.rows > 0 && plan_.stabilisation == Stabilisation::projection; }
+  bool starts_on_loops() const { return s_.tree.loops.rows > 0 && plan_.stabilisation != Stabilisation::none; }
+  const double* sample(Count run, Count k) const { return of_.kept + (run * (of_.schedule.samples() + 1) + k) * s_.size(); }
+  Stretch stretch(const Clock& clock, Count run, const double* x, Count run_step) const {
+    return {clock, x,       s_.size(),       run_step, of_.parameter + run * of_.parameter_step, of_.parameter_step,
+            onto_, closes_, of_.status + run};
+  }
+  Stretch start(Count run) const {
+    Stretch at = stretch({of_.schedule.clock.start, 0.0, 0, 1}, run, sample(run, 0), (of_.schedule.samples() + 1) * s_.size());
+    at.onto = Onto::loops;
+    return at;
+  }
+
+  /// Of what the loops allow, as many as the projection of the first start leaves of all directions. Symplectic steps leave velocities a little
+  /// off the loops: see advance.hpp.
+  void count_freedoms() {
+    const int nv = s_.tree.nv, m = tangent();
+    freedoms_[0] = freedoms_[1] = nv;
+    onto_ = Onto::nothing;
+    if (!projects() || of_.runs == 0) return;
+    onto_ = Onto::loops;
+    std::vector<double> S(m * m);
+    std::vector<int> none(m, -1);
+    for (int k = 0; k < m; ++k) S[k * m + k] = 1.0;
+    s_.kernels.push_forward(s_.tree, plan_, start(0), {S.data(), m, none.data()}, 0, 1);
+    for (int part : {0, 1}) {
+      double trace = 0.0;
+      for (int k = part * nv; k < (part + 1) * nv; ++k) trace += S[k * m + k];
+      freedoms_[part] = static_cast<int>(std::lround(trace));
+      if (std::abs(trace - freedoms_[part]) > 1e-6) of_.status[0] = contradictory;
+    }
+    if (plan_.method == Method::semi_implicit && holonomic_throughout() && closes_ < 0.5)
+      onto_ = Onto::positions, freedoms_[1] = nv;
+  }
+  bool holonomic_throughout() const {
+    bool all = true;
+    for (int i = 0; i < s_.tree.loops.constraints; ++i) all &= holonomic(s_.tree.loops.constraint[i]);
+    return all;
+  }
+
+  /// The steps from sample k to the next: whole ones, and one that is shorter.
+  template <class Visit> void each_stretch(Count k, Count begin, Count end, bool backward, Visit&& visit) const {
+    const Schedule& schedule = of_.schedule;
+    const auto& [time, step, zero, whole] = schedule.clock;
+    const Count first = k * schedule.every, last = std::min(schedule.steps(), first + schedule.every), n = s_.size();
+    const Count count = std::min(last, whole) - std::min(first, whole);
+    const Clock plain = {time, step, first, count},
+                rest = {time + static_cast<double>(whole) * step, schedule.rest, 0, last - first - count};
+    if (last - first == 1) return visit(stretch(count ? plain : rest, begin, sample(begin, k), (schedule.samples() + 1) * n));
+    const std::vector<double> between = states_between(k, begin, end, plain, rest);
+    const Count wide = (last - first + 1) * n;
+    const auto part = [&](const Clock& clock, Count from) {
+      if (clock.count > 0) visit(stretch(clock, begin, between.data() + from * n, wide));
+    };
+    if (backward)
+      part(rest, count), part(plain, 0);
+    else
+      part(plain, 0), part(rest, count);
+  }
+
+  std::vector<double> states_between(Count k, Count begin, Count end, const Clock& plain, const Clock& rest) const {
+    const Count n = s_.size(), wide = n + carried_size(plan_), steps = plain.count + rest.count, runs = end - begin;
+    std::vector<double> rows(runs * wide), all(runs * (steps + 1) * n);
+    std::vector<signed char> status(static_cast<std::size_t>(runs));
+    for (Count i = 0; i < runs; ++i) {
+      std::copy_n(sample(begin + i, k), n, rows.data() + i * wide), begin_carried(plan_, rows.data() + i * wide + n);
+      Guard<double>(rows.data() + i * wide + n).closes = closes_;
+      std::copy_n(rows.data() + i * wide, n, all.data() + i * (steps + 1) * n);
+    }
+    const Sweep sweep = {rows.data(), static_cast<int>(wide), of_.parameter + begin * of_.parameter_step, of_.parameter_step,
+                         status.data()};
+    for (Count j = 0; j + 1 < steps; ++j) {
+      Clock one = j < plain.count ? plain : rest;
+      one.first += j < plain.count ? j : 0, one.count = 1;
+      s_.kernels.advance_many(s_.tree, plan_, one, sweep, 0, runs);
+      for (Count i = 0; i < runs; ++i) {
+        if (status[i] != 0 || !is_finite(rows.data() + i * wide, n)) of_.status[begin + i] = no_convergence;
+        if (of_.status[begin + i] != 0) std::copy_n(sample(begin + i, k), n, rows.data() + i * wide);
+        std::copy_n(rows.data() + i * wide, n, all.data() + (i * (steps + 1) + j + 1) * n);
+      }
+    }
+    for (Count i = 0; i < runs; ++i) std::copy_n(sample(begin + i, k + 1), n, all.data() + (i * (steps + 1) + steps) * n);
+    return all;
+  }
+
+  const Simulation& s_;
+  const Samples& of_;
+  Plan plan_;
+  double closes_ = 0.0;  // 1 where stages are closed
+  int freedoms_[2];
+  Onto onto_;
+};
+
+}  // namespace sarrus

@@ -1,0 +1,350 @@
+"""Derivatives through time are what differences of runs come to, closed forms where there are some, and the same whichever way they are had."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import sarrus
+from sarrus.control import (
+    PID,
+    ActuatorDynamics,
+    ComputedTorque,
+    Contact,
+    Efforts,
+    EndStop,
+    PrescribedEffort,
+    Sampled,
+    Stiction,
+)
+from tests.effort import examples
+from tests.laws.test_choice_laws import recut
+from tests.random_closed import ALL_CONSTRAINTS, closed_mechanisms
+from tests.random_mechanisms import mechanisms, random_state, seeds
+from tests.small_mechanisms import slider
+
+D = sarrus.derivatives
+METHODS = ("euler", "semi_implicit", "rk4", "rkmk4", "implicit_midpoint")
+SMOOTH = tuple(kind for kind in ALL_CONSTRAINTS if kind != "pfaffian of q")
+# fourth-order differences: truncation h^4, and what rounding and closed loops leave, 1e-14 / h
+H, DIGITS = 2e-3, 1e-9
+
+
+def end(robot, q, v, duration, controller=None, **how):
+    """Where runs have come to: (runs, nq), (runs, nv), (runs, nz)."""
+    runs = sarrus.simulate_many(robot, q, v, duration, controller, every=10**6, limits="ignore", **how)
+    assert not runs.status.any()
+    return runs.q[:, -1], runs.v[:, -1], runs.z[:, -1]
+
+
+def differences(robot, q, v, directions, *args, h=H, **how):
+    """What a run's end changes by (2 nv, k), along changes of its start (k, 2 nv)."""
+    steps = h * np.array([1.0, -1.0, 2.0, -2.0])
+    change = (steps[:, None, None] * directions).reshape(-1, 2 * robot.nv)
+    starts = robot.integrate(np.broadcast_to(q, (len(change), robot.nq)), change[:, : robot.nv])
+    q1, v1, _ = end(robot, starts, v + change[:, robot.nv :], *args, **how)
+    q0, _, _ = end(robot, q[None], v[None], *args, **how)
+    moved = np.hstack([robot.difference(np.broadcast_to(q0[0], q1.shape), q1), v1]).reshape(4, len(directions), -1)
+    return ((8.0 * (moved[0] - moved[1]) - (moved[2] - moved[3])) / (12.0 * h)).T
+
+
+def assert_close(found, wanted, digits=DIGITS):
+    assert_allclose(found, wanted, rtol=0, atol=digits * max(1.0, np.abs(wanted).max(initial=0.0)))
+
+
+def crank_rocker():
+    robot = sarrus.mechanisms.four_bar()
+    q = robot.assemble(fixed={"motor": 0.5})
+    return robot, q, robot.project_velocity(q, [3.0, 0.0, 0.0])
+
+
+# ---- one step ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_of_an_oscillator(method):
+    """x'' = -k x - d x': a step is a matrix, the polynomial of the method in A h."""
+    k, d, h = 3.0, 0.4, 0.1
+    A = np.array([[0.0, 1.0], [-k, -d]])
+    rk4 = sum(np.linalg.matrix_power(A * h, n) / (1, 1, 2, 6, 24)[n] for n in range(5))
+    wanted = {
+        "euler": np.eye(2) + h * A,
+        "semi_implicit": [[1 - h * h * k, h * (1 - h * d)], [-h * k, 1 - h * d]],
+        "implicit_midpoint": np.linalg.solve(np.eye(2) - 0.5 * h * A, np.eye(2) + 0.5 * h * A),
+    }
+    spring = PID("slide", proportional=k, derivative=d)
+    found = D.step(slider(), [0.3], [0.2], h, controller=spring, method=method)
+    assert_allclose(np.hstack([found.q, found.v])[:2], wanted.get(method, rk4), rtol=0, atol=1e-15)
+
+
+@examples(4)
+@given(mechanisms(springs=True, armature=True, backward=st.sampled_from([0.0, 0.5])), st.sampled_from(METHODS), seeds())
+def test_on_trees(robot, method, seed):
+    q, v, _ = random_state(robot, np.random.default_rng(seed))
+    found = D.step(robot, q, v, 0.01, method=method)
+    wanted = differences(robot, q, v, np.eye(2 * robot.nv), 0.01, dt=0.01, method=method)
+    assert_close(np.hstack([found.q, found.v])[: 2 * robot.nv], wanted, 1e-8)
+
+
+@examples(8)
+@given(closed_mechanisms(kinds=st.just(SMOOTH)), st.sampled_from(METHODS), st.sampled_from(["projection", "baumgarte"]))
+def test_on_loops(closed, method, stabilisation):
+    robot, (q, v, _, time) = closed.robot, closed.state
+    how = {"method": method, "stabilisation": stabilisation}
+    found = D.step(robot, q, v, 0.005, time=float(time), **how)
+    wanted = differences(robot, q, v, np.eye(2 * robot.nv), 0.005, dt=0.005, start=float(time), **how)
+    assert_close(np.hstack([found.q, found.v])[: 2 * robot.nv], wanted, 1e-7)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["four_bar", "bennett", "stewart", "delta"])
+def test_of_the_gallery(name, method):
+    """Bennett's rows agree only on the loops: its stages are closed, and off the loops no direction is the nearest one's."""
+    robot = getattr(sarrus.mechanisms, name)()
+    q, nv = robot.assemble(), robot.nv
+    v = robot.project_velocity(q, np.random.default_rng(0).normal(size=nv))
+    directions = np.eye(2 * nv)
+    if name == "bennett":
+        directions[:nv, :nv] = robot.project_velocity(np.tile(q, (nv, 1)), np.eye(nv))
+    found = D.step(robot, q, v, 0.01, method=method)
+    wanted = differences(robot, q, v, directions, 0.01, dt=0.01, method=method)
+    # off Bennett's loops steps onto them go this way or that by a millionth of how far it is
+    assert_close(np.hstack([found.q, found.v]) @ directions.T, wanted, 1e-5 if name == "bennett" else 1e-8)
+
+
+def test_products_are_those_of_the_matrix():
+    robot, q, v = crank_rocker()
+    drive = [PID("motor", 4.0, 2.0, 0.3, target=1.0), PrescribedEffort("pivot", 0.5)]
+    how = {"controller": drive, "z": [0.7], "method": "rkmk4"}
+    rng = np.random.default_rng(1)
+    dq, dv, dz, wq, wv, wz = (rng.normal(size=n) for n in (3, 3, 1, 3, 3, 1))
+    J = D.step(robot, q, v, 0.01, **how)
+    after = np.concatenate(D.step_jvp(robot, q, v, 0.01, dq, dv, dz, **how))
+    assert_allclose(after, J.q @ dq + J.v @ dv + J.z @ dz, rtol=0, atol=1e-13)
+    before, w = D.step_vjp(robot, q, v, 0.01, wq, wv, wz, **how), np.concatenate([wq, wv, wz])
+    for name in ("q", "v", "z"):
+        assert_allclose(getattr(before, name), w @ getattr(J, name), rtol=0, atol=1e-12, err_msg=name)
+    assert before.parameters.keys() == J.parameters.keys()
+    for name, by in before.parameters.items():
+        assert_allclose(by, w @ J.parameters[name], rtol=0, atol=1e-12, err_msg=name)
+
+
+@examples(6)
+@given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds())
+def test_which_joint_closes_does_not_matter(closed, seed):
+    """Along the motion itself: what other coordinates call the same change."""
+    changes = []
+    for one in (closed, recut(closed, np.random.default_rng(seed))):
+        robot, (q, v, tau, time) = one.robot, one.state
+        a = robot.forward_dynamics(q, v, tau, time=time)
+        push = Efforts([float(time)], tau[None], robot.joints) if robot.nv else None
+        dq, dv, _ = D.step_jvp(robot, q, v, 1e-4, v, a, controller=push, time=float(time), method="rkmk4")
+        changes.append({name: (dq[robot.joint(name).v_slice], dv[robot.joint(name).v_slice]) for name in robot.joints})
+    for name in changes[0].keys() & changes[1].keys():
+        assert_close(np.array(changes[0][name]), np.array(changes[1][name]), 1e-6)
+
+
+# ---- force elements ----------------------------------------------------------------------------------------------------
+
+
+ELEMENTS = {
+    "gains": lambda x: PID("slide", x, 2.0 * x, 0.1 * x, target=0.4),
+    "efforts": lambda x: Efforts([0.0, 0.03, 0.05, 2.0], np.sin(x * np.arange(4.0))[:, None], ["slide"], hold=False),
+    "held efforts": lambda x: Efforts([0.0, 0.033, 0.05, 2.0], np.sin(x * np.arange(4.0))[:, None], ["slide"]),
+    "efforts that begin late": lambda x: [
+        Efforts([0.03, 0.055], [[x], [x * x]], ["slide"]),
+        Efforts([0.04, 0.07], [[x], [-x]], ["slide"], hold=False),
+    ],
+    "end stop": lambda x: EndStop("slide", (-1.0, 0.1 * x), stiffness=50.0 * x, damping=2.0),
+    "a drive": lambda x: [
+        PID("slide", 20.0, 1.0, 0.1, target=0.4),
+        ActuatorDynamics("slide", time_constant=0.05 * x, torque_speed=(3.0 * x, 0.9)),
+    ],
+    "bristles": lambda x: Stiction("slide", 0.2 * x, 0.3 * x, stiffness=100.0, damping=1.0),
+}
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_numbers_of_elements(name):
+    """By the chain of all numbers that follow from x."""
+    robot, element, x, h = slider(), ELEMENTS[name], 1.3, 1e-3
+    how = {"method": "rk4", "dt": 0.01}
+    runs = sarrus.simulate_many(robot, [0.2], [0.5], 0.1, element(x), limits="ignore", **how)
+    wq = np.zeros((len(runs.t), 1))
+    wq[-1] = 1.0
+    found = D.rollouts_vjp(runs, q=wq)
+
+    def numbers(x):
+        return runs_of(x)._acting.parameters
+
+    def runs_of(x):
+        return sarrus.simulate_many(robot, [0.2], [0.5], 0.1, element(x), limits="ignore", **how)
+
+    def slope(f):
+        return (8.0 * (f(x + h) - f(x - h)) - (f(x + 2 * h) - f(x - 2 * h))) / (12.0 * h)
+
+    with np.errstate(invalid="ignore"):
+        rate = np.nan_to_num(slope(numbers))  # infinite ones stay
+    flat = np.zeros(len(rate))
+    for of, by in found.parameters.items():
+        flat[runs._acting.names[of]] = by[0]
+    assert abs(flat).max() > 1e-6
+    assert_close(flat @ rate, slope(lambda x: runs_of(x).q[0, -1, 0]))
+
+
+def test_contact():
+    """Of a ball that rolls and slips on the ground, by its start."""
+    b = sarrus.Builder("ball")
+    b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.2))
+    b.add_joint("free", sarrus.Free(), "ground", "ball")
+    robot = b.build()
+    q, v = robot.neutral(), np.array([0.3, 0.2, 0.1, 0.5, -0.2, 0.0])
+    q[-1] = 0.198
+    contact = Contact("ball", radius=0.2, stiffness=2e4, friction=0.4, slip_velocity=0.1)
+    for method in ("rkmk4", "implicit_midpoint"):
+        how = {"method": method, "dt": 1e-3}
+        runs = sarrus.simulate_many(robot, q, v, 0.02, contact, limits="ignore", **how)
+        found = D.rollouts_vjp(runs, v=np.vstack([np.zeros((len(runs.t) - 1, 6)), np.ones((1, 6))]))
+        wanted = np.ones(6) @ differences(robot, q, v, np.eye(12), 0.02, contact, h=1e-5, **how)[6:]
+        assert_close(np.concatenate([found.q[0], found.v[0]]), wanted, 1e-6)
+
+
+# ---- many steps --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rollouts_of_the_crank_rocker(method):
+    """By all numbers of a motor's efforts, and by the start."""
+    robot, q, v = crank_rocker()
+    t = np.linspace(0.0, 0.1, 11)
+    u = np.sin(30.0 * t)[:, None]
+    rng = np.random.default_rng(3)
+    wq, wv = rng.normal(size=(2, 21, 3))
+
+    def number(q, v, u):
+        runs = sarrus.simulate_many(robot, q, v, 0.1, Efforts(t, u, ["motor"]), method=method, dt=5e-3)
+        assert not runs.status.any()
+        off = robot.difference(np.broadcast_to(first.q[:1], runs.q.shape), runs.q)
+        return np.einsum("kr,nkr->n", wq, off) + np.einsum("kr,nkr->n", wv, runs.v), runs
+
+    first = sarrus.simulate_many(robot, q, v, 0.1, Efforts(t, u, ["motor"]), method=method, dt=5e-3)
+    found = D.rollouts_vjp(first, wq, wv)
+    steps = H * np.array([1.0, -1.0, 2.0, -2.0])
+    by_start = []
+    for d in np.eye(6):
+        x, _ = number(robot.integrate(np.tile(q, (4, 1)), np.outer(steps, d[:3])), v + np.outer(steps, d[3:]), u)
+        by_start.append((8.0 * (x[0] - x[1]) - (x[2] - x[3])) / (12.0 * H))
+    assert_close(np.concatenate([found.q[0], found.v[0]]), np.array(by_start))
+    by_u = []
+    for k in range(len(u)):
+        x = [number(q, v, u + s * np.eye(len(u))[:, k : k + 1])[0][0] for s in steps]
+        by_u.append((8.0 * (x[0] - x[1]) - (x[2] - x[3])) / (12.0 * H))
+    assert_close(found.parameters["Efforts.u"][0].ravel(), np.array(by_u))
+
+
+PUSH = [Efforts([0.0, 0.02, 0.05], np.ones((3, 1)), ["motor"]), PID("pivot", 2.0, 0.5, 0.2, target=1.0)]
+
+
+def pushed_runs(count=9, **how):
+    robot, q, v = crank_rocker()
+    speeds = np.linspace(0.2, 1.0, count)[:, None] * v
+    return sarrus.simulate_many(robot, q, speeds, 0.1, PUSH, **{"dt": 0.004, "method": "rk4"} | how)
+
+
+def cotangents(runs, seed=0):
+    rng = np.random.default_rng(seed)
+    n, nv = len(runs.t), runs.mechanism.nv
+    return rng.normal(size=(len(runs), n, nv)), rng.normal(size=(len(runs), n, nv)), rng.normal(size=(len(runs), n, 1))
+
+
+def flat(x):
+    return np.concatenate([x.q, x.v, x.z, *(by.reshape(len(x.q), -1) for by in x.parameters.values())], axis=-1)
+
+
+def test_adjoint_is_the_transpose_of_sensitivities():
+    runs = pushed_runs(2)
+    names = list(runs._acting.names)
+    robot, q, v = crank_rocker()
+    run = sarrus.simulate(robot, q, 0.2 * v, 0.1, PUSH, dt=0.004, method="rk4", sensitivities=names)
+    S, w = run.sensitivities, [x[:1] for x in cotangents(runs[:1])]
+    stacked = np.concatenate([S.q, S.v, S.z, *(S.parameters[name] for name in names)], axis=-1)
+    wanted = np.einsum("kr,krc->c", np.concatenate([x[0] for x in w], axis=-1), stacked)
+    assert_close(flat(D.rollouts_vjp(runs[:1], *w))[0], wanted, 1e-12)
+
+
+@pytest.mark.parametrize("every", [2, 3, 7, 26, 1000])
+def test_checkpoints_change_nothing(every):
+    """Bit for bit, where samples between them have no say."""
+    fine, coarse = pushed_runs(), pushed_runs(every=every)
+    kept = np.isin(fine.t, coarse.t)
+    w = cotangents(coarse)
+    spread = [np.zeros((len(fine), len(fine.t), x.shape[-1])) for x in w]
+    for to, x in zip(spread, w, strict=True):
+        to[:, kept] = x
+    assert_array_equal(flat(D.rollouts_vjp(coarse, *w)), flat(D.rollouts_vjp(fine, *spread)))
+
+
+def test_threads_and_company_change_nothing():
+    runs = pushed_runs(37)
+    w = cotangents(runs)
+    all_at_once = flat(D.rollouts_vjp(runs, *w))
+    assert_array_equal(flat(D.rollouts_vjp(runs, *w, threads=2)), all_at_once)
+    for i in (0, 5, 36):
+        assert_allclose(
+            flat(D.rollouts_vjp(runs[i : i + 1], *(x[i : i + 1] for x in w)))[0], all_at_once[i], rtol=1e-12, atol=1e-12
+        )
+
+
+def test_last_step_may_be_shorter():
+    robot, q, v = crank_rocker()
+    short = sarrus.simulate_many(robot, q, v, 0.025, dt=0.01, every=3)
+    w = np.zeros((len(short.t), 3))
+    w[-1] = 1.0
+    found = D.rollouts_vjp(short, v=w)
+    wanted = np.ones(3) @ differences(robot, q, v, np.eye(6), 0.025, dt=0.01)[3:]
+    assert_close(np.concatenate([found.q[0], found.v[0]]), wanted)
+
+
+def test_a_run_that_failed_is_not_a_number():
+    runs = pushed_runs(5)
+    runs.status[2] = sarrus.simulation.sweep.Status.DIVERGED
+    found = flat(D.rollouts_vjp(runs, *cotangents(runs)))
+    assert np.isnan(found[2]).all()
+    assert np.isfinite(found[[0, 1, 3, 4]]).all()
+
+
+# ---- what has none -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("robot", "controller", "how", "fault"),
+    [
+        (lambda: slider(friction=0.5), None, {}, "dry friction"),
+        (slider, Sampled(PID("slide", 1.0), 0.01), {}, "Sampled"),
+        (slider, ComputedTorque({"slide": 0.0}, 1.0, 1.0), {}, "ComputedTorque"),
+        (slider, None, {"method": "dopri5"}, "dopri5"),
+        (slider, None, {"method": "independent"}, "independent"),
+        (slider, lambda t, q, v: -q, {}, "function"),
+    ],
+)
+def test_refused(robot, controller, how, fault):
+    with pytest.raises((sarrus.ModelError, ValueError, TypeError), match=fault):
+        sarrus.simulate(robot(), [0.2], [0.5], 0.1, controller, **{"method": "rk4"} | how, sensitivities=())
+    if callable(controller) or how.get("method") == "dopri5":
+        return
+    runs = sarrus.simulate_many(robot(), [0.2], [0.5], 0.1, controller, **{"method": "rk4"} | how)
+    with pytest.raises(sarrus.ModelError, match=fault):
+        D.rollouts_vjp(runs)
+
+
+def test_events_are_refused():
+    with pytest.raises(ValueError, match="events"):
+        sarrus.simulate(slider(), [0.2], [0.5], 0.1, events=lambda t, q, v: q[0], sensitivities=())
+
+
+def test_a_singular_position_has_none():
+    robot = sarrus.mechanisms.four_bar(crank=1.0, coupler=1.0, rocker=1.0, ground=1.0)
+    flat_position = robot.assemble(fixed={"motor": 0.0}, near=robot.neutral())
+    with pytest.raises(sarrus.StateError):
+        D.step(robot, flat_position, np.zeros(3), 1e-3)
