@@ -197,13 +197,14 @@ class ContactStep {
         const double distance = side * (all.q[stop.joint.iq] - bound);
         const int beyond = stop.joint.iv - nv_;
         const double speed = side * (beyond < 0 ? v[stop.joint.iv] : scalar_product(all.J + beyond * nv_, v, nv_));
-        const double unit = beyond < 0 ? Plan::one_of(s_.plan.velocity_unit, stop.joint.iv) : 1.0;
+        const double unit = beyond < 0 ? s_.unit(s_.plan.velocity_unit, stop.joint.iv) : 1.0;
         if (within_reach(distance, unit, speed))
           put(stop.joint.iv, side, interval(0.0, cones::unbounded, shifted(distance, unit)));
       }
     for (int i = 0; i < s_.plan.frictions; ++i) {
       const JointFriction& friction = s_.plan.friction[i];
-      put(friction.iv, 1.0, interval(-h_ * friction.limit, h_ * friction.limit, 0.0));
+      const double limit = friction.terms.of(s_.whole()).friction;
+      put(friction.iv, 1.0, interval(-h_ * limit, h_ * limit, 0.0));
     }
     return rows;
   }

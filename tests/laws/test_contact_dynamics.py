@@ -303,6 +303,16 @@ def test_which_joint_closes_the_loop_does_not_matter():
         assert_allclose(forces, answers[0][1], atol=1e-6)
 
 
+def test_a_loop_that_is_pressed_onto_the_ground_stays():
+    """A motor presses the coupler onto what it touches: the point sticks, and with it a mechanism of one freedom."""
+    robot = sarrus.mechanisms.four_bar()
+    q = robot.assemble(fixed={"motor": 0.5})
+    for normal in ("z", (0.3, 0, 1)):
+        answer = robot.contact_dynamics(q, np.zeros(3), [3.0, 0, 0], [ContactPoint("coupler", normal, 2.0)])
+        assert size(answer.forces) > 1.0
+        assert_allclose(answer.motion, 0.0, atol=1e-8)
+
+
 def test_wrong_uses_are_refused():
     robot, feet = block()
     q, zero = AT, np.zeros(6)
