@@ -79,6 +79,19 @@ def test_nearest_point_has_the_distance_by_which_the_best_direction_parts_them(o
         )
 
 
+def test_a_capsule_whose_axis_is_in_a_box_leaves_it_by_the_shortest_way():
+    """Some of these ways are across an edge of the box and the axis."""
+    rng = np.random.default_rng(12)
+    a, b = SHAPES["capsule"], SHAPES["box"]
+    for _ in range(20):
+        X, Y = placed(rng, a, b, -0.22)
+        expected, _ = oracle.distance(a, X, b, Y, rng)
+        _, _, normals, distances = touch(a, X, b, Y)
+        k = distances.argmin()
+        assert expected < distances[k] + NEARLY < expected + 1e-3
+        assert oracle.gap(a, X, b, Y, normals[k : k + 1])[0] == pytest.approx(distances[k], rel=NEARLY)
+
+
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_bodies_change_places_and_are_moved_together(one, other):
     rng = np.random.default_rng(5)
