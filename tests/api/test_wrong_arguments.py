@@ -15,6 +15,7 @@ from tools.fuzz.one_wrong import WRONG, OneWrong
 # these take Pinocchio, or a mechanism with a name for a configuration
 UNTRIED = {"Mechanism.configuration", "Mechanism.to_pinocchio", "from_pinocchio", "to_pinocchio"}
 UNTRIED |= {"Builder.add_constraint"}  # for kinds that somebody adds: tests/api/building has its errors
+UNTRIED |= {"Builder.add_shape", "Builder.remove_shape"}  # tests/api/building/test_shapes.py has theirs
 if importlib.util.find_spec("pandas") is None:
     UNTRIED |= {"Trajectory.to_dataframe", "JointWrenches.to_dataframe"}
 EACH = len(WRONG) if SOAK else 5  # of the wrong values

@@ -280,3 +280,11 @@ def test_sweep_finds_what_every_pair_does():
             expected += [(k, *p, d) for p, d in zip(found[1], found[3], strict=True)]
         assert len(expected) > 50
         np.testing.assert_allclose(np.column_stack([which, positions, distances]), expected, atol=1e-12)
+
+
+def test_edges_that_cross_at_a_small_angle_are_nearest_where_they_cross():
+    long = Box((0.2, 0.2, 2.0))
+    turned, apart = Rotation.from_rpy(0.0, 0.0, np.pi / 4), 0.01
+    X = Transform(Rotation.from_rpy(0.005, 0.0, 0.0) @ turned, (0.2 * np.sqrt(2.0) + apart, 0.0, 0.0))
+    _, positions, _, distances = touch(long, X, long, Transform(turned))
+    assert distances.min() == pytest.approx(oracle.distance(long, X, long, Transform(turned), None)[0], rel=1e-6)
