@@ -79,6 +79,19 @@ def test_nearest_point_has_the_distance_by_which_the_best_direction_parts_them(o
         )
 
 
+def test_a_capsule_whose_axis_is_in_a_box_leaves_it_by_the_shortest_way():
+    """Some of these ways are across an edge of the box and the axis."""
+    rng = np.random.default_rng(12)
+    a, b = SHAPES["capsule"], SHAPES["box"]
+    for _ in range(20):
+        X, Y = placed(rng, a, b, -0.22)
+        expected, _ = oracle.distance(a, X, b, Y, rng)
+        _, _, normals, distances = touch(a, X, b, Y)
+        k = distances.argmin()
+        assert expected < distances[k] + NEARLY < expected + 1e-3
+        assert oracle.gap(a, X, b, Y, normals[k : k + 1])[0] == pytest.approx(distances[k], rel=NEARLY)
+
+
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_bodies_change_places_and_are_moved_together(one, other):
     rng = np.random.default_rng(5)
@@ -267,3 +280,11 @@ def test_sweep_finds_what_every_pair_does():
             expected += [(k, *p, d) for p, d in zip(found[1], found[3], strict=True)]
         assert len(expected) > 50
         np.testing.assert_allclose(np.column_stack([which, positions, distances]), expected, atol=1e-12)
+
+
+def test_edges_that_cross_at_a_small_angle_are_nearest_where_they_cross():
+    long = Box((0.2, 0.2, 2.0))
+    turned, apart = Rotation.from_rpy(0.0, 0.0, np.pi / 4), 0.01
+    X = Transform(Rotation.from_rpy(0.005, 0.0, 0.0) @ turned, (0.2 * np.sqrt(2.0) + apart, 0.0, 0.0))
+    _, positions, _, distances = touch(long, X, long, Transform(turned))
+    assert distances.min() == pytest.approx(oracle.distance(long, X, long, Transform(turned), None)[0], rel=1e-6)

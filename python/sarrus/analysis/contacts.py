@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import Array, real_numbers
+from .._arrays import Array, checked_number
 from ..description.contacts import Pair, scene, told_by_file, touching_pairs
 
 if TYPE_CHECKING:
     from .. import _core
     from ..dynamics.loop_operations import LoopFunctions
 
-__all__ = ["Contacts", "contacts", "overlapping", "touching"]
+__all__ = ["Contacts"]
 
 OVERLAP = 1e-6  # of the mechanism's size: less is rounding in what was typed
 
@@ -85,6 +85,8 @@ def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Conta
         Shapes may touch of which it is not known where: a cylinder and a box, say.
     ShapeError, StateError
         q has another size, or is not finite.
+    TypeError, ValueError
+        `within` is no number, or not finite.
 
     Notes
     -----
@@ -107,14 +109,12 @@ def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Conta
     >>> found.shapes, found.distance.round(9), found.normal
     ((('ball', 'floor'),), array([0.1]), array([[0., 0., 1.]]))
     """
-    reach = real_numbers(within)
-    if reach.ndim or not np.isfinite(reach):
-        raise ValueError(f"within is one finite number [m]; got {within!r}")
+    reach = checked_number("within", within, "")
     core, bodies, pairs = self._touching  # type: ignore[attr-defined]  # Mechanism has it
     shapes = self.description.shapes
     one = self.pose(q, "ground")  # also of robots without shapes: q is looked at
     poses = np.stack([self.pose(q, body) for body in bodies], axis=-3) if bodies else one[..., None, :, :]
-    state, pair, name, position, normal, distance = core.touching(poses.reshape(-1, *poses.shape[-3:]), float(reach))
+    state, pair, name, position, normal, distance = core.touching(poses.reshape(-1, *poses.shape[-3:]), reach)
     known = [pairs[k] for k in pair.tolist()]
     ends = [(shapes[k.first], shapes[k.second]) for k in known]
     return Contacts(

@@ -164,7 +164,17 @@ class Changes(Parts):
         self._without(springs={self._there("spring", name, self._springs)})
 
     def remove_shape(self, name: str) -> None:
-        """Take a shape away that touches, and what is told of contacts of that name if none else has it."""
+        """Take a shape away that touches, and what was told of its contacts.
+
+        Examples
+        --------
+        >>> import sarrus
+        >>> b = sarrus.mechanisms.pendulum().to_builder()
+        >>> b.add_shape("bob", sarrus.shapes.Sphere(0.1), name="ball")
+        >>> b.remove_shape("ball")
+        >>> b.build().description.shapes
+        ()
+        """
         self._without(shapes={self._there("shape", name, self._shapes)})
 
     # ---- putting together --------------------------------------------------------------------------------------------

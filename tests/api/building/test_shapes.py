@@ -190,7 +190,7 @@ def test_bad_contacts():
         b.set_contact("brick", "top")
     with pytest.raises(NameNotFoundError, match="shape"):
         b.add_shape("brik", Point())
-    with pytest.raises(ValueError, match="within is one finite number"):
+    with pytest.raises(ValueError, match="within must be finite"):
         b.build().contacts(b.build().neutral(), within=np.inf)
     with pytest.raises(sarrus.ShapeError):
         b.build().contacts([0.0])
