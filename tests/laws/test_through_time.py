@@ -20,13 +20,14 @@ from sarrus.control import (
 )
 from tests.effort import examples
 from tests.laws.test_choice_laws import recut
-from tests.random_closed import ALL_CONSTRAINTS, closed_mechanisms
+from tests.random_closed import ALL_CONSTRAINTS, DRIVEN, closed_mechanisms
 from tests.random_mechanisms import mechanisms, random_state, seeds
 from tests.small_mechanisms import slider
 
 D = sarrus.derivatives
 METHODS = ("euler", "semi_implicit", "rk4", "rkmk4", "implicit_midpoint")
 SMOOTH = tuple(kind for kind in ALL_CONSTRAINTS if kind != "pfaffian of q")
+FREE = tuple(kind for kind in SMOOTH if kind not in DRIVEN)  # of time, at which a change leaves a motion
 # fourth-order differences: truncation h^4, and what rounding and closed loops leave, 1e-14 / h
 H, DIGITS = 2e-3, 1e-9
 
@@ -84,7 +85,7 @@ def test_on_trees(robot, method, seed):
     q, v, _ = random_state(robot, np.random.default_rng(seed))
     found = D.step(robot, q, v, 0.01, method=method)
     wanted = differences(robot, q, v, np.eye(2 * robot.nv), 0.01, dt=0.01, method=method)
-    assert_close(np.hstack([found.q, found.v])[: 2 * robot.nv], wanted, 1e-8)
+    assert_close(np.hstack([found.q, found.v])[: 2 * robot.nv], wanted, 1e-6 if method == "implicit_midpoint" else 1e-8)
 
 
 @examples(8)
@@ -132,7 +133,7 @@ def test_products_are_those_of_the_matrix():
 
 
 @examples(6)
-@given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds())
+@given(closed_mechanisms(kinds=st.just(FREE)), seeds())
 def test_which_joint_closes_does_not_matter(closed, seed):
     """Along the motion itself: what other coordinates call the same change."""
     changes = []
