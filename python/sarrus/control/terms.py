@@ -156,7 +156,8 @@ def _field(
 ) -> Any:
     """What the core takes for a field of an element: by its sort where that says it all, else the value as it is."""
     what = f"{key} of {type(element).__name__}"
-    name = f"{type(element).__name__}{f'({element._place})' if element._place else ''}.{key}"
+    place = getattr(element, "_place", "")
+    name = f"{type(element).__name__}{f'({place})' if place else ''}.{key}"
     match sort:
         case "coordinate":
             return coordinate(mechanism, value, element.index, type(element).__name__)

@@ -230,14 +230,14 @@ def rollouts_vjp(
     >>> at_the_end[-1] = 1.0
     >>> g = sarrus.derivatives.rollouts_vjp(runs, q=at_the_end)  # of the angle at the end
     >>> {name: by.round(4).tolist() for name, by in g.parameters.items()}
-    {'Efforts.u': [[[0.0145], [0.0041]]]}
+    {'Efforts.u': [[0.0144, 0.005]]}
     """
     if not isinstance(runs, Sweep):
         raise TypeError(f"runs must be a Sweep of simulate_many(); got {runs!r}")
     acting = runs._acting
     if acting is None or runs.efforts is not None:
         raise ModelError("runs that a policy has led, or of which nobody knows what acted, have no derivatives")
-    if isinstance(acting, list):
+    if not isinstance(acting, RunForces):
         raise ModelError("runs of several mechanisms: take those of one, runs[runs_of_it]")
     steps = _Steps.of(acting, runs, checked_count("threads", threads, most=MOST_THREADS))
     n, done = len(runs.t), runs.status == Status.FINISHED
@@ -362,6 +362,7 @@ class _Steps:
         numbers = [k for name in names for k in range(self.names[name].start, self.names[name].stop)]
         S = np.concatenate([S, np.zeros((*S.shape[:-1], len(numbers)))], axis=-1)
         changing = [-1] * (S.shape[-1] - len(numbers)) + numbers
+        changes: Array
         changes, status = core.forward(self.x, self.parameters, self.schedule, S, changing, self.threads)
         self._check(status)
         return changes
