@@ -6,7 +6,7 @@
 #include "../simd/several.hpp"
 #include "../simulation/plan.hpp"
 #include "../simulation/simulation_kernels.hpp"
-#include "lanes.hpp"
+#include "../simd/lanes.hpp"
 
 namespace sarrus {
 

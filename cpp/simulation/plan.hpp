@@ -40,6 +40,7 @@ struct Plan {
   // what numbers are compared with, so that units do not matter: of every velocity 1 rad or a length, of each row of the loops what that moves
   // it by, of each internal state; times are in seconds. Null: 1
   const double *velocity_unit = nullptr, *row_unit = nullptr, *z_unit = nullptr;
+  static double one_of(const double* units, int k) { return units ? units[k] : 1.0; }  // of one mechanism
   int units(const Tree& t) const {
     return t.nv + t.loop_nv + t.loops.rows + force_elements.nz;
   }  // they stand so, one behind the other
