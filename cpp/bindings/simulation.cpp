@@ -575,7 +575,7 @@ void bind_simulation(py::module_& m) {
       .def_property_readonly("ended_by", &PySimulation::ended_by)
       .def("sample", &PySimulation::sample, py::arg("x"), py::arg("parameters"), py::arg("which"), py::arg("time"))
       .def("run_many", &PySimulation::run_many, py::arg("x"), py::arg("parameters"), py::arg("which"), py::arg("schedule"),
-            py::arg("threads"))
+           py::arg("threads"))
       .def_property_readonly("tangent", &PySimulation::tangent)
       .def_property_readonly("jumps", &PySimulation::jumps)
       .def("forward", &PySimulation::forward, py::arg("kept"), py::arg("parameters"), py::arg("schedule"), py::arg("S"),

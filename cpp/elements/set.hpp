@@ -122,7 +122,8 @@ inline bool ForceElements::beside_variants() const {
   return all;
 }
 /// Whether such an element is asked on such numbers.
-template <class Kind, class T> constexpr bool acts_in = (Kind::beside_variants || !has_own_numbers<T>) && (Kind::varies || !carries_rates<T>);
+template <class Kind, class T> constexpr bool acts_in =
+    (Kind::beside_variants || !has_own_numbers<T>) && (Kind::varies || !carries_rates<T>);
 
 /// Whether a field is at a velocity beyond so many.
 template <class X> bool is_beyond(const X&, int) { return false; }

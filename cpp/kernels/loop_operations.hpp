@@ -10,8 +10,8 @@
 #include "../loops/path_motion.hpp"
 #include "../loops/projection.hpp"
 #include "../loops/reduced_dynamics.hpp"
-#include "call.hpp"
 #include "../simd/lanes.hpp"
+#include "call.hpp"
 #include "verdict.hpp"
 
 namespace sarrus {

@@ -3,10 +3,10 @@
 
 #include "../mechanism/arena.hpp"
 #include "../mechanism/tree.hpp"
+#include "../simd/lanes.hpp"
 #include "../simd/several.hpp"
 #include "../simulation/plan.hpp"
 #include "../simulation/simulation_kernels.hpp"
-#include "../simd/lanes.hpp"
 
 namespace sarrus {
 

@@ -155,7 +155,8 @@ void set_frames(Constraint& c, const Constraint& from) {
 void Mechanism::require_to_vary_from(const Mechanism& other) const {
   require_same_structure(other.description_, description_);
   if (frame_of_ != other.frame_of_ && !is_plain(description_))
-    throw ModelError("laws, couplers and rows are the same in all variants, which only those are known to have that are copies of one");
+    throw ModelError(
+        "laws, couplers and rows are the same in all variants, which only those are known to have that are copies of one");
 }
 
 Mechanism::Mechanism(const Mechanism& other, Description changed) : Mechanism(other) {

@@ -116,7 +116,8 @@ void Mechanism::point() {
   tree_.link = links_.data(), tree_.passive = passive_terms_.data(), tree_.angle = angles_.data();
   tree_.column_link = column_link_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data();
   tree_.mass_parent = chain_.empty() ? column_parent_.data() : chain_.data();
-  tree_.body = bodies_.data(), tree_.frame = frames_.data(), tree_.spring = springs_.data(), tree_.loop_motion = loop_motions_.data();
+  tree_.body = bodies_.data(), tree_.frame = frames_.data(), tree_.spring = springs_.data(),
+  tree_.loop_motion = loop_motions_.data();
   tree_.unit = unit_.data(), tree_.per_unit_square = per_unit_square_.data();
   Loops& loops = tree_.loops;
   loops.constraint = constraints_.data(), loops.motion = motions_.data(), loops.actuator = actuators_.data();

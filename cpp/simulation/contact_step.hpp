@@ -160,7 +160,7 @@ class ContactStep {
       kinematics<double>(tree_, arena_, x_.q, x_.v, nullptr, k);
       for (const RigidContact& c : contacts) {
         const Transform<double> X = k.link[c.frame.link].X * c.frame.on_the_link<double>(tree_),
-                               on = k.link[c.on.link].X * c.on.on_the_link<double>(tree_);
+                                on = k.link[c.on.link].X * c.on.on_the_link<double>(tree_);
         const Vec3<double> normal = on.R * c.normal.n;
         const double distance = dot(normal, Vec3<double>(X.p - on.p)) - c.offset - c.radius;
         const Vec3<double> p = X.p - normal * (c.radius + 0.5 * distance);

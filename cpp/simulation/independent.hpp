@@ -29,8 +29,7 @@ inline void choose_independent(System<double>& s, double time, const double* q, 
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];
     for (int k = 0; k < c.columns; ++k)
-      for (int r = 0; r < c.rows; ++r)
-        J[(c.row + r) * nv + c.column[k]] = *entries++ * s.unit(s.plan.velocity_unit, c.column[k]);
+      for (int r = 0; r < c.rows; ++r) J[(c.row + r) * nv + c.column[k]] = *entries++ * s.unit(s.plan.velocity_unit, c.column[k]);
   }
   for (int r = 0; r < rows; ++r)
     for (int k = 0; k < nv && scale[r] > 0.0; ++k) J[r * nv + k] /= std::sqrt(scale[r]);

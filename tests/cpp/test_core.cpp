@@ -735,9 +735,8 @@ void simulations(const Mechanism& m, const States& states) {
   const SimulationKernels& kernels = sarrus_kernel_table()->simulation;
   const int size = all.size(), wide = all.wide();
   const long count = states.count();
-  for (const Method method :
-       {Method::euler, Method::semi_implicit, Method::rk4, Method::rkmk4, Method::implicit_midpoint, Method::independent,
-        Method::contact}) {
+  for (const Method method : {Method::euler, Method::semi_implicit, Method::rk4, Method::rkmk4, Method::implicit_midpoint,
+                              Method::independent, Method::contact}) {
     plan.method = method;
     for (const Stabilisation s : {Stabilisation::none, Stabilisation::corrective, Stabilisation::baumgarte}) {
       plan.stabilisation = s, plan.gains[0] = 2.0, plan.gains[1] = 1.0;
