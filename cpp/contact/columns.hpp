@@ -17,6 +17,8 @@ namespace sarrus {
 namespace cones {
 /// A first correction of G by a smaller share leaves an error of its square.
 constexpr double corrected = 1e-8;
+/// Of what forces along a row would do to joints that move by themselves: less than that is rounding, and the loops hold the row fast.
+constexpr double held = 1e-12;
 }  // namespace cones
 
 /// One packet of rows: what they reach of the unknowns, in the order of elimination, U there, and their multipliers.
@@ -71,12 +73,23 @@ SARRUS_NOINLINE inline void solve_rows(const LoopEquation<double>& e, const Fact
     for (int j = 0; j < i; ++j) G[i * count + j] = G[j * count + i] = 0.5 * (G[i * count + j] + G[j * count + i]);
 }
 
+/// Along what the loops hold fast nothing gives way: not by rounding, either.
+inline void hold_rows(const LoopEquation<double>& e, int count, const double* J, double* G) {
+  const int nv = e.matrix.tree.nv;
+  for (int i = 0; i < count; ++i) {
+    double free = 0.0;
+    for (int c = 0; c < nv; ++c) free += square(J[i * nv + c]) * e.matrix.mobility[c];
+    if (G[i * count + i] > cones::held * free) continue;
+    for (int j = 0; j < count; ++j) G[i * count + j] = G[j * count + i] = 0.0;
+  }
+}
+
 /// G (count x count).
 template <class P = SideBySide>
 SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
                                         const double* J, double* G) {
   const Arena::Scope scope(arena);
-  if (e.pieces) return solve_rows(e, f, arena, count, J, G);
+  if (e.pieces) return solve_rows(e, f, arena, count, J, G), hold_rows(e, count, J, G);
   constexpr int W = width_of<P>;
   const int nv = e.matrix.tree.nv, blocks = (count + W - 1) / W;
   ReachedRows<P>* all = arena.take<ReachedRows<P>>(blocks);
@@ -108,6 +121,7 @@ SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Fac
         }
     }
   if (!small) solve_rows(e, f, arena, count, J, G);
+  hold_rows(e, count, J, G);
 }
 
 }  // namespace sarrus

@@ -10,8 +10,8 @@
 namespace sarrus {
 
 struct PDPlus : TrackingLaw {
-  static constexpr bool beside_variants = false;  // numbers that carry their rates have none of their own
   static constexpr const char* name = "PDPlus";
+  static constexpr bool beside_variants = false;  // numbers that carry their rates have none of their own
 
   template <class T> void apply(ElementCall<T>& e) const {
     const Arena::Scope scope(e.arena);

@@ -154,8 +154,9 @@ struct Simulation {
   /// one fails, of which the others do not know; how each ended is in sweep.status.
   template <class Stop>
   void run_many(const Schedule& schedule, const Sweep& sweep, Count count, Count threads, double* kept, Stop&& stop) const {
-    const Count samples = schedule.samples(),
-                chunk = plan.variants ? 64 : 16;  // a copy of variants' block serves all of a thread's
+    const Count samples = schedule.samples(), chunk = plan.variants
+                                                          ? std::clamp(count / (2 * threads) / 16 * 16, Count{16}, Count{64})
+                                                          : 16;  // a copy of their block serves all
     std::fill(sweep.status, sweep.status + count, static_cast<signed char>(interrupted));
     std::fill(kept, kept + count * samples * size(), std::numeric_limits<double>::quiet_NaN());
     on_threads(count, threads, chunk, stop, [&](Count begin, Count end, auto&& stopped) {

@@ -60,7 +60,9 @@ class Mechanism(LoopFunctions):
     `derivatives.assembled_positions`,
     `constraint_forces`, `poe_factors` and `reference_member`, which answer with structures of a batch whose bad rows are NaN; `mobility`, of
     one state; `mobility_map` and `dynamic_singularity_map`, whose answer holds a status;
-    `motion` and `path`, which are runs; `plot`, which is a picture.
+    `motion` and `path`, which are runs; `plot`, which is a picture; `contacts`, of which there are more in one state than in another;
+    `contact_dynamics` and `contact_impact`, of one state; `derivatives.step`, `derivatives.step_jvp`, `derivatives.step_vjp` and
+    `derivatives.rollouts_vjp`, of steps from states, of which each has to lead somewhere.
 
     Wrong sizes raise :class:`~sarrus.ShapeError`, unknown names :class:`~sarrus.NameNotFoundError`.
 

@@ -22,7 +22,11 @@ UNTRIED = {
     "to_pinocchio",
 }
 UNTRIED |= {"Builder.add_constraint"}  # for kinds that somebody adds: tests/api/building has its errors
-UNTRIED |= {"Builder.add_shape", "Builder.remove_shape"}  # tests/api/building/test_shapes.py has theirs
+UNTRIED |= {
+    "Builder.add_shape",
+    "Builder.remove_shape",
+    "Builder.set_contact",
+}  # tests/api/building/test_shapes.py has theirs
 if importlib.util.find_spec("pandas") is None:
     UNTRIED |= {"Trajectory.to_dataframe", "JointWrenches.to_dataframe"}
 EACH = len(WRONG) if SOAK else 5  # of the wrong values

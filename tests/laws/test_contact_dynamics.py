@@ -119,9 +119,12 @@ def test_at_rest_they_stay_within_their_cones(drawn, seed):
         return  # between bodies that nothing can move, or where something has no inertia
     assert_obeys(robot, q, v, tau, contacts, answer)
     free = robot.forward_dynamics(q, v, tau)
+    summed = np.linalg.lstsq(robot.mass_matrix(q), tau - robot.inverse_dynamics(q, v, 0 * v), rcond=None)[
+        0
+    ]  # what cancels, with all loops open
     for c, x in zip(contacts, answer.forces, strict=True):
         R, n = place_and_rows(robot, q, c)[1], sarrus.description.joints.unit_axis(c.normal)
-        u, scale = R @ answer.motion, size(R @ answer.motion, R @ free, answer.motion)
+        u, scale = R @ answer.motion, size(R @ answer.motion, R @ free, answer.motion, summed)
         push, ut = x @ n, u - (u @ n) * n
         assert u @ n >= -CONES * scale
         assert abs(push * (u @ n)) <= CONES * scale * max(size(answer.forces), 1e-300)

@@ -42,7 +42,7 @@ def end(robot, q, v, duration, controller=None, **how):
 def differences(robot, q, v, directions, *args, h=H, **how):
     """What a run's end changes by (2 nv, k), along changes of its start (k, 2 nv)."""
     steps = h * np.array([1.0, -1.0, 2.0, -2.0])
-    change = (steps[:, None, None] * directions).reshape(-1, 2 * robot.nv)
+    change = (steps[:, None, None] * directions).reshape(len(steps) * len(directions), 2 * robot.nv)
     starts = robot.integrate(np.broadcast_to(q, (len(change), robot.nq)), change[:, : robot.nv])
     q1, v1, _ = end(robot, starts, v + change[:, robot.nv :], *args, **how)
     q0, _, _ = end(robot, q[None], v[None], *args, **how)
@@ -349,3 +349,13 @@ def test_a_singular_position_has_none():
     flat_position = robot.assemble(fixed={"motor": 0.0}, near=robot.neutral())
     with pytest.raises(sarrus.StateError):
         D.step(robot, flat_position, np.zeros(3), 1e-3)
+
+
+def test_runs_of_variants_are_refused():
+    """Of each of them other numbers would be asked than acted."""
+    robot = sarrus.mechanisms.pendulum()
+    body = robot.description.bodies[-1]
+    robots = robot.variants(inertias={body.name: np.outer([1.0, 2.0], body.inertia.parameters)})
+    runs = sarrus.simulate_many(robots, [0.3], [0.0], 0.01, dt=1e-3)
+    with pytest.raises(sarrus.ModelError, match="variants"):
+        sarrus.derivatives.rollouts_vjp(runs, v=runs.v)

@@ -93,11 +93,20 @@ def test_no_file_but_its_own_knows_a_joint():
 
 
 def test_no_file_but_its_own_knows_a_force_element():
-    """In C++ outside of cpp/elements; but for controllers behind a clock, which System asks, and springs that a run takes from the mechanism."""
+    """In C++ outside of cpp/elements; but for controllers behind a clock, which System asks, springs that a run takes from the mechanism, what is
+    rows of a step with rigid contact, and efforts, of which derivatives take those that act in a step.
+    """
     files = [f for f in (ROOT / "cpp" / "elements").glob("*.hpp") if "name = " in f.read_text()]
     names = {re.search(r"struct (\w+) [^{]*{\n  static constexpr const char\* name", f.read_text())[1] for f in files}
-    assert len(names) == 16
-    allowed = {"Sampled": {"system.hpp"}, "LoopSpring": {"system.hpp", "turns.hpp", "simulation.cpp"}}
+    assert len(names) == 17
+    efforts = {"step_kernels.cpp", "step_rates.hpp"}
+    allowed = {"Sampled": {"system.hpp"}, "LoopSpring": {"system.hpp", "run_numbers.hpp", "simulation.cpp"}}
+    allowed |= {
+        "RigidContact": {"contact_step.hpp"},
+        "EndStop": {"contact_step.hpp"},
+        "Efforts": efforts,
+        "HeldEfforts": efforts,
+    }
     for file in (ROOT / "cpp").rglob("*.[ch]pp"):
         if file.parent.name != "elements":
             code = re.sub(r"//.*", "", file.read_text())

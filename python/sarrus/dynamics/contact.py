@@ -13,6 +13,7 @@ from .._arrays import Array, checked_number, real_rows
 from .._core import Status
 from ..description.joints import unit_axis
 from ..errors import ModelError, ShapeError, StateError, check_name
+from .derivatives import check_robot
 from .loop_operations import LoopFunctions
 
 __all__ = ["ContactMotion", "ContactPoint", "contact_dynamics", "contact_impact"]
@@ -102,28 +103,24 @@ def _response(
     contacts: Sequence[ContactPoint],
     time: float | None,
 ) -> ContactMotion:
-    for c in contacts:
-        if not isinstance(c, ContactPoint):
-            raise TypeError(f"contacts must be ContactPoints; got {c!r}")
+    check_robot(robot, variants=False)
+    if not isinstance(contacts, Sequence) or not all(isinstance(c, ContactPoint) for c in contacts):  # type: ignore[redundant-expr]
+        raise TypeError(f"contacts must be a list of ContactPoints; got {contacts!r}")
     if any(callable(getattr(spec, "rows", None)) for spec in robot.description.constraints):
         raise ModelError("contacts have no part in mechanisms of which a constraint's rows are a function of q")
-    state = [
-        real_rows("q", q, robot.nq),
-        real_rows("v", v, robot.nv),
-        None if tau is None else real_rows("tau", tau, robot.nv),
-    ]
-    if any(x is not None and x.ndim > 1 for x in state):
+    q, v = real_rows("q", q, robot.nq), real_rows("v", v, robot.nv)
+    push = None if tau is None else real_rows("tau", tau, robot.nv)
+    if any(x is not None and x.ndim > 1 for x in (q, v, push)):
         raise ShapeError(f"contacts are of one state: q ({robot.nq},), v and tau ({robot.nv},)")
     described = [c._described(robot) for c in contacts]
     seconds = 0.0 if time is None else checked_number("time", time, "")
-    status, motion, forces, told, hit = _core.contact_response(
-        robot, described, robot.normalize(state[0]), state[1], state[2], seconds
-    )
+    answer = _core.contact_response(robot, described, robot.normalize(q), v, push, seconds)
+    status, motion, forces, cones, hit = answer
     if tau is not None and hit > 0.0:
         raise StateError(f"a contact is hit at {hit:.3g} m/s, which is an impact: see contact_impact()")
     if status != Status.FINE:
         raise StateError(WHY[int(status)])
-    return ContactMotion(motion, forces, *told[:2])
+    return ContactMotion(motion, forces, *cones[:2])
 
 
 def contact_dynamics(

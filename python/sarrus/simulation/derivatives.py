@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, cast
@@ -10,13 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import Array, checked_count, real_array
+from .._arrays import Array, checked_count, common_axes, real_array, real_rows
 from .._core import Status
 from .._showing import Brief
 from ..control.elements import ForceElement
 from ..dynamics.options import shows_options
 from ..errors import ModelError, NameNotFoundError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism
+from ..variants import Variants
 from .arguments import MethodName, Stabilisation, check_choices, checked_gains, checked_times
 from .runs import Sweep
 from .setup import Prepared
@@ -66,7 +68,7 @@ class Sensitivities(Brief):
     parameters: dict[str, Array]
 
     @classmethod
-    def of(cls, S: Array, nv: int, names: Sequence[tuple[str, int]]) -> Sensitivities:
+    def _of(cls, S: Array, nv: int, names: Sequence[tuple[str, int]]) -> Sensitivities:
         """Of columns by the state, and by so many numbers of each name."""
         counts = [nv, nv, S.shape[-2] - 2 * nv, *(count for _, count in names)]
         by_q, by_v, by_z, *others = np.split(S, np.cumsum(counts)[:-1], axis=-1)
@@ -90,7 +92,7 @@ class StateCotangents(Brief):
     parameters: dict[str, Array]
 
     @classmethod
-    def of(cls, state: Array, numbers: Array, nv: int, names: Names) -> StateCotangents:
+    def _of(cls, state: Array, numbers: Array, nv: int, names: Names) -> StateCotangents:
         q, v, z = np.split(state, [nv, 2 * nv], axis=-1)
         return cls(q, v, z, {name: numbers[..., at] for name, at in names.items()})
 
@@ -137,7 +139,7 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
     steps, shape = _Steps.from_states(robot, q, v, dt, options)
     names = [(name, at.stop - at.start) for name, at in steps.names.items()]
     S = steps.forward(np.broadcast_to(np.eye(steps.m), (len(steps.x), steps.m, steps.m)), list(steps.names))
-    return Sensitivities.of(S[:, -1].reshape(*shape, steps.m, -1), robot.nv, names)
+    return Sensitivities._of(S[:, -1].reshape(*shape, steps.m, S.shape[-1]), robot.nv, names)
 
 
 @shows_options
@@ -182,7 +184,7 @@ def step_vjp(
     steps, shape = _Steps.from_states(robot, q, v, dt, options)
     end = steps.tangents(shape, {"wq": wq, "wv": wv, "wz": wz})
     state, numbers = steps.back(np.stack([np.zeros_like(end), end], axis=1))
-    return StateCotangents.of(
+    return StateCotangents._of(
         state.reshape(*shape, steps.m), numbers.reshape(*shape, numbers.shape[-1]), robot.nv, steps.names
     )
 
@@ -239,13 +241,15 @@ def rollouts_vjp(
         raise ModelError("runs that a policy has led, or of which nobody knows what acted, have no derivatives")
     if not isinstance(acting, RunForces):
         raise ModelError("runs of several mechanisms: take those of one, runs[runs_of_it]")
+    if isinstance(acting.setup.mechanism, Variants):
+        raise ModelError("runs of variants: simulate those of one, variants[i], by themselves")
     steps = _Steps.of(acting, runs, checked_count("threads", threads, most=MOST_THREADS))
     n, done = len(runs.t), runs.status == Status.FINISHED
     cotangents = steps.tangents((len(runs), n), {"q": q, "v": v, "z": z}).reshape(len(runs), n, steps.m)
     state, numbers = (np.full((len(runs), wide), np.nan) for wide in (steps.m, steps.parameters.shape[-1]))
     some = steps.of_runs(done)
     state[done], numbers[done] = some.back(cotangents[done], refuses=False)
-    return StateCotangents.of(state, numbers, runs.mechanism.nv, steps.names)
+    return StateCotangents._of(state, numbers, runs.mechanism.nv, steps.names)
 
 
 def along_run(
@@ -257,7 +261,7 @@ def along_run(
     steps = _Steps(prepared.setup, schedule, x[None], numbers.parameters, numbers.names, 1)
     which = checked_names(prepared, names)
     S = steps.forward(np.eye(steps.m)[None], which)
-    return Sensitivities.of(S[0], nv, [(name, numbers.names[name].stop - numbers.names[name].start) for name in which])
+    return Sensitivities._of(S[0], nv, [(name, numbers.names[name].stop - numbers.names[name].start) for name in which])
 
 
 def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
@@ -311,9 +315,9 @@ class _Steps:
         check_choices(method, "ignore", stabilisation)
         time, dt, _ = checked_times(how["time"], dt, dt)
         gains = checked_gains(robot, stabilisation, how["gains"])
-        q, v = real_array("q", q), real_array("v", v)
-        shape = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-        q, v = (np.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for x in (q, v))
+        q, v = real_rows("q", q, robot.nq), real_rows("v", v, robot.nv)
+        shape = common_axes({"q": q.shape[:-1], "v": v.shape[:-1]})
+        q, v = (np.broadcast_to(x, (*shape, x.shape[-1])).reshape(math.prod(shape), x.shape[-1]) for x in (q, v))
         threads = checked_count("threads", how["threads"], most=MOST_THREADS)
         (prepared,) = _prepared([robot], how["controller"], method, stabilisation, gains, "ignore", q, [slice(None)])
         q, v, parameters = _equally_many(robot, q, v, prepared.forces.parameters, 1)
@@ -325,9 +329,11 @@ class _Steps:
             z = real_array("z", how["z"])
             if z.shape[-1:] != (nz,):
                 raise ShapeError(f"z must be (..., {nz}); got {z.shape}")
-            x[:, robot.nq + robot.nv : robot.nq + robot.nv + nz] = np.broadcast_to(z, (*shape, nz)).reshape(-1, nz)
+            x[:, robot.nq + robot.nv : robot.nq + robot.nv + nz] = np.broadcast_to(z, (*shape, nz)).reshape(
+                math.prod(shape), nz
+            )
         schedule = _core.Schedule(time, time + dt, dt)
-        after, status, _ = core.run_many(x, parameters, schedule, threads)
+        after, status, _ = core.run_many(x, parameters, prepared.setup.variants(slice(None)), schedule, threads)
         failed = np.where(begun != Status.FINISHED, begun, status)
         if failed.any():
             raise StateError(f"no step from state {int(failed.argmax())}: {Status(failed.max()).name.lower()}")
@@ -353,7 +359,8 @@ class _Steps:
                 rows.append(np.broadcast_to(x, (*shape, wide)))
             except ValueError:
                 raise ShapeError(f"{name} must be finite, {(*shape, wide)}; got {x.shape}") from None
-        return np.concatenate(rows, axis=-1).reshape(-1, m)
+        together = np.concatenate(rows, axis=-1)
+        return together.reshape(math.prod(together.shape[:-1]), m)
 
     def forward(self, S: Array, names: Sequence[str]) -> Array:
         """(runs, n, 2 nv + nz, columns), those of S and behind them those of numbers."""

@@ -54,13 +54,13 @@ def warn_of_runs(
 def _warn_of_shapes(setup: Setup) -> None:
     """Of shapes that pass through each other, unless the warnings of the file that they were read from say so."""
     d = setup.mechanism.description
-    if setup.method == "contact" or not d.shapes or told_by_file(d) or not (pairs := touching_pairs(d)):
+    if not d.shapes or told_by_file(d) or not (pairs := touching_pairs(d)):
         return
     names = f"'{d.shapes[pairs[0].first].name}' and '{d.shapes[pairs[0].second].name}'"
     others = f" (and {len(pairs) - 1} pairs more)" if pairs[1:] else ""
     warn_caller(
         f"shapes {names}{others} may touch, and method='{setup.method}' lets them pass through each other: "
-        "sarrus.control.Contact makes points touch",
+        "points touch by sarrus.control.Contact or RigidContact",
         ModelWarning,
     )
 

@@ -41,7 +41,7 @@ def test_runs_that_are_done_by_then_are_kept():
     done = runs.status == sarrus.results.Status.FINISHED
     assert done[0] and not done.all() and (runs.status[~done] == sarrus.results.Status.INTERRUPTED).all()
     assert np.isfinite(runs.q[done]).all() and np.isnan(runs.q[~done, -1]).all()
-    assert np.array_equal(runs.q[0], first.q[0])
+    assert np.abs(runs.q[0] - first.q[0]).max() < 1e-9  # side by side with others the last digits are others
 
 
 def test_the_interpreter_ends_while_a_daemon_thread_is_inside():
