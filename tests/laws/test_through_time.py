@@ -46,7 +46,9 @@ def differences(robot, q, v, directions, *args, h=H, **how):
     starts = robot.integrate(np.broadcast_to(q, (len(change), robot.nq)), change[:, : robot.nv])
     q1, v1, _ = end(robot, starts, v + change[:, robot.nv :], *args, **how)
     q0, _, _ = end(robot, q[None], v[None], *args, **how)
-    moved = np.hstack([robot.difference(np.broadcast_to(q0[0], q1.shape), q1), v1]).reshape(4, len(directions), -1)
+    moved = np.hstack([robot.difference(np.broadcast_to(q0[0], q1.shape), q1), v1]).reshape(
+        4, len(directions), 2 * robot.nv
+    )
     return ((8.0 * (moved[0] - moved[1]) - (moved[2] - moved[3])) / (12.0 * h)).T
 
 

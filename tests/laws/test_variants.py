@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus import Inertia, ModelError, Transform
@@ -374,3 +374,19 @@ def test_maps_of_variants():
                 assert getattr(found, name)[i, 1] == getattr(alone, name), (i, name)
             for name in ("smallest", "actuation", "condition"):
                 assert_allclose(getattr(found, name)[i, 1], getattr(alone, name), rtol=1e-9, err_msg=f"{name} of {i}")
+
+
+def test_statuses_of_functions_in_numpy():
+    """One state of all variants, and a bad one among many: what each says by itself."""
+    robot = sarrus.mechanisms.four_bar()
+    many = robot.variants(damping={"motor": np.array([1.0, 2.0, 3.0])})
+    q = robot.assemble()
+    one, status = many.joint_states(q, return_status=True)
+    assert_array_equal(status, [0, 0, 0])
+    for name, x in robot.joint_states(q).q.items():
+        assert_array_equal(one.q[name], np.tile(x, (3, 1)))
+    rows = np.tile(q, (3, 2, 1))
+    rows[1, 0] = np.nan
+    some, status = many.joint_states(rows, return_status=True)
+    assert_array_equal(status, [[0, 0], [1, 0], [0, 0]])
+    assert all(np.isnan(x[1, 0]).all() and np.isfinite(x[[0, 2]]).all() for x in some.q.values())

@@ -59,7 +59,7 @@ def of_states(function: F) -> F:
 
 def _with_status(function: Callable[..., Any], given: dict[str, Any]) -> tuple[Any, Any]:
     """The answer, NaN where there is none, and why: 1 for states that are unsound, 2 for the others."""
-    robot = next(iter(given.values()))
+    (what, robot), *_ = given.items()
     rows: dict[Any, Array] = {}
     for name, value in given.items():
         if value is not None and name in SIZES:
@@ -74,15 +74,22 @@ def _with_status(function: Callable[..., Any], given: dict[str, Any]) -> tuple[A
     lead = common_axes(
         {f"{name}" if key is None else f"{name}['{key}']": x.shape[:-1] for (name, key), x in rows.items()}
     )
+    variants = getattr(robot, "base", None) is not None  # one a row of the first axis
+    if variants:
+        lead = np.broadcast_shapes(lead or (1,), (len(robot), *[1] * (len(lead) - 1)))
     count = math.prod(lead)
+    owner = np.arange(count) // (count // len(robot)) if variants and count else None
     rows = {place: np.broadcast_to(x, (*lead, x.shape[-1])).reshape(count, x.shape[-1]) for place, x in rows.items()}
-    sound = np.asarray(robot.normalize(rows["q", None], return_status=True)[1]) == 0
+    every = robot if owner is None else robot._of_rows(owner)
+    sound = np.asarray(every.normalize(rows["q", None], return_status=True)[1]) == 0
     for x in rows.values():
         sound = sound & np.isfinite(x).all(axis=-1)
     status = np.where(sound, Status.FINE, Status.UNSOUND).astype(np.int8)
 
     def of(states: Sequence[int] | NDArray[np.intp]) -> Any:
         asked = dict(given)
+        if owner is not None:
+            asked[what] = robot._of_rows(owner[states])
         for (name, key), x in rows.items():
             x = x[states]
             if key is None:
@@ -102,7 +109,7 @@ def _with_status(function: Callable[..., Any], given: dict[str, Any]) -> tuple[A
             except (StateError, NotRealizableError):
                 status[i] = Status.NO_ANSWER
     if not parts:  # which tells the shape
-        parts = [(np.zeros(0, np.intp), _of_nothing(function, given, rows))]
+        parts = [(np.zeros(0, np.intp), _of_nothing(function, given | {what: robot.base if variants else robot}, rows))]
     unanswered = np.zeros(count, dtype=bool)
     answer = _joined([at for at, _ in parts], [part for _, part in parts], lead, unanswered)
     status[unanswered & (status == Status.FINE)] = Status.NO_ANSWER
