@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -12,7 +12,7 @@ import sarrus
 from tests.effort import examples
 from tests.laws.test_choice_laws import recut
 from tests.oracles import Dense
-from tests.random_closed import ALL_CONSTRAINTS, closed_mechanisms
+from tests.random_closed import ALL_CONSTRAINTS, closed_mechanisms, random_closed
 from tests.random_mechanisms import mechanisms, random_state, seeds
 
 D = sarrus.derivatives
@@ -99,6 +99,7 @@ def test_forward_dynamics_of_trees(robot, seed):
 
 @examples(15)
 @given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds())
+@example(random_closed(1666, bodies=4, loops=1, copies=1, branching=0.0, kinds=SMOOTH), 0)
 def test_forward_dynamics_of_closed_mechanisms(closed, seed):
     """Every kind of constraint and closing joint, in motion, against the oracle in extended precision along the loops."""
     robot, (q, v, tau, time), oracle = closed.robot, closed.state, closed.precise
@@ -108,12 +109,21 @@ def test_forward_dynamics_of_closed_mechanisms(closed, seed):
     assert_allclose(J[held] @ found.displacement, 0, atol=1e-9)
     assert_allclose(J @ found.change, 0, atol=1e-9)
     assert_allclose(found.tau, found.tau.T, atol=1e-10 * np.abs(found.tau).max(initial=1.0))
+    depend = np.linalg.matrix_rank(J, tol=1e-9 * np.abs(J).max(initial=1.0)) < len(J)
+
+    def on_loops(x, u):
+        """Where rows depend on one another they contradict, however little loops stand open: which of them count then is the oracle's to say."""
+        if not depend:
+            return x, u
+        x = robot.project_configuration(np.asarray(x, dtype=float), time=time)
+        return x, robot.project_velocity(x, np.asarray(u, dtype=float), time=time)
+
     assert max(found.residual_q.max(initial=0.0), found.residual_v.max(initial=0.0)) < 1e-9
     for k in range(robot.nv):
         d, w, u = found.displacement[:, k], found.velocity[:, k], found.change[:, k]
 
         def along(s, d=d, w=w):
-            return oracle.forward_dynamics(oracle.integrate(q, s * d), v + s * w, tau, time=time)
+            return oracle.forward_dynamics(*on_loops(oracle.integrate(q, s * d), v + s * w), tau, time=time)
 
         assert_close(found.q[:, k], slope(along), 1e-8)
         assert_close(found.v[:, k], slope(lambda s, u=u: oracle.forward_dynamics(q, v + s * u, tau, time=time)), 1e-8)

@@ -266,11 +266,12 @@ def along_run(
 
 def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
     """Of numbers of force elements by which there are derivatives; raises what forbids them."""
-    if isinstance(names, str) or not isinstance(names, Iterable):
+    which: list[Any] = [None] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    if not all(isinstance(name, str) for name in which):
         raise TypeError(
             f"sensitivities are names of numbers of force elements, or (), of the start alone; got {names!r}"
         )
-    which, known = list(names), prepared.forces.names
+    known = prepared.forces.names
     for name in which:
         if name not in known:
             raise NameNotFoundError(f"no force element has the number {name!r}; there are {sorted(known)}")
