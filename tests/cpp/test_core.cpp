@@ -418,6 +418,9 @@ int find(const char* name) {
   return -1;
 }
 
+/// Of those that kernels/rate_kernels.cpp makes of others, along all directions: with sanitizers each takes a second.
+bool is_rate(int op) { return op >= static_cast<int>(Operation::pose_derivatives); }
+
 // rounding: the same sums in another order, of some thousand terms, through a solve of condition 1e3 or so
 constexpr double rounding = 1e-10;
 
@@ -432,7 +435,8 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
     for (const ExpressedIn in : {ExpressedIn::frame, ExpressedIn::world, ExpressedIn::world_aligned})
       for (const bool with_optional : {true, false}) {
         if (in != ExpressedIn::frame && !(infos[op].facts & at_frame)) continue;
-        if (op == find("equilibrium") && !with_optional) continue;  // once is enough of what costs most
+        if ((op == find("equilibrium") || is_rate(op)) && (!with_optional || in != ExpressedIn::frame))
+          continue;  // once is enough of what costs most
         // rows that depend on q come with every call; a walk of many steps carries rounding far
         if (!with_optional && m.tree().loops.pfaffian_values > 0 && std::strstr(infos[op].inputs, "pfaffian_values")) continue;
         const bool walks = !std::strncmp(infos[op].name, "configuration", 13) || !std::strcmp(infos[op].name, "close");
@@ -574,6 +578,7 @@ void variants_answer_for_themselves(const Varied& varied) {
       const std::string name = infos[op].name;
       if (states > 1 && name != "forward_dynamics" && name != "pose") continue;
       if (infos[op].facts & floats && !like.tree().floats) continue;
+      if (is_rate(op)) continue;  // they go one by one, on the kernels of others
       if (name.rfind("cached", 0) == 0 || name == "equilibrium" || name.rfind("configuration", 0) == 0 || name == "close")
         continue;
       for (const bool side_by_side : {false, true}) {
