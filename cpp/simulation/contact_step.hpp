@@ -7,11 +7,12 @@
 // all of them at q': so (q', v') satisfies loops, in position and velocity, and cones at one configuration, with one factor. The same scheme told
 // as (q', v) after a kick and then a drift would leave J v' open by h^2. D and K are linear rates along the tree's joints, of their dampers and
 // springs and of controllers, taken where the step ends. b is d / h of a contact that is d away, which may just touch; one that has sunk in comes
-// out, not faster than it would fall; and one that hits bounces: u_n' >= -e u_n (Newton). Below three times what gravity adds in a step it
+// out, not faster than what falls as deep; and one that hits bounces: u_n' >= -e u_n (Newton). Below three times what gravity adds in a step it
 // does not: there a ball comes to rest (Zeno). Forces are of first order, as in Moreau's scheme (Acary and Brogliato 2008, ch. 10).
 //
-// What can touch in this step gets rows, nothing else: with far corners in it the problem has many more rows of the same rank. Where the cones
-// are not solved the step is halved, twice; and then it fails. It is never applied half solved.
+// What comes near in this step gets rows, nothing else: with far corners in it the problem has many more rows of the same rank. What was left out
+// and would sink in by what was found gets them then, so that this is a matter of cost. Where the cones are not solved the step is halved,
+// twice; and then it fails. It is never applied half solved.
 #pragma once
 
 #include "../contact/response.hpp"
@@ -22,21 +23,21 @@ namespace sarrus {
 namespace contact_steps {
 /// Steps are halved so often.
 constexpr int halvings = 2;
-/// A contact so far away, of the mechanism's length, may touch whatever its velocity says: impulses elsewhere change that.
-constexpr double near = 3e-4;
-/// And of the speed of a fall from the mechanism's length, the share that they may change it by; and at which what has sunk in comes out.
-constexpr double change = 0.1, rise = 0.25;
+/// What comes so near, of the mechanism's length, gets rows at once.
+constexpr double near = 1e-3;
 /// Times what gravity adds in a step: slower hits do not bounce.
 constexpr double bounces = 3.0;
 }  // namespace contact_steps
 
-/// The rows of one step: contacts, three each, then what has an interval.
-struct StepRows {
-  int contacts = 0, intervals = 0;
-  const RigidContact** which;  // of each contact
-  double *J, *shift, *friction, *low, *high, *guess;
+/// What may get rows of a step: a contact, whose impulse (n, t1, t2) lies in its cone, or something along one velocity, whose impulse lies between
+/// two ends.
+struct StepRow {
+  const RigidContact* contact;  // null: it is none
+  double* J;  // 3 x nv, or nv
+  double distance, shift, friction, low, high, guess[3];
+  bool acts;
 
-  int count() const { return 3 * contacts + intervals; }
+  int rows() const { return contact ? 3 : 1; }
 };
 
 /// Linear rates along joints, of the tree's and of elements.
@@ -75,7 +76,8 @@ class ContactStep {
   bool kick() {
     const Loops& loops = tree_.loops;
     const double end = time_ + h_;
-    double *tau = doubles(nv_), *z_dot = doubles(s_.plan.force_elements.nz), *v = x_.v;
+    double *tau = doubles(nv_), *z_dot = doubles(s_.plan.force_elements.nz);
+    const double* v = x_.v;
     const LinearRates rates = linear_rates();
     s_.rigid = true;
     s_.forces(end, x_.q, v, x_.z, tau, z_dot);
@@ -97,31 +99,15 @@ class ContactStep {
     double* v_free = doubles(nv_);
     for (int k = 0; k < nv_; ++k) v_free[k] = v[k] + free.x[k];
 
-    const StepRows rows = touching(end, v_free);
-    const int n = rows.count();
-    double *G = doubles(n * n), *w = doubles(n), *p = doubles(n), *least = doubles(n);
-    if (n > 0) {
-      inverse_along_rows(e, free.factor, arena_, n, rows.J, G);
-      for (int i = 0; i < n; ++i) w[i] = scalar_product(rows.J + i * nv_, v_free, nv_) + rows.shift[i];
-      std::copy(rows.guess, rows.guess + n, p);
-      const ConeSolution told = solve_cones({rows.contacts, n, G, w, rows.friction, rows.low, rows.high}, arena_, p, least);
-      if (!told.reached) return false;
-      for (int i = 0; i < n; ++i)
-        for (int c = 0; c < nv_; ++c) e.b[c] += rows.J[i * nv_ + c] * p[i];
-      const Saddle<double>& matrix = e.solved();
-      double* y = doubles(matrix.plan.unknowns);
-      refine(matrix, arena_, free.factor, e.lifted(arena_, e.b), y, tolerances::most_corrections);
-      const double* x = e.lowered(arena_, y);
-      for (int k = 0; k < nv_; ++k) v_free[k] = v[k] + x[k];
-      natural_map_ = told.natural_map;
-    }
-    for (const RigidContact& c : s_.plan.force_elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, RigidContact::numbers, 0.0);
-    for (int i = 0; i < rows.contacts; ++i) {
-      double* z = x_.z + rows.which[i]->iz;
-      std::copy(least + 3 * i, least + 3 * i + 3, z), z[3] = natural_map_;
-    }
+    find_rows(end);
+    double* v_end = doubles(nv_);
+    std::copy(v_free, v_free + nv_, v_end);
+    const double fastest = note_nearing(v_free, contact_steps::near * tree_.length);
+    do {
+      if (!push_apart(e, free.factor, v_free, v_end)) return false;
+    } while (note_missed(v_end, fastest));
     for (int k = 0; k < s_.plan.force_elements.nz; ++k) x_.z[k] += h_ * z_dot[k];
-    std::copy(v_free, v_free + nv_, v);
+    std::copy(v_end, v_end + nv_, x_.v);
     return true;
   }
 
@@ -136,24 +122,87 @@ class ContactStep {
     return rates;
   }
 
-  /// What may touch at x_.q when the free velocity is v, and what stops and brakes joints.
-  StepRows touching(double end, const double* v) {
+  /// Of those that act: impulses within their cones, and what becomes of the velocities. Whether they were found.
+  bool push_apart(const LoopEquation<double>& e, const Factor<double>& factor, const double* v_free, double* v_end) {
+    const Arena::Scope scope(arena_);
+    int n = 0, contacts = 0;
+    for (int i = 0; i < count_; ++i)
+      if (row_[i].acts) n += row_[i].rows(), contacts += row_[i].contact != nullptr;
+    for (const RigidContact& c : s_.plan.force_elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, RigidContact::numbers, 0.0);
+    if (n == 0) return true;
+    double *J = doubles(n * nv_), *G = doubles(n * n), *w = doubles(n), *p = doubles(n), *least = doubles(n),
+           *friction = doubles(contacts), *low = doubles(n), *high = doubles(n), *b = doubles(nv_ + tree_.loops.rows);
+    int at = 0, k = 0;
+    for (int i = 0; i < count_; ++i) {  // contacts come first
+      const StepRow& row = row_[i];
+      if (!row.acts) continue;
+      std::copy_n(row.J, row.rows() * nv_, J + at * nv_), std::copy_n(row.guess, row.rows(), p + at);
+      for (int r = 0; r < row.rows(); ++r) w[at + r] = scalar_product(row.J + r * nv_, v_free, nv_) + (r == 0 ? row.shift : 0.0);
+      if (row.contact)
+        friction[k++] = row.friction;
+      else
+        low[at - 3 * contacts] = row.low, high[at - 3 * contacts] = row.high;
+      at += row.rows();
+    }
+    inverse_along_rows(e, factor, arena_, n, J, G);
+    const ConeSolution found = solve_cones({contacts, n, G, w, friction, low, high}, arena_, p, least);
+    if (!found.reached) return false;
+    std::copy(e.b, e.b + nv_ + tree_.loops.rows, b);
+    for (int i = 0; i < n; ++i)
+      for (int c = 0; c < nv_; ++c) b[c] += J[i * nv_ + c] * p[i];
+    const Saddle<double>& matrix = e.solved();
+    double* y = doubles(matrix.plan.unknowns);
+    refine(matrix, arena_, factor, e.lifted(arena_, b), y, tolerances::most_corrections);
+    const double* x = e.lowered(arena_, y);
+    for (int c = 0; c < nv_; ++c) v_end[c] = x_.v[c] + x[c];
+    at = 0;
+    for (int i = 0; i < count_; ++i) {
+      if (!row_[i].acts || !row_[i].contact) continue;
+      double* z = x_.z + row_[i].contact->iz;
+      std::copy_n(least + at, 3, z), z[3] = found.natural_map;
+      at += 3;
+    }
+    return true;
+  }
+
+  double approach(const StepRow& row, const double* v) const { return scalar_product(row.J, v, nv_); }
+  /// Those that come as near as that in this step, at such velocities; returns the largest of these along all.
+  double note_nearing(const double* v, double near) {
+    double fastest = 0.0;
+    for (int i = 0; i < count_; ++i) {
+      const double speed = approach(row_[i], v);
+      fastest = std::max(fastest, std::abs(speed));
+      row_[i].acts = row_[i].acts || row_[i].distance + h_ * speed < near;
+    }
+    return fastest;
+  }
+  /// Those that would sink in; returns whether there were some.
+  bool note_missed(const double* v, double fastest) {
+    bool missed = false;
+    for (int i = 0; i < count_; ++i) {
+      const bool sinks = approach(row_[i], v) + row_[i].shift < -cones::reached * fastest;
+      missed |= sinks && !row_[i].acts, row_[i].acts |= sinks;
+    }
+    return missed;
+  }
+
+  /// Contacts, stops and dry friction at x_.q.
+  void find_rows(double end) {
     const auto& contacts = s_.plan.force_elements.all<RigidContact>();
     const auto& stops = s_.plan.force_elements.all<EndStop>();
-    const int most = 3 * contacts.count + 2 * stops.count + s_.plan.frictions;
-    StepRows rows;
-    rows.which = arena_.take<const RigidContact*>(contacts.count);
-    rows.J = doubles(most * nv_), rows.shift = doubles(most), rows.friction = doubles(contacts.count), rows.guess = doubles(most);
-    rows.low = doubles(most), rows.high = doubles(most);
-    std::fill(rows.J, rows.J + most * nv_, 0.0), std::fill(rows.shift, rows.shift + most, 0.0);
-    std::fill(rows.guess, rows.guess + most, 0.0);
-    const double gravity = std::sqrt(dot(tree_.gravity, tree_.gravity)), fall = std::sqrt(2.0 * gravity * tree_.length);
-    const auto within_reach = [&](double distance, double length, double speed) {
-      return distance < contact_steps::near * length +
-                            h_ * (contact_steps::change * fall * length / tree_.length + 2.0 * std::max(-speed, 0.0));
+    row_ = arena_.take<StepRow>(contacts.count + 2 * stops.count + s_.plan.frictions), count_ = 0;
+    const double gravity = std::sqrt(dot(tree_.gravity, tree_.gravity));
+    const auto add = [&](int rows) -> StepRow& {
+      StepRow& row = row_[count_++];
+      row = {nullptr, doubles(rows * nv_), 0.0, 0.0, 0.0, 0.0, 0.0, {}, false};
+      std::fill(row.J, row.J + rows * nv_, 0.0);
+      return row;
     };
-    const auto shifted = [&](double distance, double length) {
-      return std::max(distance / h_, -contact_steps::rise * (fall > 0.0 ? fall / tree_.length : 1.0) * length);
+    // `unit` is what a velocity weighs as much as 1 rad/s with
+    const auto place = [&](StepRow& row, double distance, double unit) {
+      row.distance = distance;
+      row.shift =
+          distance >= 0.0 ? distance / h_ : std::max(distance / h_, -std::sqrt(-2.0 * distance * unit * gravity / tree_.length));
     };
     if (!contacts.empty()) {
       const Kinematics<double> k = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
@@ -165,56 +214,47 @@ class ContactStep {
         const double distance = dot(normal, Vec3<double>(X.p - on.p)) - c.offset - c.radius;
         const Vec3<double> p = X.p - normal * (c.radius + 0.5 * distance);
         const Mat3<double> E = contact_axes(normal);
-        double* J = rows.J + 3 * rows.contacts * nv_;
-        std::fill(J, J + 3 * nv_, 0.0);
-        add_point_rows(tree_, k, c.frame.link, p, E, 1.0, J), add_point_rows(tree_, k, c.on.link, p, E, -1.0, J);
-        const double e = s_.parameter[c.restitution.at], before = scalar_product(J, x_.v, nv_);
-        const bool bounces = e > 0.0 && before < -contact_steps::bounces * gravity * h_;
-        if (!within_reach(distance, tree_.length, scalar_product(J, v, nv_)) || (bounces && distance > 0.0)) continue;
-        rows.which[rows.contacts] = &c, rows.friction[rows.contacts] = s_.parameter[c.friction.at];
-        rows.shift[3 * rows.contacts] = bounces ? e * before : shifted(distance, tree_.length);
-        std::copy_n(x_.z + c.iz, 3, rows.guess + 3 * rows.contacts);
-        ++rows.contacts;
+        StepRow& row = add(3);
+        row.contact = &c, row.friction = s_.parameter[c.friction.at];
+        add_point_rows(tree_, k, c.frame.link, p, E, 1.0, row.J), add_point_rows(tree_, k, c.on.link, p, E, -1.0, row.J);
+        place(row, distance, tree_.length);
+        std::copy_n(x_.z + c.iz, 3, row.guess);
+        const double e = s_.parameter[c.restitution.at], before = approach(row, x_.v);
+        if (!(e > 0.0 && before < -contact_steps::bounces * gravity * h_)) continue;
+        row.shift = e * before;
+        if (distance > 0.0) --count_;  // it bounces once it touches
       }
-      std::fill(rows.J + 3 * rows.contacts * nv_, rows.J + most * nv_, 0.0);
     }
-    const auto interval = [&](double low, double high, double shift) {
-      const int row = rows.count();
-      rows.low[rows.intervals] = low, rows.high[rows.intervals] = high, rows.shift[row] = shift;
-      ++rows.intervals;
-      return rows.J + row * nv_;
-    };
     const AllJoints<double> all = s_.plan.frictions > 0 || s_.plan.drives_loop_joints
                                       ? s_.joints(end, x_.q, x_.v)
                                       : AllJoints<double>{x_.q, x_.v, nullptr, nv_};
-    const auto put = [&](int iv, double sign, double* J) {
+    const auto along = [&](int iv, double sign, double* J) {
       for (int k = 0; k < nv_ && iv >= nv_; ++k) J[k] = sign * all.J[(iv - nv_) * nv_ + k];
       if (iv < nv_) J[iv] = sign;
     };
     for (const EndStop& stop : stops)
       for (const double side : {1.0, -1.0}) {
         const double bound = s_.parameter[(side > 0.0 ? stop.limits.lower : stop.limits.upper).at];
-        const double distance = side * (all.q[stop.joint.iq] - bound);
-        const int beyond = stop.joint.iv - nv_;
-        const double speed = side * (beyond < 0 ? v[stop.joint.iv] : scalar_product(all.J + beyond * nv_, v, nv_));
-        const double unit = beyond < 0 ? s_.unit(s_.plan.velocity_unit, stop.joint.iv) : 1.0;
-        if (within_reach(distance, unit, speed))
-          put(stop.joint.iv, side, interval(0.0, cones::unbounded, shifted(distance, unit)));
+        StepRow& row = add(1);
+        along(stop.joint.iv, side, row.J);
+        place(row, side * (all.q[stop.joint.iq] - bound), s_.unit(s_.plan.velocity_unit, stop.joint.iv));
+        row.high = cones::unbounded;
       }
     for (int i = 0; i < s_.plan.frictions; ++i) {
       const JointFriction& friction = s_.plan.friction[i];
-      const double limit = friction.terms.of(s_.whole()).friction;
-      put(friction.iv, 1.0, interval(-h_ * limit, h_ * limit, 0.0));
+      StepRow& row = add(1);
+      along(friction.iv, 1.0, row.J);
+      row.high = h_ * friction.terms.of(s_.whole()).friction, row.low = -row.high, row.acts = true;
     }
-    return rows;
   }
 
   System<double>& s_;
   const Tree& tree_;
   Arena& arena_;
   const SimulationState<double>& x_;
-  double time_, h_, natural_map_ = 0.0;
-  int nv_;
+  double time_, h_;
+  int nv_, count_ = 0;
+  StepRow* row_ = nullptr;
 };
 
 /// The step, or where its cones are not solved its halves.

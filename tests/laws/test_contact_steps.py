@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.transform import Rotation
 
 import sarrus
 from sarrus.control import PID, Contact, EndStop, RigidContact
@@ -182,6 +183,41 @@ def test_neither_order_nor_number_of_runs_matter():
     assert_allclose(other.q, run.q, atol=1e-6)
     many = sarrus.simulate_many(robot, np.array([q, q]), np.array([v, v]), 0.2, acting, **how)
     assert_array_equal(many.q[0, -1], run.q[-1])
+
+
+def thrown(length=1.0, mass=1.0, turn=(0.0, 0.0, 0.0)):
+    """Of a box that lands on a corner, bounces and slides, where its corners are and how fast it is: by its own length, in axes that turn with the world's."""
+    R = Rotation.from_rotvec(turn)
+    b = sarrus.Builder("thrown", gravity=tuple(R.apply([0, 0, -G * length])))
+    corners = boxed(b, "box", (0.1 * length, 0.15 * length, 0.05 * length), mass)
+    b.add_joint("float", sarrus.Free(), "ground", "box")
+    b.add_frame("floor", "ground", sarrus.Transform(R.as_matrix(), (0, 0, 0)))
+    robot = b.build()
+    q = np.concatenate([(R * Rotation.from_rotvec([0.5, 0.3, 0.1])).as_quat(), R.apply([0, 0, 0.25 * length])])
+    v = np.array([1.0, -2.0, 0.5, 0.6 * length, 0.2 * length, -0.5 * length])  # in the box's own axes
+    touching = [RigidContact(c, on="floor", friction=0.4, restitution=0.3) for c in corners]
+    run = sarrus.simulate(robot, q, v, 0.4, touching, dt=2e-3)
+    assert np.abs(run.z[:, ::4]).max() > 0.01 * mass * length  # it was hit
+    places = np.array([R.inv().apply(robot.pose(x, c)[:3, 3]) for x in run.q[::20] for c in corners])
+    return places / length, run.v[::20] / ([1, 1, 1] + [length] * 3)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"length": 1e-3},
+        {"length": 1e-5, "mass": 1e-9},
+        {"length": 1e3, "mass": 1e6},
+        {"mass": 1e-6},
+        {"turn": (0.4, -1.1, 2.0)},
+    ],
+    ids=["mm", "1e-5 m", "km", "mg", "axes"],
+)
+def test_sizes_masses_and_axes_do_not_matter(how):
+    places, speeds = thrown()
+    other, other_speeds = thrown(**how)
+    assert_allclose(other, places, atol=1e-7)
+    assert_allclose(other_speeds, speeds, atol=1e-6)
 
 
 def test_it_goes_on_bit_for_bit():
