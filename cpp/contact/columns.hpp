@@ -124,4 +124,18 @@ SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Fac
   hold_rows(e, count, J, G);
 }
 
+/// The unknowns for what stands on the right in e, with forces p (count) along rows J besides. The caller's while its scope lasts.
+inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
+                                  const double* J, const double* p) {
+  const int nv = e.matrix.tree.nv, n = nv + e.matrix.rows;
+  double* b = arena.take<double>(n);
+  std::copy(e.b, e.b + n, b);
+  for (int i = 0; i < count; ++i)
+    for (int c = 0; c < nv; ++c) b[c] += J[i * nv + c] * p[i];
+  const Saddle<double>& matrix = e.solved();
+  double* y = arena.take<double>(matrix.plan.unknowns);
+  refine(matrix, arena, f, e.lifted(arena, b), y, tolerances::most_corrections);
+  return e.lowered(arena, y);
+}
+
 }  // namespace sarrus

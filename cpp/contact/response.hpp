@@ -123,12 +123,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
   answer.cones =
       solve_cones({rows.count, n, G, rows.w, rows.friction, nullptr, nullptr, rows.slips ? rows.slip : nullptr}, arena, p, least);
   if (!answer.cones.reached) return no_convergence;
-  for (int i = 0; i < n; ++i)
-    for (int c = 0; c < nv; ++c) e.b[c] += rows.J[i * nv + c] * p[i];
-  const Saddle<double>& matrix = e.solved();
-  double* y = take(matrix.plan.unknowns);
-  refine(matrix, arena, free.factor, e.lifted(arena, e.b), y, tolerances::most_corrections);
-  const double* x = e.lowered(arena, y);
+  const double* x = solve_pushed(e, free.factor, arena, n, rows.J, p);
   for (int c = 0; c < nv; ++c) answer.motion[c] = x[c] + (impact ? v[c] : 0.0);
   for (int i = 0; i < rows.count; ++i)
     for (int r = 0; r < 3; ++r)

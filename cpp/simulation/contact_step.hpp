@@ -131,7 +131,7 @@ class ContactStep {
     for (const RigidContact& c : s_.plan.force_elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, RigidContact::numbers, 0.0);
     if (n == 0) return true;
     double *J = doubles(n * nv_), *G = doubles(n * n), *w = doubles(n), *p = doubles(n), *least = doubles(n),
-           *friction = doubles(contacts), *low = doubles(n), *high = doubles(n), *b = doubles(nv_ + tree_.loops.rows);
+           *friction = doubles(contacts), *low = doubles(n), *high = doubles(n);
     int at = 0, k = 0;
     for (int i = 0; i < count_; ++i) {  // contacts come first
       const StepRow& row = row_[i];
@@ -147,13 +147,7 @@ class ContactStep {
     inverse_along_rows(e, factor, arena_, n, J, G);
     const ConeSolution found = solve_cones({contacts, n, G, w, friction, low, high}, arena_, p, least);
     if (!found.reached) return false;
-    std::copy(e.b, e.b + nv_ + tree_.loops.rows, b);
-    for (int i = 0; i < n; ++i)
-      for (int c = 0; c < nv_; ++c) b[c] += J[i * nv_ + c] * p[i];
-    const Saddle<double>& matrix = e.solved();
-    double* y = doubles(matrix.plan.unknowns);
-    refine(matrix, arena_, factor, e.lifted(arena_, b), y, tolerances::most_corrections);
-    const double* x = e.lowered(arena_, y);
+    const double* x = solve_pushed(e, factor, arena_, n, J, p);
     for (int c = 0; c < nv_; ++c) v_end[c] = x_.v[c] + x[c];
     at = 0;
     for (int i = 0; i < count_; ++i) {
