@@ -220,6 +220,28 @@ def test_sizes_masses_and_axes_do_not_matter(how):
     assert_allclose(other_speeds, speeds, atol=1e-6)
 
 
+@pytest.mark.parametrize("armature", [0.0, 0.3])
+def test_a_short_step_is_what_contact_dynamics_says(armature):
+    """From rest, of a four-bar that is pushed onto the ground, with a rotor in the joint that closes its loop."""
+    b = sarrus.Builder("four-bar")
+    for name, length in (("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9)):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.02))
+    b.add_joint("motor", sarrus.Revolute("y"), "ground", "crank", at_parent=(-0.5, 0, 0))
+    b.add_joint("pin1", sarrus.Revolute("y"), "crank", "coupler", at_parent=(0.4, 0, 0))
+    b.add_joint("pivot", sarrus.Revolute("y"), "ground", "rocker", at_parent=(0.5, 0, 0))
+    pin2 = sarrus.Revolute("y", armature=armature)
+    b.add_joint("pin2", pin2, "coupler", "rocker", at_parent=(1.1, 0, 0), at_child=(0.9, 0, 0), loop=True)
+    b.add_frame("tip", "coupler", (0.5, 0.0, 0.0))
+    robot = b.build()
+    q, v, h = robot.assemble(), np.zeros(robot.nv), 1e-6
+    level = robot.pose(q, "tip")[:3, 3] @ (0, 0, 1)
+    answer = robot.contact_dynamics(q, v, v, [sarrus.ContactPoint("tip", normal="z", friction=0.4)])
+    run = sarrus.simulate(robot, q, v, h, RigidContact("tip", normal="z", offset=level, friction=0.4), dt=h)
+    assert np.abs(answer.forces).max() > 0.1
+    assert_allclose(run.v[-1] / h, answer.motion, atol=1e-4)
+    assert_allclose(run.z[-1, 0] / h, answer.forces[0, 2], rtol=1e-4)
+
+
 def test_it_goes_on_bit_for_bit():
     robot, q, acting = dropped_four_bar()
     whole = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.4, acting, dt=2e-3)
