@@ -12,7 +12,7 @@ from .analysis import linearization
 from .analysis.actuation import efforts
 from .analysis.actuation import joint_wrenches as wrenches
 from .analysis.assembly import position, rates
-from .analysis.contacts import contacts, touching
+from .analysis.contacts import contacts, may_touch, touching
 from .analysis.mobility import report
 from .analysis.scaling import units_of_motion
 from .description.replaced import checked_changes
@@ -115,7 +115,7 @@ class Mechanism(LoopFunctions):
     # what touches
     contacts = contacts
 
-    _touching = cached_property(touching)
+    _may_touch, _touching = cached_property(may_touch), cached_property(touching)
 
     # analysis
     mobility = report.mobility

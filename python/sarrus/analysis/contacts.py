@@ -47,9 +47,14 @@ class Contacts:
     state: NDArray[np.int64]
 
 
+def may_touch(robot: LoopFunctions) -> list[Pair]:
+    """Pairs of its shapes."""
+    return touching_pairs(robot.description)
+
+
 def touching(robot: LoopFunctions) -> tuple[_core.Scene, list[str], list[Pair]]:
     """The core's scene of its shapes, the bodies whose poses that takes, and the pairs that may touch."""
-    pairs = touching_pairs(robot.description)
+    pairs: list[Pair] = robot._may_touch  # type: ignore[attr-defined]  # Mechanism has it
     return *scene(robot.description, pairs), pairs
 
 

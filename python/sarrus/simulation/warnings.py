@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from .. import _core
 from .._arrays import Array
 from .._core import Status
 from ..control.elements import Contact, EndStop, Stiction
-from ..description.contacts import told_by_file, touching_pairs
+from ..description.contacts import told_by_file
 from ..errors import DriftWarning, LimitWarning, ModelWarning, StiffnessWarning, warn_caller
 from ..mechanism import Mechanism
 from ..variants import Variants
@@ -53,8 +53,9 @@ def warn_of_runs(
 
 def _warn_of_shapes(setup: Setup) -> None:
     """Of shapes that pass through each other, unless the warnings of the file that they were read from say so."""
-    d = setup.mechanism.description
-    if not d.shapes or told_by_file(d) or not (pairs := touching_pairs(d)):
+    robot = cast(Mechanism, setup.mechanism.base if isinstance(setup.mechanism, Variants) else setup.mechanism)
+    d = robot.description
+    if not d.shapes or told_by_file(d) or not (pairs := robot._may_touch):
         return
     names = f"'{d.shapes[pairs[0].first].name}' and '{d.shapes[pairs[0].second].name}'"
     others = f" (and {len(pairs) - 1} pairs more)" if pairs[1:] else ""
