@@ -104,23 +104,23 @@ inline void put_keyword(const Info& info, Arguments& a, PyObject* key, PyObject*
   if (info.is(fact::checks_motion) && is(k.exact)) return flag(a.exact);
   for (std::size_t i = 0; i < info.inputs.size(); ++i)
     if (is(info.inputs[i].key)) return once(a.input[i]);
-  PyObject* own = info.declaration ? PyFunction_GetKwDefaults(info.declaration) : nullptr;
-  if (own && PyDict_Contains(own, key) == 1) {
+  PyObject* defaults = info.declaration ? PyFunction_GetKwDefaults(info.declaration) : nullptr;
+  if (defaults && PyDict_Contains(defaults, key) == 1) {
     a.asks_more = true;
     return;
   }
   throw py::type_error(join(info, "got an unexpected keyword argument '") + text(key) + "'");
 }
 
-inline Arguments parse(const Info& info, PyObject* const* args, Py_ssize_t given, PyObject* names) {
+inline Arguments parse(const Info& info, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   Arguments a;
   const Py_ssize_t most = info.positional + info.is(fact::at_frame);
-  if (given > most)
-    throw py::type_error(join(info, "takes ") + std::to_string(most) + " positional arguments but " + std::to_string(given) +
+  if (count > most)
+    throw py::type_error(join(info, "takes ") + std::to_string(most) + " positional arguments but " + std::to_string(count) +
                          " were given");
-  for (Py_ssize_t i = 0; i < given; ++i) (i < info.positional ? a.input[i] : a.frame) = args[i];
+  for (Py_ssize_t i = 0; i < count; ++i) (i < info.positional ? a.input[i] : a.frame) = args[i];
   if (names)
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) put_keyword(info, a, PyTuple_GET_ITEM(names, i), args[given + i]);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) put_keyword(info, a, PyTuple_GET_ITEM(names, i), args[count + i]);
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
     if (a.input[i] == Py_None && info.inputs[i].optional) a.input[i] = nullptr;
     if (!a.input[i] && !info.inputs[i].optional)

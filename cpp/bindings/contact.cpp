@@ -45,8 +45,8 @@ py::tuple solve_cone_problem(const Numbers& G, const Numbers& w, const Numbers& 
       slip.size() ? slip.data() : nullptr};
   Numbers p(n), least(n);
   std::copy_n(guess.data(), n, p.mutable_data());
-  const ConeSolution told = kernels().contact.solve(problem, p.mutable_data(), least.mutable_data());
-  return py::make_tuple(told.reached, p, least, told.natural_map, told.iterations, told.stage);
+  const ConeSolution solution = kernels().contact.solve(problem, p.mutable_data(), least.mutable_data());
+  return py::make_tuple(solution.reached, p, least, solution.natural_map, solution.iterations, solution.stage);
 }
 
 /// (first frame, second frame, place of the point or centre on the first, normal in the world, radius, friction, restitution) of each contact, whose

@@ -240,6 +240,16 @@ std::string compiler() {
 #endif
 }
 
+/// A number of each variant.
+template <double (sarrus::Variants::*number)(std::int64_t) const>
+py::array_t<double> of_variants(const py::object& self) {
+  const Mechanism& m = built_or_variants(self);
+  py::array_t<double> all(static_cast<py::ssize_t>(m.which().size()));
+  double* to = all.mutable_data();
+  for (const std::int64_t i : m.which()) *to++ = (*m.variants().*number)(i);
+  return all;
+}
+
 void bind_mechanism(py::module_& m) {
   py::class_<Mechanism>(m, "Mechanism")
       .def(py::init(&build), py::arg("name"), py::arg("gravity"), py::arg("bodies"), py::arg("joints"), py::arg("frames"),
@@ -254,22 +264,8 @@ void bind_mechanism(py::module_& m) {
           "nv", [](const py::object& self) { return built_or_variants(self).tree().nv; }, "Number of velocities.")
       .def_property_readonly(
           "_count", [](const py::object& self) { return built_or_variants(self).which().size(); }, "Of variants: how many.")
-      .def_property_readonly("_lengths",
-                             [](const py::object& self) {
-                               const Mechanism& m = built_or_variants(self);
-                               py::array_t<double> all(static_cast<py::ssize_t>(m.which().size()));
-                               double* to = all.mutable_data();
-                               for (const std::int64_t i : m.which()) *to++ = m.variants()->length(i);
-                               return all;
-                             })
-      .def_property_readonly("_masses",
-                             [](const py::object& self) {
-                               const Mechanism& m = built_or_variants(self);
-                               py::array_t<double> all(static_cast<py::ssize_t>(m.which().size()));
-                               double* to = all.mutable_data();
-                               for (const std::int64_t i : m.which()) *to++ = m.variants()->mass(i);
-                               return all;
-                             })
+      .def_property_readonly("_lengths", &of_variants<&sarrus::Variants::length>)
+      .def_property_readonly("_masses", &of_variants<&sarrus::Variants::mass>)
       .def_property_readonly("_placed_joints", &placed_joints)
       .def_property_readonly("_placed_constraints", &placed_constraints)
       .def_property_readonly("_actuators", [](const py::object& self) { return built_or_variants(self).actuators(); })
@@ -349,6 +345,20 @@ void bind_tolerances(py::module_& m) {
 #undef SARRUS_TOLERANCE
 }
 
+void bind_kernels(py::module_& m) {  // which of them this processor runs
+  m.def("level", [] { return kernels().level; });
+  m.def("lanes", [] { return kernels().lanes; });
+  m.def(
+      "use_kernels", [](const py::capsule& table) { use_kernels(table.get_pointer<const sarrus::KernelTable>()); },
+      py::arg("table"));
+  m.def(
+      "processor_supports",
+      [](const std::string& level) { return level == sarrus_kernel_table()->level || sarrus::processor_supports(level.c_str()); },
+      py::arg("level"));
+  use_kernels(sarrus_kernel_table());
+  m.attr("baseline") = py::capsule(sarrus_kernel_table());
+}
+
 }  // namespace
 }  // namespace sarrus::bindings
 
@@ -402,18 +412,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   m.def("joint_table", &joint_table);
   m.def("compiler", &compiler);
   m.def("constraint_kinds", &constraint_kinds);
-  m.def("level", [] { return kernels().level; });
-  m.def("lanes", [] { return kernels().lanes; });
-  m.def(
-      "use_kernels", [](const py::capsule& table) { use_kernels(table.get_pointer<const sarrus::KernelTable>()); },
-      py::arg("table"));
-  m.def(
-      "processor_supports",
-      [](const std::string& level) { return level == sarrus_kernel_table()->level || sarrus::processor_supports(level.c_str()); },
-      py::arg("level"));
-  use_kernels(sarrus_kernel_table());
-  m.attr("baseline") = py::capsule(sarrus_kernel_table());
-
+  bind_kernels(m);
   bind_tolerances(m);
 
   bind_simulation(m);

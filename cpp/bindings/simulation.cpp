@@ -327,7 +327,7 @@ class PySimulation {
   /// (which, when) of all that were found.
   py::list found() const {
     py::list all;
-    for (const auto& [event, time] : run_.events.found) all.append(py::make_tuple(event, time));
+    for (const auto& [event, time] : run_.events.occurred) all.append(py::make_tuple(event, time));
     return all;
   }
   /// Which event ended it, or None.

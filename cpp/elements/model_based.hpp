@@ -74,16 +74,16 @@ template <class T> class ModelBased {
 
   /// x (nv) with J x = rows, which are differences of numbers of that size (squares; or null), in which velocities with a target are what
   /// is given.
-  T complete(const T* given, const T* rows, const T* size, T* x) {
+  T complete(const T* prescribed, const T* rows, const T* size, T* x) {
     for (int k = 0; k < tree_.nv; ++k) x[k] = T(0.0);
-    for (int k = 0; k < targets(); ++k) x[law_.targets[k].iv] = given[k];
+    for (int k = 0; k < targets(); ++k) x[law_.targets[k].iv] = prescribed[k];
     if (!equation_) return T(0.0);
     T *missing = equation_->b + tree_.nv, error;
     std::fill(equation_->b, missing, T(0.0)), std::copy(rows, rows + tree_.loops.rows, missing);
     add_motion_along_rows(tree_, static_cast<const T*>(J_), static_cast<const T*>(x), T(-1.0), missing);
-    const T* found = solve(size_of_motion<T>(*equation_, x, rows, size), error);
-    for (int k = 0; k < tree_.nv; ++k) x[k] += found[k];
-    for (int k = 0; k < targets(); ++k) x[law_.targets[k].iv] = given[k];
+    const T* solution = solve(size_of_motion<T>(*equation_, x, rows, size), error);
+    for (int k = 0; k < tree_.nv; ++k) x[k] += solution[k];
+    for (int k = 0; k < targets(); ++k) x[law_.targets[k].iv] = prescribed[k];
     return error;
   }
 
@@ -131,8 +131,8 @@ template <class T> class ModelBased {
       for (int k = 0; k < targets(); ++k) equation_->b[law_.targets[k].iv] = T(0.0);
       for (int r = 0; r < equation_->matrix.rows; ++r) equation_->b[tree_.nv + r] = T(0.0);
       T error, *z = take(tree_.loops.rows);
-      const T* found = solve(size, error);
-      for (int r = 0; r < tree_.loops.rows; ++r) z[r] = -found[tree_.nv + r];
+      const T* solution = solve(size, error);
+      for (int r = 0; r < tree_.loops.rows; ++r) z[r] = -solution[tree_.nv + r];
       add_constraint_forces(tree_, static_cast<const T*>(J_), static_cast<const T*>(z), tau);
       for (int k = 0; k < motors(); ++k) u[k] = std::exchange(tau[law_.motors[k].iv], T(0.0));
       missing = squared_size(tree_, static_cast<const T*>(tau));
@@ -149,10 +149,11 @@ template <class T> class ModelBased {
  private:
   /// x with the right-hand side that stands in the equation, whose size, squared, is `terms`; `error`: the relative residual.
   const T* solve(const T& terms, T& error) {
-    T* own = take(equation_->solved().plan.unknowns);
+    T* corrected = take(equation_->solved().plan.unknowns);
     equation_->terms = terms;
-    error = equation_->relative(refine(equation_->solved(), arena_, *factor_, equation_->lifted(arena_, equation_->b), own, 60));
-    return equation_->lowered(arena_, own);
+    error = equation_->relative(
+        refine(equation_->solved(), arena_, *factor_, equation_->lifted(arena_, equation_->b), corrected, 60));
+    return equation_->lowered(arena_, corrected);
   }
 
   const ModelLaw& law_;

@@ -15,14 +15,14 @@ double advance_one(const Tree& tree, const Plan& plan, const double* parameter, 
 }
 
 double try_step(const Tree& tree, const Plan& plan, const double* parameter, double time, double step, const double* tolerance,
-                const double* x, double* guard, double* there, double* dense, SimulationKernels::Found& found) {
+                const double* x, double* guard, double* there, double* dense, SimulationKernels::Taken& taken) {
   Arena& arena = thread_arena();
   const Arena::Scope scope(arena);
   System<double> s{tree, arena, plan, parameter};
   std::optional<DryFriction<double>> friction;
   if (plan.frictions > 0) s.friction = &friction.emplace(s);
   Trial<double> trial = {there, 0.0, dense};
-  if (plan.limits > 0) s.demanded = found.demanded;
+  if (plan.limits > 0) s.demanded = taken.demanded;
   s.held = x + s.integrated(), s.since = time;
   double* row = arena.take<double>(s.size());
   std::copy(x, x + s.size(), row);
@@ -35,12 +35,12 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
     if (s.friction) s.friction->begin(time, SimulationState<double>::of(tree, row));
     embedded_step(s, time, step, x, tolerance[0], tolerance[1], trial);
     const auto end = SimulationState<double>::of(tree, there);
-    found.part = s.friction ? end_where_a_joint_stops(s, time, step, x, dense, end) : 1.0;
-    if (plan.stabilisation == Stabilisation::projection) close_step(s, time + found.part * step, end);
-    if (s.friction) s.friction->settle(time + found.part * step, found.part * step, step, end);
+    taken.part = s.friction ? end_where_a_joint_stops(s, time, step, x, dense, end) : 1.0;
+    if (plan.stabilisation == Stabilisation::projection) close_step(s, time + taken.part * step, end);
+    if (s.friction) s.friction->settle(time + taken.part * step, taken.part * step, step, end);
   });
-  s.count_turns(time + found.part * step, there);
-  found.error = trial.error;
+  s.count_turns(time + taken.part * step, there);
+  taken.error = trial.error;
   return s.status;
 }
 

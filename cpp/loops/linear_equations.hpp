@@ -154,14 +154,14 @@ template <class R> class LinearEquations {
   }
 
   /// X = N (E N)^-1, one motion after the other, of the first `count` coordinates. told: freedoms, and then how many of them these determine.
-  bool depend_on(const double* N, int count, double* told, double* X) const {
-    const int nv = tree_.nv, freedom = static_cast<int>(told[0]);
+  bool depend_on(const double* N, int count, double* answer, double* X) const {
+    const int nv = tree_.nv, freedom = static_cast<int>(answer[0]);
     const Arena::Scope scope(arena_);
     double *seen = arena_.take<double>(count * freedom), *one = arena_.take<double>(count), *along = arena_.take<double>(freedom);
     for (int j = 0; j < freedom; ++j)
       for (int i = 0; i < count; ++i) seen[j * count + i] = N[j * nv + y_.place[i]];
     const PivotedQr chosen(count, freedom, seen, arena_, tolerances::negligible, 1.0);
-    told[1] = chosen.rank;
+    answer[1] = chosen.rank;
     if (chosen.rank < freedom || count > freedom) return false;
     std::fill(X, X + nv * count, 0.0);
     for (int i = 0; i < count; ++i) {

@@ -68,10 +68,10 @@ template <class Stop, class Work> void on_threads(Count count, Count threads, Co
     }
   };
   std::vector<std::future<void>> others;
-  const Count wanted = std::min(threads, (count + chunk - 1) / chunk) - 1;
-  others.reserve(static_cast<std::size_t>(std::max(Count{0}, wanted)));
+  const Count helpers = std::min(threads, (count + chunk - 1) / chunk) - 1;
+  others.reserve(static_cast<std::size_t>(std::max(Count{0}, helpers)));
   try {
-    for (Count t = 0; t < wanted; ++t) others.push_back(std::async(std::launch::async, some, false));
+    for (Count t = 0; t < helpers; ++t) others.push_back(std::async(std::launch::async, some, false));
   } catch (const std::system_error&) {  // there are no more threads to be had: those that there are do it
   }
   some(true);
@@ -231,8 +231,8 @@ class AdaptiveRun {
     const double tolerance[] = {options.relative, options.absolute};
     std::vector<double> there(n), dense(5 * (2 * s_.tree.nv + s_.plan.force_elements.nz)),
         demanded(s_.tree.nv + s_.tree.loop_nv);  // by controllers, at the start of the step
-    SimulationKernels::Found found = {0.0, 1.0, demanded.data()};
-    const double& error = found.error;
+    SimulationKernels::Taken taken = {0.0, 1.0, demanded.data()};
+    const double& error = taken.error;
     Outcome done;
     done.finished = at.time >= end;
     StepLength length(at.next, options.longest);
@@ -241,7 +241,7 @@ class AdaptiveRun {
       at.time = tail_->time, length = tail_->length, std::copy_n(tail_->guard, Guard<double>::size, at.guard);
     };
     const auto note = [&](double reached, const double* x) {
-      note_limits(s_.plan, from_, static_cast<const double*>(nullptr), static_cast<const double*>(nullptr), found.demanded,
+      note_limits(s_.plan, from_, static_cast<const double*>(nullptr), static_cast<const double*>(nullptr), taken.demanded,
                   record);
       note_state(from_, x_.data(), record), note_state(reached, x, record);
     };
@@ -262,7 +262,7 @@ class AdaptiveRun {
         break;
       }
       const double status = s_.kernels.try_step(s_.tree, s_.plan, s_.parameter, at.time, step, tolerance, at.x, at.guard,
-                                                there.data(), dense.data(), found);
+                                                there.data(), dense.data(), taken);
       if (status == caller_failed) {
         done.status = status;
         break;
@@ -277,7 +277,7 @@ class AdaptiveRun {
         ++done.rejected;
         continue;
       }
-      if (found.part < 1.0) reached = at.time + found.part * step, samples_there = ends = finishes = false;
+      if (taken.part < 1.0) reached = at.time + taken.part * step, samples_there = ends = finishes = false;
       if (samples_there && (done.status = sample(reached, there.data())) != 0.0) break;
       x_.assign(at.x, at.x + n), dense_ = dense, from_ = at.time, step_ = step,
                                  std::copy_n(at.guard, Guard<double>::size, guard_);

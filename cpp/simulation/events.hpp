@@ -19,11 +19,11 @@ struct Event {
 ///   within(x, time, h, there)  the state a part h of the step after x
 class EventFinder {
  public:
-  struct Found {
+  struct Occurrence {
     int event;
     double time;
   };
-  std::vector<Found> found;
+  std::vector<Occurrence> occurred;
   int ended_by = -1;  // the terminal event, which is the last that was found, in the state
   std::vector<double> end;
 
@@ -58,7 +58,7 @@ class EventFinder {
     for (const auto& [part, k] : hits) {
       const double when = begun + part * length;
       if (when <= since_) continue;
-      found.push_back({k, when});
+      occurred.push_back({k, when});
       if (!events_[k].terminal) continue;
       ended_by = k;
       end.assign(part == 1.0 ? after : state_at(part), (part == 1.0 ? after : x.data()) + size);

@@ -131,11 +131,11 @@ void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const S
   const auto changed = both(abs(s.pressing - *record.pressing) > T(0.0), *record.looked_at < T(static_cast<double>(k - 7)));
   if (!regular && !any(changed)) return;
   const T pressing = s.pressing, status = s.status;
-  const Stiffness<T> found = fastest_rate(s, time, h, x.q, x.v, x.z);
+  const Stiffness<T> fastest = fastest_rate(s, time, h, x.q, x.v, x.z);
   s.status = status;
   const auto due = select(changed, T(1.0), T(regular ? 1.0 : 0.0)) > T(0.5);
-  *record.stiffness = select(both(due, found.rate > *record.stiffness), found.rate, *record.stiffness);
-  if (regular) *record.energy_eaten += found.eaten * T(k == 0 ? 1 : period);  // since the last look
+  *record.stiffness = select(both(due, fastest.rate > *record.stiffness), fastest.rate, *record.stiffness);
+  if (regular) *record.energy_eaten += fastest.eaten * T(k == 0 ? 1 : period);  // since the last look
   *record.pressing = select(due, pressing, *record.pressing),
   *record.looked_at = select(due, T(static_cast<double>(k)), *record.looked_at);
 }

@@ -112,7 +112,7 @@ class Run {
 
   /// The last state is that of the event which has ended the run.
   void end_by_event(Stretch& stretch) {
-    at.t = stretch.time.back() = events.found.back().time, at.x = events.end;
+    at.t = stretch.time.back() = events.occurred.back().time, at.x = events.end;
     std::copy(at.x.begin(), at.x.end(), stretch.x.end() - s_.size());
     at.shown = {at.t, at.x};
     finished_ = true;
@@ -193,7 +193,7 @@ class Run {
     steps += done.steps, rejected += done.rejected, beyond_tolerance += done.beyond_tolerance;
     stretch.status = done.status;
     std::size_t kept = static_cast<std::size_t>(1 + done.samples);
-    while (ended() && kept > 1 && stretch.time[kept - 1] >= events.found.back().time) --kept;
+    while (ended() && kept > 1 && stretch.time[kept - 1] >= events.occurred.back().time) --kept;
     kept += ended();
     stretch.time.resize(kept), stretch.x.resize(kept * n);
     at.shown = {stretch.time.back(), {stretch.x.end() - n, stretch.x.end()}};

@@ -57,13 +57,13 @@ struct SimulationKernels {
   double (*advance)(const Tree&, const Plan&, const double* parameter, const Clock&, double* x);
   void (*advance_many)(const Tree&, const Plan&, const Clock&, const Sweep&, std::int64_t begin, std::int64_t end);
   /// A trial step from x of a method with an embedded pair: where it leads, its polynomial, and what is found of it. `guard`: see record.hpp.
-  struct Found {
+  struct Taken {
     double error;  // as a share of what is allowed
     double part;  // of the step, after which a joint comes to rest: there the step ends; 1: none does
     double* demanded;  // where limits are watched, what motors ask for (nv)
   };
   double (*try_step)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* tolerance,
-                     const double* x, double* guard, double* there, double* dense, Found& found);
+                     const double* x, double* guard, double* there, double* dense, Taken& taken);
   /// The state at `time` within that step of length `step` from x at `from`, on the loops as its end is.
   void (*between)(const Tree&, const Plan&, const double* parameter, double from, double step, double time, const double* x,
                   const double* guard, const double* dense, double* there);

@@ -69,14 +69,14 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   in.time = &time.value;
   if (corrects) in.velocity_gain = s.plan.gains[0], in.position_gain = s.plan.gains[1];
   const LoopEquation<P> e = loop_equation(tree, arena, in);
-  const LoopSolution<P> found = solve_tightly(e, arena, e.b);
-  s.flag_contradiction(T(found.error, R(0.0)));
+  const LoopSolution<P> solution = solve_tightly(e, arena, e.b);
+  s.flag_contradiction(T(solution.error, R(0.0)));
   // as loops/derivatives.hpp says where there is no derivative: near a singular position
-  const P size = e.terms + in_metric(e.solved(), found.y);
+  const P size = e.terms + in_metric(e.solved(), solution.y);
   const auto singular =
-      moved_by_errors(e, arena, found.factor, size, P(2e-17), true) > size * P(square(tolerances::differentiable));
+      moved_by_errors(e, arena, solution.factor, size, P(2e-17), true) > size * P(square(tolerances::differentiable));
   s.status.value = select(singular, sarrus::most(s.status.value, P(double(contradictory))), s.status.value);
-  for (int k = 0; k < n; ++k) a[k] = {found.x[k], R(0.0)};
+  for (int k = 0; k < n; ++k) a[k] = {solution.x[k], R(0.0)};
 
   // what stands on the right, in its rates
   T* side = arena.template take<T>(n + rows);
@@ -95,9 +95,9 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
     for (int r = 0; r < rows; ++r) gamma[r] += asked.target[r] * T(in.velocity_gain) - asked.residual[r] * T(in.position_gain);
   }
   each_entry_of_rows(loops, J, [&](const Constraint& c, int row, int column, const T& entry) {
-    side[column].rate = side[column].rate - entry.rate * R(found.x[n + row]);  // which is -lambda
+    side[column].rate = side[column].rate - entry.rate * R(solution.x[n + row]);  // which is -lambda
     // of rows between bodies, whose accelerations are those of this motion, gamma is already less J a
-    if (c.child < 0) gamma[row].rate = gamma[row].rate - entry.rate * R(found.x[column]);
+    if (c.child < 0) gamma[row].rate = gamma[row].rate - entry.rate * R(solution.x[column]);
   });
 
   const Saddle<P>& matrix = e.solved();
@@ -105,7 +105,7 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   for (int d = 0; d < directions_of<R>; ++d) {
     const Arena::Scope scope(arena);
     for (int k = 0; k < n + rows + loops.rotor_rows; ++k) b[k] = k < n + rows ? along(side[k].rate, d) : P(0.0);
-    refine(matrix, arena, found.factor, e.lifted(arena, b), y, tolerances::most_corrections);
+    refine(matrix, arena, solution.factor, e.lifted(arena, b), y, tolerances::most_corrections);
     const P* x = e.lowered(arena, y);
     for (int k = 0; k < n; ++k) along(a[k].rate, d) = x[k];
   }

@@ -217,10 +217,10 @@ template <class T> struct System {
     if (!watches)
       return flag_contradiction(constrained_dynamics(tree, arena, in, a, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
     const LoopEquation<T> e = loop_equation(tree, arena, in);
-    const LoopSolution<T> found = solve_tightly(e, arena, e.b);
-    flag_contradiction(found.error);
-    for (int k = 0; k < tree.nv; ++k) a[k] = found.x[k];
-    watch(e, v, found.x + tree.nv);
+    const LoopSolution<T> solution = solve_tightly(e, arena, e.b);
+    flag_contradiction(solution.error);
+    for (int k = 0; k < tree.nv; ++k) a[k] = solution.x[k];
+    watch(e, v, solution.x + tree.nv);
   }
 
   /// Constraint forces do not work, but for those of laws. Off the loops a velocity may not fit, by the square of a step; if it matters, that
@@ -281,13 +281,13 @@ template <class T> struct System {
     const LoopEquation<T> e = loop_equation(tree, arena, in);
     const int nv = tree.nv, rows = tree.loops.rows;
     T *phi = arena.template take<T>(rows), *target = arena.template take<T>(rows);
-    const LoopSolution<T> found = solve_tightly(e, arena, e.b);
-    flag_contradiction(found.error);
+    const LoopSolution<T> solution = solve_tightly(e, arena, e.b);
+    flag_contradiction(solution.error);
     ConstraintRows<T> out;
     out.residual = phi, out.target = target;
     constraint_rows(tree, arena, place(tree, arena, in.q, in.time, in.pfaffian_values), out, 0, tree.loops.constraints);
     add_motion_along_rows(tree, e.matrix.J, in.v, T(-1.0), target);
-    for (int r = 0; r < rows; ++r) phi[r] = target[r] * T(plan.gains[0]) - phi[r] * T(plan.gains[1]) - found.x[nv + r];
+    for (int r = 0; r < rows; ++r) phi[r] = target[r] * T(plan.gains[0]) - phi[r] * T(plan.gains[1]) - solution.x[nv + r];
     add_constraint_forces(tree, e.matrix.J, phi, tau);
     if (tree.loops.rotor_rows > 0) return tied_dynamics(tree, arena, in.q, in.v, tau, a);
     aba(tree, arena, AbaInput<T>{in.q, in.v, tau}, a);
@@ -402,10 +402,10 @@ template <class T> struct Corrections {
   const T* pfaffian_values;
   const bool* held;  // velocities that stay what they are, or null
   LeastMotion<T>* least = held ? nullptr : s.least;
-  std::optional<LeastMotion<T>> own{};
+  std::optional<LeastMotion<T>> made{};
 
   LeastMotion<T>& at(const T* q) {
-    if (!least) least = &own.emplace(s.tree, s.arena, q, time, pfaffian_values, held);
+    if (!least) least = &made.emplace(s.tree, s.arena, q, time, pfaffian_values, held);
     return *least;
   }
   void renew() { least = nullptr; }

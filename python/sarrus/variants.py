@@ -255,25 +255,25 @@ class _Branches:
         else, and where they find nothing, the way is taken in two halves.
         """
         how = self.how if len(which) == len(self.variants) else self.how.of_rows(which)
-        found, step, good = self._tried(how, q, ahead, end)
+        reached, step, good = self._tried(how, q, ahead, end)
         if good.all():
-            return found, step
+            return reached, step
         rest = np.flatnonzero(~good)
         how = how.of_rows(rest)
         along = self._tangent(how, q[rest], start, end)
-        found[rest], step[rest], good[rest] = self._tried(how, q[rest], along, end)
-        found[~good], step[~good] = np.nan, 0.0
+        reached[rest], step[rest], good[rest] = self._tried(how, q[rest], along, end)
+        reached[~good], step[~good] = np.nan, 0.0
         again, on = rest[~good[rest]], ~good[rest]
         if end - start < 0.5**HALVINGS or not again.size:
-            return found, step
+            return reached, step
         middle = 0.5 * (start + end)
         half, first = self.advance(which[again], q[again], 0.5 * along[on], start, middle)
         there = ~np.isnan(half[:, 0])
         if there.any():
             again = again[there]
-            found[again], second = self.advance(which[again], half[there], first[there], middle, end)
+            reached[again], second = self.advance(which[again], half[there], first[there], middle, end)
             step[again] = 2.0 * second
-        return found, step
+        return reached, step
 
     def _at(self, part: float, of: Array) -> float:
         """Between the inputs, or times, (n,), evenly."""
@@ -287,10 +287,10 @@ class _Branches:
         targets = np.array([self._at(end, self.ways[name][:, 0]) for name in how.led]) if how.led else None
         time = np.full(len(q), self._at(end, self.times))
         targets = None if targets is None else np.tile(targets, (len(q), 1))
-        found, state = from_each(how, guess, targets, time, self.tolerance, self.threads, nearby=True)
-        step, mended = how.base.difference(q, found), how.base.difference(guess, found)
+        reached, state = from_each(how, guess, targets, time, self.tolerance, self.threads, nearby=True)
+        step, mended = how.base.difference(q, reached), how.base.difference(guess, reached)
         longest, off = (_largest(x / how.loops.column_scale) for x in (step, mended))
-        return found, step, (state == 0) & (longest <= self.max_step) & (off <= SMOOTH * longest)
+        return reached, step, (state == 0) & (longest <= self.max_step) & (off <= SMOOTH * longest)
 
     def _tangent(self, how: Closing, q: Array, start: float, end: float) -> Array:
         """Steps (n, nv) along which the loops stay closed to first order while inputs and time go on."""

@@ -62,9 +62,9 @@ def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
     """A sentence where shapes that may touch are sunk into each other at home."""
     if not robot.description.shapes or told_by_file(robot.description):
         return
-    found = contacts(robot, q)
+    here = contacts(robot, q)
     size = robot._length
-    pairs = dict.fromkeys(pair for pair, d in zip(found.shapes, found.distance, strict=True) if d < -OVERLAP * size)
+    pairs = dict.fromkeys(pair for pair, d in zip(here.shapes, here.distance, strict=True) if d < -OVERLAP * size)
     if pairs:
         listed = ", ".join(f"'{one}' and '{other}'" for one, other in list(pairs)[:4]) + (
             " …" if len(pairs) > 4 else ""

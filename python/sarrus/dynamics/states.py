@@ -31,13 +31,13 @@ def of_states(function: F) -> F:
     states alone, and where one of them has no answer about each by itself.
     """
     shown = inspect.signature(shows_options(function)).parameters
-    own = [
+    parameters = [
         name
         for name, p in inspect.signature(function, follow_wrapped=False).parameters.items()
         if p.kind != p.VAR_KEYWORD
     ]
-    own = [name for name in own if name not in ("out", "threads", "return_status")]
-    bare = inspect.Signature([shown[name] for name in own])
+    parameters = [name for name in parameters if name not in ("out", "threads", "return_status")]
+    bare = inspect.Signature([shown[name] for name in parameters])
 
     @functools.wraps(function)
     def answered(*arguments: Any, **keywords: Any) -> Any:
@@ -48,20 +48,20 @@ def of_states(function: F) -> F:
         if not checked_truth("return_status", keywords.pop("return_status", False)):
             return into(out, function(*arguments, **keywords))
         try:
-            given = bare.bind(*arguments, **keywords).arguments
+            inputs = bare.bind(*arguments, **keywords).arguments
         except TypeError as error:
             raise TypeError(f"{function.__name__}() {error}") from None
-        answer, status = _with_status(function, dict(given))
+        answer, status = _with_status(function, dict(inputs))
         return (*answer, status) if type(answer) is tuple else (into(out, answer), status)
 
     return cast(F, answered)
 
 
-def _with_status(function: Callable[..., Any], given: dict[str, Any]) -> tuple[Any, Any]:
+def _with_status(function: Callable[..., Any], inputs: dict[str, Any]) -> tuple[Any, Any]:
     """The answer, NaN where there is none, and why: 1 for states that are unsound, 2 for the others."""
-    (what, robot), *_ = given.items()
+    (what, robot), *_ = inputs.items()
     rows: dict[Any, Array] = {}
-    for name, value in given.items():
+    for name, value in inputs.items():
         if value is not None and name in SIZES:
             pairs: Any = list(value.items()) if isinstance(value, Mapping) else [(None, value)]
             for key, x in pairs:
@@ -70,7 +70,7 @@ def _with_status(function: Callable[..., Any], given: dict[str, Any]) -> tuple[A
         if value is not None and name == "time":
             rows[name, None] = real_array("time", value)[..., None]
     if ("q", None) not in rows:  # of a configuration that is the function's own
-        return function(**given), np.int8(Status.FINE)
+        return function(**inputs), np.int8(Status.FINE)
     lead = common_axes(
         {f"{name}" if key is None else f"{name}['{key}']": x.shape[:-1] for (name, key), x in rows.items()}
     )
@@ -87,7 +87,7 @@ def _with_status(function: Callable[..., Any], given: dict[str, Any]) -> tuple[A
     status = np.where(sound, Status.FINE, Status.UNSOUND).astype(np.int8)
 
     def of(states: Sequence[int] | NDArray[np.intp]) -> Any:
-        asked = dict(given)
+        asked = dict(inputs)
         if owner is not None:
             asked[what] = robot._of_rows(owner[states])
         for (name, key), x in rows.items():
@@ -109,16 +109,18 @@ def _with_status(function: Callable[..., Any], given: dict[str, Any]) -> tuple[A
             except (StateError, NotRealizableError):
                 status[i] = Status.NO_ANSWER
     if not parts:  # which tells the shape
-        parts = [(np.zeros(0, np.intp), _of_nothing(function, given | {what: robot.base if variants else robot}, rows))]
+        parts = [
+            (np.zeros(0, np.intp), _of_nothing(function, inputs | {what: robot.base if variants else robot}, rows))
+        ]
     unanswered = np.zeros(count, dtype=bool)
     answer = _joined([at for at, _ in parts], [part for _, part in parts], lead, unanswered)
     status[unanswered & (status == Status.FINE)] = Status.NO_ANSWER
     return answer, status.reshape(lead)
 
 
-def _of_nothing(function: Callable[..., Any], given: dict[str, Any], rows: Mapping[Any, Array]) -> Any:
+def _of_nothing(function: Callable[..., Any], inputs: dict[str, Any], rows: Mapping[Any, Array]) -> Any:
     """The answer about no state at all."""
-    asked = dict(given)
+    asked = dict(inputs)
     for (name, key), x in rows.items():
         empty = x[:0, 0] if name == "time" else x[:0]
         asked[name] = empty if key is None else {**asked[name], key: empty}

@@ -102,8 +102,10 @@ class Sweep:
             of_each = ("q", "v", "status", "z", "excess", "stiffness")
             some = {name: getattr(self, name)[which] for name in of_each}
             some["efforts"] = None if self.efforts is None else self.efforts[which]
-            own = self._mechanisms
-            some["mechanisms"] = own[np.arange(len(self))[which]] if isinstance(own, Variants) else _those(own, which)
+            each = self._mechanisms
+            some["mechanisms"] = (
+                each[np.arange(len(self))[which]] if isinstance(each, Variants) else _those(each, which)
+            )
             return Sweep(**self._fields() | some, acting=_those(self._acting, which))
         try:
             i = range(len(self))[which]

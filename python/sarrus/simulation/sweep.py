@@ -139,11 +139,6 @@ def simulate_many(
     [0.17, 0.17]
     """
     robots, of_run = _robots(mechanism)
-    many = robots[0] if isinstance(robots[0], Variants) else _alike(robots)
-    if many is not None and of_run is not None:
-        robots, of_run = [many if len(robots) == len(of_run) else many[of_run]], None
-    elif of_run is not None:
-        robots, of_run = _once(robots, of_run)
     check_choices(method, limits, stabilisation)
     if method != "auto" and METHODS[method].adaptive:
         raise ValueError(f"simulate_many() takes fixed steps: '{method}' decides on its own steps for each state")
@@ -162,9 +157,8 @@ def simulate_many(
         for one in prepared:
             hold(one.forces, robots[0].nv)
     numbers = prepared[0].forces.parameters
-    runs, numbers = (
-        (max(1, robots[0]._count), numbers) if of_run is None else (len(of_run), np.zeros(numbers.shape[-1]))
-    )
+    runs = max(1, robots[0]._count) if of_run is None else len(of_run)
+    numbers = numbers if of_run is None else np.zeros(numbers.shape[-1])
     q, v, parameters = _equally_many(robots[0], q, v, numbers, runs)
     rows = [slice(0, len(q))] if of_run is None else rows
     if policy is not None or of_run is not None:
@@ -311,9 +305,9 @@ class _Kept:
         for x in (q, v, z) if self.store is not None else ():
             x.flags.writeable = False  # the folder's
         robots = [one.setup.mechanism for one in acting]
-        own: Any = None if of_run is None else [robots[k] for k in of_run]
+        per_run: Any = None if of_run is None else [robots[k] for k in of_run]
         if isinstance(robots[0], Variants):
-            own = list(robots[0]) if isinstance(robots[0], Listed) else robots[0]
+            per_run = list(robots[0]) if isinstance(robots[0], Listed) else robots[0]
         each = [
             replace(acting[k], parameters=acting[k].parameters[i])
             for i, k in enumerate(() if of_run is None else of_run)
@@ -321,7 +315,7 @@ class _Kept:
         return Sweep(
             robots[0], t, q, v, self.ended, z=z, counted=self.core.counted, limits=limits.watched,
             excess=self.record["excess"], stiffness=self.record["stiffness"], efforts=self.efforts,
-            mechanisms=own, acting=acting[0] if of_run is None else each,
+            mechanisms=per_run, acting=acting[0] if of_run is None else each,
         )  # fmt: skip
 
 
@@ -422,7 +416,7 @@ def _check_callables(policy: Any, executor: Any, store: Any) -> None:
 def _robots(
     mechanisms: Mechanism | Sequence[Mechanism] | Variants,
 ) -> tuple[Sequence[Any], NDArray[np.intp] | None]:
-    """What moves; of several, one a run, each once, and which of them a run has."""
+    """What moves: one, or variants, which many are that may share a structure; else each once, and which of them a run has."""
     if isinstance(mechanisms, Variants):
         return [mechanisms if len(mechanisms) > 1 else mechanisms[0]], None
     if not isinstance(mechanisms, (list, tuple)) or not mechanisms:
@@ -431,7 +425,10 @@ def _robots(
         return [checked_mechanism(mechanisms[0])], None
     each = {id(one): checked_mechanism(one) for one in mechanisms}
     numbered = {one: k for k, one in enumerate(each)}
-    return list(each.values()), np.array([numbered[id(one)] for one in mechanisms], dtype=np.intp)
+    of_run = np.array([numbered[id(one)] for one in mechanisms], dtype=np.intp)
+    if (many := _alike(list(each.values()))) is not None:
+        return [many if len(each) == len(of_run) else many[of_run]], None
+    return _once(list(each.values()), of_run)
 
 
 def _once(robots: Sequence[Any], of_run: NDArray[np.intp]) -> tuple[list[Mechanism], NDArray[np.intp]]:
