@@ -8,6 +8,7 @@
 #include "../mechanism/mechanism.hpp"
 #include "control.hpp"
 #include "described.hpp"
+#include "shapes.hpp"
 
 namespace sarrus::bindings {
 namespace {
@@ -68,6 +69,11 @@ struct Reader {
     x = {t[0].cast<int>(), t[1].cast<int>(), list.keep(to_law(t[2]))};
   }
   void read(const py::handle& h, std::vector<JointVelocity>& x) const { read_each(h, x); }
+  void read(const py::handle& h, std::vector<BodyFrame>& x) const { read_each(h, x); }
+  void read(const py::handle& h, std::shared_ptr<const Scene>& x) const {
+    const auto [shapes, pairs] = h.cast<std::pair<std::vector<py::tuple>, std::vector<std::tuple<int, int, double, double>>>>();
+    x = std::make_shared<const Scene>(to_scene(shapes, pairs));
+  }
   void read(const py::handle& h, std::vector<JointTarget>& x) const { read_each(h, x); }
   void read(const py::handle& h, const TaskControl*& x) const { x = list.keep(to_task_control(mechanism, h.cast<py::dict>())); }
   void read(const py::handle& h, const ForceElements*& x) const {

@@ -41,13 +41,25 @@ PlacedShape to_shape(const py::tuple& t) {
   return {s, t[6].cast<int>(), to_transform(t[7])};
 }
 
+}  // namespace
+
+Scene to_scene(const std::vector<py::tuple>& shapes, const std::vector<std::tuple<int, int, double, double>>& pairs) {
+  Scene scene;
+  for (const auto& s : shapes) scene.shapes.push_back(to_shape(s));
+  for (const auto& [first, second, friction, restitution] : pairs) scene.allow(first, second, friction, restitution);
+  return scene;
+}
+
+namespace {
+
 /// Of states, one after the other: (state, pair, id, position, normal, distance) of each point.
 py::tuple touching(const Scene& scene, const Numbers& poses, double within) {
   int links = 0;
   for (const PlacedShape& s : scene.shapes) links = std::max(links, s.link + 1);
   if (poses.ndim() != 4 || poses.shape(1) < links || poses.shape(2) != 4 || poses.shape(3) != 4)
     throw py::value_error("a scene wants poses (states, bodies, 4, 4)");
-  Touching<double> work;
+  Arena& arena = thread_arena();
+  const std::vector<double> ahead(scene.shapes.size(), 0.5 * within);  // half of what may be between goes to either
   std::vector<Transform<double>> at(poses.shape(1));
   std::vector<std::int64_t> names[3];
   std::vector<double> numbers[3];
@@ -58,8 +70,8 @@ py::tuple touching(const Scene& scene, const Numbers& poses, double within) {
         for (int j = 0; j < 3; ++j) at[b].R(i, j) = X(state, b, i, j);
         at[b].p(i) = X(state, b, i, 3);
       }
-    scene.touching(at.data(), within, work);
-    for (const auto& point : work.found) {
+    const Arena::Scope scope(arena);
+    for (const auto& point : scene.touching(at.data(), ahead.data(), arena)) {
       names[0].push_back(state), names[1].push_back(point.pair), names[2].push_back(point.id);
       for (int i = 0; i < 3; ++i) numbers[0].push_back(point.at.position(i)), numbers[1].push_back(point.at.normal(i));
       numbers[2].push_back(point.at.distance);
@@ -77,13 +89,7 @@ py::tuple touching(const Scene& scene, const Numbers& poses, double within) {
 
 void bind_shapes(py::module_& m) {
   py::class_<Scene>(m, "Scene")
-      .def(py::init([](const std::vector<py::tuple>& shapes, const std::vector<std::tuple<int, int, double, double>>& pairs) {
-             Scene scene;
-             for (const auto& s : shapes) scene.shapes.push_back(to_shape(s));
-             for (const auto& [first, second, friction, restitution] : pairs) scene.allow(first, second, friction, restitution);
-             return scene;
-           }),
-           py::arg("shapes"), py::arg("pairs"))
+      .def(py::init(&to_scene), py::arg("shapes"), py::arg("pairs"))
       .def("touching", &touching, py::arg("poses"), py::arg("within"));
   m.def(
       "can_touch", [](const std::string& one, const std::string& other) { return can_touch(shape_kind(one), shape_kind(other)); },

@@ -261,7 +261,7 @@ class PySimulation {
     if (plan_.drives_loop_joints || plan_.watches_loop_joints) count_turns();
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     take_numbers(std::get<0>(units), std::get<1>(units), std::get<2>(units));
-    plan_.records = plan_.limits > 0 || plan_.watches_rates;
+    plan_.records = plan_.limits > 0 || plan_.watches_rates || facts(plan_.method).rigid;
     run_.carried.resize(carried_size(plan_));
     begin_carried(plan_, run_.carried.data());
   }
@@ -463,6 +463,11 @@ class PySimulation {
     return force;
   }
   bool has_friction() const { return plan_.frictions > 0; }
+  /// Where z has what shapes do to each other, and of how many points; (0, -1): they do nothing.
+  std::pair<int, int> touching() const {
+    const auto& all = plan_.force_elements.all<ShapeContacts>();
+    return all.empty() ? std::pair(0, -1) : std::pair(all.begin()->iz, all.begin()->kept());
+  }
 
  private:
   template <class Work>
@@ -527,6 +532,7 @@ void bind_simulation(py::module_& m) {
       .def_readonly("order", &MethodFacts::order)
       .def_readonly("in_lanes", &MethodFacts::in_lanes)
       .def_readonly("stable", &MethodFacts::stable)
+      .def_readonly("rigid", &MethodFacts::rigid)
       .def_property_readonly("adaptive", &MethodFacts::adaptive);
   py::dict known, gains;
   for (const MethodFacts& method : methods) known[method.name] = py::cast(method);
@@ -582,6 +588,7 @@ void bind_simulation(py::module_& m) {
            py::arg("changing"), py::arg("threads"))
       .def("back", &PySimulation::back, py::arg("kept"), py::arg("parameters"), py::arg("schedule"), py::arg("cotangents"),
            py::arg("threads"))
+      .def_property_readonly("touching", &PySimulation::touching)
       .def_property_readonly("has_friction", &PySimulation::has_friction)
       .def("friction", &PySimulation::friction, py::arg("times"), py::arg("x"), py::arg("step"))
       .def("efforts", &PySimulation::efforts, py::arg("times"), py::arg("x"));

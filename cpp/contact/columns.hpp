@@ -124,9 +124,10 @@ SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Fac
   hold_rows(e, count, J, G);
 }
 
-/// The unknowns for what stands on the right in e, with forces p (count) along rows J besides. The caller's while its scope lasts.
+/// The unknowns for what stands on the right in e, with forces p (count) along rows J besides, and the relative residual. The caller's while its
+/// scope lasts.
 inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
-                                  const double* J, const double* p) {
+                                  const double* J, const double* p, double* error = nullptr) {
   const int nv = e.matrix.tree.nv, n = nv + e.matrix.rows;
   double* b = arena.take<double>(n);
   std::copy(e.b, e.b + n, b);
@@ -134,7 +135,8 @@ inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<do
     for (int c = 0; c < nv; ++c) b[c] += J[i * nv + c] * p[i];
   const Saddle<double>& matrix = e.solved();
   double* y = arena.take<double>(matrix.plan.unknowns);
-  refine(matrix, arena, f, e.lifted(arena, b), y, tolerances::most_corrections);
+  const double left = refine(matrix, arena, f, e.lifted(arena, b), y, tolerances::most_corrections);
+  if (error) *error = e.relative(left);
   return e.lowered(arena, y);
 }
 

@@ -42,6 +42,15 @@ constexpr double near = 1e-6;
 constexpr double thinnest = 1e-8;
 }  // namespace cones
 
+/// The nearest point of {|p_t| <= mu p_n}.
+inline void project_on_cone(double mu, const double* y, double* x) {
+  const double t = std::sqrt(y[1] * y[1] + y[2] * y[2]), along = (y[0] + mu * t) / (1.0 + mu * mu);
+  const bool inside = t <= mu * y[0], opposite = along <= 0.0;
+  const double share = inside ? 1.0 : opposite || t == 0.0 ? 0.0 : mu * along / t;
+  x[0] = inside ? y[0] : opposite ? 0.0 : along;
+  x[1] = share * y[1], x[2] = share * y[2];
+}
+
 /// p = size scale p', u = size u' / scale: what stands here is p', with G' = scale G scale, of which every diagonal block has mean one, and w' at
 /// most one. One scale a contact, so that cones stay cones.
 class ConeSolver {
@@ -129,11 +138,7 @@ class ConeSolver {
         x[0] = std::max(y[0], 0.0), x[1] = -mu_[i] * x[0] * d[0], x[2] = -mu_[i] * x[0] * d[1];
         continue;
       }
-      const double t = length(y + 1), along = (y[0] + mu_[i] * t) / (1.0 + mu_[i] * mu_[i]);
-      const bool inside = t <= mu_[i] * y[0], opposite = along <= 0.0;
-      const double share = inside ? 1.0 : opposite || t == 0.0 ? 0.0 : mu_[i] * along / t;
-      x[0] = inside ? y[0] : opposite ? 0.0 : along;
-      x[1] = share * y[1], x[2] = share * y[2];
+      project_on_cone(mu_[i], y, x);
     }
     for (int i = 0; i < intervals(); ++i) x[i] = std::min(std::max(y[i], low_[i]), high_[i]);
   }

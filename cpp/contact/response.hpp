@@ -15,7 +15,7 @@
 #include "../mechanism/status.hpp"
 #include "../spatial/rotation.hpp"
 #include "columns.hpp"
-#include "cone_problem.hpp"
+#include "islands.hpp"
 
 namespace sarrus {
 
@@ -121,7 +121,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
   std::fill(p, p + n, 0.0), std::fill(answer.force, answer.force + 3 * most, 0.0);
   inverse_along_rows(e, free.factor, arena, n, rows.J, G);
   answer.cones =
-      solve_cones({rows.count, n, G, rows.w, rows.friction, nullptr, nullptr, rows.slips ? rows.slip : nullptr}, arena, p, least);
+      solve_parts({rows.count, n, G, rows.w, rows.friction, nullptr, nullptr, rows.slips ? rows.slip : nullptr}, arena, p, least);
   if (!answer.cones.reached) return no_convergence;
   const double* x = solve_pushed(e, free.factor, arena, n, rows.J, p);
   for (int c = 0; c < nv; ++c) answer.motion[c] = x[c] + (impact ? v[c] : 0.0);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "../mechanism/arena.hpp"
 #include "pairs.hpp"
 
 namespace sarrus {
@@ -16,12 +17,12 @@ struct PlacedShape {
   Transform<double> at;
 };
 
-/// Where a scene writes: its vectors keep what they have, so that from the second state on nothing is allocated.
+/// Points of a scene, which stand while the arena's scope lasts.
 template <class T> struct Touching {
-  std::vector<Transform<T>> at;
-  std::vector<T> low, high;  // along x
-  std::vector<int> order, near;
-  std::vector<TouchingPoint<T>> found;
+  TouchingPoint<T>* first;
+  int count = 0;
+  const TouchingPoint<T>* begin() const { return first; }
+  const TouchingPoint<T>* end() const { return first + count; }
 };
 
 class Scene {
@@ -39,39 +40,50 @@ class Scene {
   }
   std::pair<int, int> shapes_of(int pair) const { return shapes_of_pairs[pair]; }
 
-  /// All points of pairs that are at most so far apart, pair by pair, where links stand so. An id is a pair and one of 2^14 features.
-  template <class T> void touching(const Transform<T>* links, const T& within, Touching<T>& work) const {
+  /// At most so many points can a pair have.
+  int most_points(int pair) const {
+    const auto [i, j] = shapes_of_pairs[pair];
+    const ShapeKind a = std::min(shapes[i].shape.kind, shapes[j].shape.kind);
+    return a == ShapeKind::sphere ? 1 : a == ShapeKind::capsule ? 2 : 4;
+  }
+
+  /// All points of pairs that are no farther apart than what either shape looks ahead, pair by pair, where links stand so. An id is a pair and one
+  /// of 2^14 features.
+  template <class T> Touching<T> touching(const Transform<T>* links, const T* ahead, Arena& arena) const {
     const int n = static_cast<int>(shapes.size());
-    work.found.clear(), work.near.clear(), work.order.clear(), work.at.clear();
-    work.low.resize(n), work.high.resize(n);
-    auto& [at, low, high, order, near, found] = work;
+    Transform<T>* at = arena.take<Transform<T>>(n);
+    T *low = arena.take<T>(n), *high = arena.take<T>(n);  // along x
+    int *order = arena.take<int>(n), *near = arena.take<int>(pairs.size()), count = 0;
     for (int i = 0; i < n; ++i) {
       const PlacedShape& s = shapes[i];
-      at.push_back(links[s.link] * cast<T>(s.at)), order.push_back(i);
-      const double reach = s.shape.reach();  // half of what may be between goes to either
-      low[i] = reach < 0.0 ? T(-1e300) : T(at[i].p(0) - T(reach) - within * T(0.5));
-      high[i] = reach < 0.0 ? T(1e300) : T(at[i].p(0) + T(reach) + within * T(0.5));
+      at[i] = links[s.link] * cast<T>(s.at), order[i] = i;
+      const double reach = s.shape.reach();
+      low[i] = reach < 0.0 ? T(-1e300) : T(at[i].p(0) - T(reach) - ahead[i]);
+      high[i] = reach < 0.0 ? T(1e300) : T(at[i].p(0) + T(reach) + ahead[i]);
     }
     // sweep along x: only who begins before another has ended can be near it
-    std::sort(order.begin(), order.end(), [&](int i, int j) { return low[i] < low[j] || (!(low[j] < low[i]) && i < j); });
+    std::sort(order, order + n, [&](int i, int j) { return low[i] < low[j] || (!(low[j] < low[i]) && i < j); });
     for (int k = 0; k < n; ++k)
       for (int l = k + 1; l < n && !(low[order[l]] > high[order[k]]); ++l) {
         const int i = std::min(order[k], order[l]), j = std::max(order[k], order[l]), pair = number(i, j);
         if (pair < 0) continue;
         const double r = shapes[i].shape.reach(), s = shapes[j].shape.reach();
         const Vec3<T> d = at[i].p - at[j].p;
-        if (!(r < 0.0) && !(s < 0.0) && dot(d, d) > square(T(T(r + s) + within))) continue;
-        near.push_back(pair);
+        if (!(r < 0.0) && !(s < 0.0) && dot(d, d) > square(T(T(r + s) + ahead[i] + ahead[j]))) continue;
+        near[count++] = pair;
       }
-    std::sort(near.begin(), near.end());
-    for (const int pair : near) {
+    std::sort(near, near + count);
+    Touching<T> found = {arena.take<TouchingPoint<T>>(4 * count)};
+    for (int k = 0; k < count; ++k) {
+      const int pair = near[k];
       const auto [i, j] = shapes_of_pairs[pair];
+      const T within = ahead[i] + ahead[j];
       const Manifold<T> m = touch(shapes[i].shape, at[i], shapes[j].shape, at[j], within);
-      for (int k = 0; k < m.count; ++k) {
-        if (m.at[k].distance > within) continue;
-        found.push_back({m.at[k], pair, static_cast<long long>(pair) * 16384 + m.feature[k]});
-      }
+      for (int l = 0; l < m.count; ++l)
+        if (!(m.at[l].distance > within))
+          found.first[found.count++] = {m.at[l], pair, static_cast<long long>(pair) * 16384 + m.feature[l]};
     }
+    return found;
   }
 
  private:

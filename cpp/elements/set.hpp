@@ -18,6 +18,7 @@
 #include "reaction_wheel.hpp"
 #include "rigid_contact.hpp"
 #include "sampled.hpp"
+#include "shape_contacts.hpp"
 #include "stiction.hpp"
 #include "tasks.hpp"
 #include "thruster.hpp"
@@ -38,6 +39,7 @@ using EveryKind = std::tuple<  //
     Of<ReactionWheel>,         //
     Of<Contact>,               //
     Of<RigidContact>,          //
+    Of<ShapeContacts>,         //
     Of<Thruster>,              //
     Of<HeldEfforts>,           //
     Of<Sampled>,               //

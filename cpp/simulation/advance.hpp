@@ -59,7 +59,7 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
       if constexpr (std::is_same_v<T, double>)
         if (s.plan.method == Method::contact) contact_step(s, time, h, x);
   }
-  if (s.projects() && s.plan.method != Method::contact) close_step(s, T(time + h), x);
+  if (s.projects() && !facts(s.plan.method).rigid) close_step(s, T(time + h), x);
   if (keeps_momentum) move_base_by_momentum(s, before + s.impulse, x.q, x.v);  // of which loops know nothing
 }
 
@@ -80,8 +80,9 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   T* carried = row + s.size();
   const Record<T> record(plan, carried + Guard<T>::size);
   s.held = row + s.integrated(), s.since = T(time + static_cast<double>(first) * h);
+  if (plan.records && facts(plan.method).rigid) s.record = &record;
   std::optional<DryFriction<T>> friction;
-  if (plan.frictions > 0 && plan.method != Method::contact) s.friction = &friction.emplace(s);
+  if (plan.frictions > 0 && !facts(plan.method).rigid) s.friction = &friction.emplace(s);
   if (s.samples()) s.sample(time + static_cast<double>(first) * h, row);
   if (plan.limits > 0) {
     s.demanded = arena.template take<T>(tree.nv + tree.loop_nv);

@@ -8,50 +8,39 @@
 // as (q', v) after a kick and then a drift would leave J v' open by h^2. D and K are linear rates along the tree's joints, of their dampers and
 // springs and of controllers, taken where the step ends. b is d / h of a contact that is d away, which may just touch; one that has sunk in comes
 // out, not faster than what falls as deep; and one that hits bounces: u_n' >= -e u_n (Newton). Below three times what gravity adds in a step it
-// does not: there a ball comes to rest (Zeno). Forces are of first order, as in Moreau's scheme (Acary and Brogliato 2008, ch. 10).
+// does not: there a ball comes to rest (Zeno). Steps are of first order, as in Moreau's scheme (Acary and Brogliato 2008, ch. 10); but where nothing
+// pushes of second, by extrapolation.
 //
 // What comes near in this step gets rows, nothing else: with far corners in it the problem has many more rows of the same rank. What was left out
 // and would sink in by what was found gets them then, so that this is a matter of cost. Where the cones are not solved the step is halved,
 // twice; and then it fails. It is never applied half solved.
 #pragma once
 
-#include "../contact/response.hpp"
-#include "system.hpp"
+#include "../contact/cone_residuals.hpp"
+#include "step_rows.hpp"
 
 namespace sarrus {
 
 namespace contact_steps {
 /// Steps are halved so often.
 constexpr int halvings = 2;
-/// What comes so near, of the mechanism's length, gets rows at once.
-constexpr double near = 1e-3;
-/// Times what gravity adds in a step: slower hits do not bounce.
-constexpr double bounces = 3.0;
 }  // namespace contact_steps
-
-/// What may get rows of a step: a contact, whose impulse (n, t1, t2) lies in its cone, or something along one velocity, whose impulse lies between
-/// two ends.
-struct StepRow {
-  const RigidContact* contact;  // null: it is none
-  double* J;  // 3 x nv, or nv
-  double distance, shift, friction, low, high, guess[3];
-  bool acts;
-
-  int rows() const { return contact ? 3 : 1; }
-};
 
 /// Linear rates along joints, of the tree's and of elements.
 struct LinearRates {
   double *stiffness, *damping;
 };
 
+/// Whether the cones were solved, and whether there were any.
+enum class StepOutcome { failed, free, pushed };
+
 class ContactStep {
  public:
   ContactStep(System<double>& s, double time, double h, const SimulationState<double>& x)
       : s_(s), tree_(s.tree), arena_(s.arena), x_(x), time_(time), h_(h), nv_(s.tree.nv) {}
 
-  /// Whether the cones were solved; the state is that after the step, or what it was.
-  bool take() {
+  /// The state is that after the step, or where the cones were not solved what it was.
+  StepOutcome take() {
     const Arena::Scope scope(arena_);
     const int size = s_.integrated();
     double* before = doubles(size);
@@ -59,7 +48,7 @@ class ContactStep {
     drift();
     const bool solved = kick();
     if (!solved) std::copy(before, before + size, x_.q);
-    return solved;
+    return !solved ? StepOutcome::failed : pushed_ ? StepOutcome::pushed : StepOutcome::free;
   }
 
  private:
@@ -70,7 +59,10 @@ class ContactStep {
     for (int k = 0; k < nv_; ++k) u[k] = h_ * x_.v[k];
     integrate(tree_, x_.q, u, q);
     std::copy(q, q + tree_.nq, x_.q);
-    if (s_.projects()) close_step(s_, time_ + h_, x_, nullptr, false);
+    if (!s_.projects()) return;
+    const double open = project(s_, time_ + h_, x_.q, x_.v, nullptr, false);
+    if (open > square(tolerances::torn)) s_.status = std::max(s_.status, double(no_convergence));
+    left_.positions = std::sqrt(open);
   }
 
   bool kick() {
@@ -98,14 +90,16 @@ class ContactStep {
     s_.flag_contradiction(free.error);
     double* v_free = doubles(nv_);
     for (int k = 0; k < nv_; ++k) v_free[k] = v[k] + free.x[k];
+    left_.momentum = free.error;
 
-    find_rows(end);
+    StepRows rows(s_, end, h_, x_, v_free);
     double* v_end = doubles(nv_);
     std::copy(v_free, v_free + nv_, v_end);
-    const double fastest = note_nearing(v_free, contact_steps::near * tree_.length);
+    const double fastest = rows.note_nearing(v_free);
     do {
-      if (!push_apart(e, free.factor, v_free, v_end)) return false;
-    } while (note_missed(v_end, fastest));
+      if (!push_apart(rows, e, free.factor, v_free, v_end)) return false;
+    } while (rows.note_missed(v_end, fastest));
+    note(rows, e, v_end);
     for (int k = 0; k < s_.plan.force_elements.nz; ++k) x_.z[k] += h_ * z_dot[k];
     std::copy(v_end, v_end + nv_, x_.v);
     return true;
@@ -123,18 +117,21 @@ class ContactStep {
   }
 
   /// Of those that act: impulses within their cones, and what becomes of the velocities. Whether they were found.
-  bool push_apart(const LoopEquation<double>& e, const Factor<double>& factor, const double* v_free, double* v_end) {
+  bool push_apart(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const double* v_free,
+                  double* v_end) {
     const Arena::Scope scope(arena_);
     int n = 0, contacts = 0;
-    for (int i = 0; i < count_; ++i)
-      if (row_[i].acts) n += row_[i].rows(), contacts += row_[i].contact != nullptr;
-    for (const RigidContact& c : s_.plan.force_elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, RigidContact::numbers, 0.0);
+    for (const StepRow& row : rows)
+      if (row.acts) n += row.rows(), contacts += row.contact;
+    const ForceElements& elements = s_.plan.force_elements;
+    for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, RigidContact::numbers, 0.0);
+    for (const ShapeContacts& c : elements.all<ShapeContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     if (n == 0) return true;
+    pushed_ = true;
     double *J = doubles(n * nv_), *G = doubles(n * n), *w = doubles(n), *p = doubles(n), *least = doubles(n),
            *friction = doubles(contacts), *low = doubles(n), *high = doubles(n);
     int at = 0, k = 0;
-    for (int i = 0; i < count_; ++i) {  // contacts come first
-      const StepRow& row = row_[i];
+    for (const StepRow& row : rows) {  // contacts come first
       if (!row.acts) continue;
       std::copy_n(row.J, row.rows() * nv_, J + at * nv_), std::copy_n(row.guess, row.rows(), p + at);
       for (int r = 0; r < row.rows(); ++r) w[at + r] = scalar_product(row.J + r * nv_, v_free, nv_) + (r == 0 ? row.shift : 0.0);
@@ -145,100 +142,65 @@ class ContactStep {
       at += row.rows();
     }
     inverse_along_rows(e, factor, arena_, n, J, G);
-    const ConeSolution found = solve_cones({contacts, n, G, w, friction, low, high}, arena_, p, least);
+    const ConeProblem problem = {contacts, n, G, w, friction, low, high};
+    const ConeSolution found = solve_parts(problem, arena_, p, least);
     if (!found.reached) return false;
-    const double* x = solve_pushed(e, factor, arena_, n, J, p);
+    const double* x = solve_pushed(e, factor, arena_, n, J, p, &left_.momentum);
     for (int c = 0; c < nv_; ++c) v_end[c] = x_.v[c] + x[c];
-    at = 0;
-    for (int i = 0; i < count_; ++i) {
-      if (!row_[i].acts || !row_[i].contact) continue;
-      double* z = x_.z + row_[i].contact->iz;
-      std::copy_n(least + at, 3, z), z[3] = found.natural_map;
-      at += 3;
+    if (s_.record) {
+      double *shift = doubles(n), *before = doubles(n);
+      at = 0;
+      for (const StepRow& row : rows) {
+        if (!row.acts) continue;
+        for (int r = 0; r < row.rows(); ++r)
+          shift[at + r] = r == 0 ? row.shift : 0.0, before[at + r] = scalar_product(row.J + r * nv_, x_.v, nv_);
+        at += row.rows();
+      }
+      left_.cones = cone_residuals(problem, p, shift, before), left_.natural_map = found.natural_map;
     }
+    tell(rows, least, found.natural_map);
     return true;
   }
 
-  double approach(const StepRow& row, const double* v) const { return scalar_product(row.J, v, nv_); }
-  /// Those that come as near as that in this step, at such velocities; returns the largest of these along all.
-  double note_nearing(const double* v, double near) {
-    double fastest = 0.0;
-    for (int i = 0; i < count_; ++i) {
-      const double speed = approach(row_[i], v);
-      fastest = std::max(fastest, std::abs(speed));
-      row_[i].acts = row_[i].acts || row_[i].distance + h_ * speed < near;
-    }
-    return fastest;
-  }
-  /// Those that would sink in; returns whether there were some.
-  bool note_missed(const double* v, double fastest) {
-    bool missed = false;
-    for (int i = 0; i < count_; ++i) {
-      const bool sinks = approach(row_[i], v) + row_[i].shift < -cones::reached * fastest;
-      missed |= sinks && !row_[i].acts, row_[i].acts |= sinks;
-    }
-    return missed;
+  /// How well all of that holds.
+  void note(StepRows& rows, const LoopEquation<double>& e, const double* v_end) {
+    if (!s_.record) return;
+    const int loops = tree_.loops.rows;
+    double *slip = doubles(loops), *change = doubles(nv_), sunk = 0.0;
+    std::copy_n(e.b + nv_, loops, slip);
+    for (int k = 0; k < nv_; ++k) change[k] = v_end[k] - x_.v[k];
+    add_motion_along_rows(tree_, e.matrix.J, change, -1.0, slip);
+    for (const StepRow& row : rows) sunk = row.contact ? std::max(sunk, -row.distance) : sunk;
+    const auto most = [](double* noted, double now) { *noted = std::max(*noted, now); };
+    const Record<double>& record = *s_.record;
+    for (int r = 0; r < loops; ++r) most(record.kinematics, std::abs(slip[r]));
+    most(record.positions, left_.positions), most(record.penetration, sunk), most(record.momentum, left_.momentum);
+    most(record.primal, left_.cones.primal), most(record.dual, left_.cones.dual);
+    most(record.complementarity, left_.cones.complementarity), most(record.natural_map, left_.natural_map);
+    most(record.work, left_.cones.work);
   }
 
-  /// Contacts, stops and dry friction at x_.q.
-  void find_rows(double end) {
-    const auto& contacts = s_.plan.force_elements.all<RigidContact>();
-    const auto& stops = s_.plan.force_elements.all<EndStop>();
-    row_ = arena_.take<StepRow>(contacts.count + 2 * stops.count + s_.plan.frictions), count_ = 0;
-    const double gravity = std::sqrt(dot(tree_.gravity, tree_.gravity));
-    const auto add = [&](int rows) -> StepRow& {
-      StepRow& row = row_[count_++];
-      row = {nullptr, doubles(rows * nv_), 0.0, 0.0, 0.0, 0.0, 0.0, {}, false};
-      std::fill(row.J, row.J + rows * nv_, 0.0);
-      return row;
-    };
-    // `unit` is what a velocity weighs as much as 1 rad/s with
-    const auto place = [&](StepRow& row, double distance, double unit) {
-      row.distance = distance;
-      row.shift =
-          distance >= 0.0 ? distance / h_ : std::max(distance / h_, -std::sqrt(-2.0 * distance * unit * gravity / tree_.length));
-    };
-    if (!contacts.empty()) {
-      const Kinematics<double> k = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
-      kinematics<double>(tree_, arena_, x_.q, x_.v, nullptr, k);
-      for (const RigidContact& c : contacts) {
-        const Transform<double> X = k.link[c.frame.link].X * c.frame.on_the_link<double>(tree_),
-                                on = k.link[c.on.link].X * c.on.on_the_link<double>(tree_);
-        const Vec3<double> normal = on.R * c.normal.n;
-        const double distance = dot(normal, Vec3<double>(X.p - on.p)) - c.offset - c.radius;
-        const Vec3<double> p = X.p - normal * (c.radius + 0.5 * distance);
-        const Mat3<double> E = contact_axes(normal);
-        StepRow& row = add(3);
-        row.contact = &c, row.friction = s_.parameter[c.friction.at];
-        add_point_rows(tree_, k, c.frame.link, p, E, 1.0, row.J), add_point_rows(tree_, k, c.on.link, p, E, -1.0, row.J);
-        place(row, distance, tree_.length);
-        std::copy_n(x_.z + c.iz, 3, row.guess);
-        const double e = s_.parameter[c.restitution.at], before = approach(row, x_.v);
-        if (!(e > 0.0 && before < -contact_steps::bounces * gravity * h_)) continue;
-        row.shift = e * before;
-        if (distance > 0.0) --count_;  // it bounces once it touches
+  /// The states of contacts, of the least impulses.
+  void tell(StepRows& rows, const double* impulse, double natural_map) {
+    const auto& shapes = s_.plan.force_elements.all<ShapeContacts>();
+    for (const ShapeContacts& all : shapes) x_.z[all.iz] = natural_map;
+    for (const StepRow& row : rows) {
+      if (!row.acts || !row.contact) continue;
+      if (row.told) {
+        double* z = x_.z + row.told->iz;
+        std::copy_n(impulse, 3, z), z[3] = natural_map;
+      } else if (impulse[0] > 0.0) {
+        const ShapeContacts& all = *shapes.begin();
+        double& count = x_.z[all.iz + 1];
+        double* z = x_.z + all.iz + ShapeContacts::before_points + static_cast<int>(count) * ShapeContacts::of_a_point;
+        if (count++ < all.kept()) {
+          const Vec3<double> force = transpose_times(contact_axes(row.point->at.normal), Vec3<double>(impulse)) / h_;
+          z[ShapeContacts::id] = static_cast<double>(row.point->id);
+          for (int r = 0; r < 3; ++r)
+            z[ShapeContacts::force + r] = force(r), z[ShapeContacts::position + r] = row.point->at.position(r);
+        }
       }
-    }
-    const AllJoints<double> all = s_.plan.frictions > 0 || s_.plan.drives_loop_joints
-                                      ? s_.joints(end, x_.q, x_.v)
-                                      : AllJoints<double>{x_.q, x_.v, nullptr, nv_};
-    const auto along = [&](int iv, double sign, double* J) {
-      for (int k = 0; k < nv_ && iv >= nv_; ++k) J[k] = sign * all.J[(iv - nv_) * nv_ + k];
-      if (iv < nv_) J[iv] = sign;
-    };
-    for (const EndStop& stop : stops)
-      for (const double side : {1.0, -1.0}) {
-        const double bound = s_.parameter[(side > 0.0 ? stop.limits.lower : stop.limits.upper).at];
-        StepRow& row = add(1);
-        along(stop.joint.iv, side, row.J);
-        place(row, side * (all.q[stop.joint.iq] - bound), s_.unit(s_.plan.velocity_unit, stop.joint.iv));
-        row.high = cones::unbounded;
-      }
-    for (int i = 0; i < s_.plan.frictions; ++i) {
-      const JointFriction& friction = s_.plan.friction[i];
-      StepRow& row = add(1);
-      along(friction.iv, 1.0, row.J);
-      row.high = h_ * friction.terms.of(s_.whole()).friction, row.low = -row.high, row.acts = true;
+      impulse += 3;
     }
   }
 
@@ -247,14 +209,42 @@ class ContactStep {
   Arena& arena_;
   const SimulationState<double>& x_;
   double time_, h_;
-  int nv_, count_ = 0;
-  StepRow* row_ = nullptr;
+  int nv_;
+  bool pushed_ = false;
+  struct {
+    double positions = 0.0, momentum = 0.0, natural_map = 0.0;
+    ConeResiduals cones;
+  } left_;
 };
 
-/// The step, or where its cones are not solved its halves.
+/// A state as far beyond the end of one step as that is beyond what came before: of two halves and a whole, what is of second order in their length
+/// (extrapolated, linearly implicit Euler steps: Deuflhard, Hairer and Zugck 1987).
+inline void extrapolate(System<double>& s, double end, const double* whole, const SimulationState<double>& x) {
+  const Arena::Scope scope(s.arena);
+  const int nq = s.tree.nq, nv = s.tree.nv;
+  double *u = s.arena.take<double>(nv), *q = s.arena.take<double>(nq);
+  difference(s.tree, whole, x.q, u);
+  integrate(s.tree, x.q, u, q);
+  std::copy(q, q + nq, x.q);
+  for (int k = nq; k < s.integrated(); ++k) x.q[k] += x.q[k] - whole[k];  // v and z stand behind
+  if (s.projects()) close_step(s, end, x);
+}
+
+/// The step, or where its cones are not solved its halves. What nothing pushes moves to second order.
 inline void contact_step(System<double>& s, double time, double h, const SimulationState<double>& x,
                          int halvings = contact_steps::halvings) {
-  if (ContactStep(s, time, h, x).take() || s.status != 0.0) return;
+  const Arena::Scope scope(s.arena);
+  const int size = s.integrated();
+  double *before = s.arena.take<double>(size), *whole = s.arena.take<double>(size);
+  std::copy(x.q, x.q + size, before);
+  const StepOutcome outcome = ContactStep(s, time, h, x).take();
+  if (outcome == StepOutcome::pushed || s.status != 0.0) return;
+  if (outcome == StepOutcome::free) {
+    std::copy(x.q, x.q + size, whole), std::copy(before, before + size, x.q);
+    for (const double begin : {time, time + 0.5 * h})
+      if (ContactStep(s, begin, 0.5 * h, x).take() != StepOutcome::free) return void(std::copy(whole, whole + size, x.q));
+    return extrapolate(s, time + h, whole, x);
+  }
   if (halvings == 0) {
     s.status = no_convergence;
     return;

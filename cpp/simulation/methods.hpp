@@ -56,6 +56,8 @@ struct MethodFacts {
   const Tableau* tableau;  // or null
   bool exponential;  // on the argument u of q = q0 exp(u), not on the coordinates
   bool varies;  // whether steps have derivatives: see step_rates.hpp
+  bool rigid =
+      false;  // what touches, stops and dry friction are rows of its steps, which close loops themselves: see contact_step.hpp
 
   bool adaptive() const { return tableau && tableau->error; }
 };
@@ -68,7 +70,7 @@ inline constexpr MethodFacts methods[] = {
     {"dopri5", 7, 5, true, HUGE_VAL, &tableaus::dopri5, true, false},
     {"implicit_midpoint", 0, 2, false, HUGE_VAL, nullptr, true, true},
     {"independent", 4, 4, false, 2.78, &tableaus::rk4, false, false},
-    {"contact", 1, 1, false, HUGE_VAL, nullptr, true, false},
+    {"contact", 1, 1, false, HUGE_VAL, nullptr, true, false, true},
 };
 inline constexpr const MethodFacts& facts(Method method) { return methods[static_cast<int>(method)]; }
 

@@ -42,15 +42,19 @@ template <class T> struct Record {
     *looked_at = nullptr;  // which contacts and end stops pressed when rates were looked for last, and at which step
   T* left_at = nullptr;  // when each limit was left first [s]; infinite: never
   T* excess = nullptr;  // by how much at most, with its sign: above the upper limit or below the lower one
-  int limits = 0;
+  // of rigid steps, the largest of all: J v - c and phi of loops, as it is left; how deep something was sunk in [m]; what is left of the equations
+  // of motion, of 1; of the cones (cone_residuals.hpp) and their natural map; and the work of contacts in a step [J], which is to be none
+  T *kinematics = nullptr, *positions = nullptr, *penetration = nullptr, *momentum = nullptr, *primal = nullptr, *dual = nullptr,
+    *complementarity = nullptr, *natural_map = nullptr, *work = nullptr;
+  int limits = 0, cones = 0;
 
   Record() = default;
-  Record(const Plan& plan, T* at) : limits(plan.limits) {
+  Record(const Plan& plan, T* at) : limits(plan.limits), cones(facts(plan.method).rigid) {
     if (plan.records) fields([&](const char*, T*& first, Of of, double) { first = at, at += size(of); });
   }
 
-  enum class Of { run, limit };
-  int size(Of of) const { return of == Of::run ? 1 : limits; }
+  enum class Of { run, limit, cones };
+  int size(Of of) const { return of == Of::run ? 1 : of == Of::limit ? limits : cones; }
   /// field(name, its first number, of what there is one, with what a run begins), in the order in which they stand.
   template <class Field> void fields(Field&& field) {
     field("stiffness", stiffness, Of::run, 0.0);
@@ -59,6 +63,15 @@ template <class T> struct Record {
     field("looked_at", looked_at, Of::run, -HUGE_VAL);
     field("left_at", left_at, Of::limit, HUGE_VAL);
     field("excess", excess, Of::limit, 0.0);
+    field("kinematics", kinematics, Of::cones, 0.0);
+    field("positions", positions, Of::cones, 0.0);
+    field("penetration", penetration, Of::cones, 0.0);
+    field("momentum", momentum, Of::cones, 0.0);
+    field("primal", primal, Of::cones, 0.0);
+    field("dual", dual, Of::cones, 0.0);
+    field("complementarity", complementarity, Of::cones, 0.0);
+    field("natural_map", natural_map, Of::cones, 0.0);
+    field("work", work, Of::cones, 0.0);
   }
 };
 
@@ -66,7 +79,7 @@ template <class T> struct Record {
 inline int carried_size(const Plan& plan) {
   int size = Guard<double>::size;
   Record<double> record;
-  record.limits = plan.limits;
+  record.limits = plan.limits, record.cones = facts(plan.method).rigid;
   if (plan.records) record.fields([&](const char*, double*, auto of, double) { size += record.size(of); });
   return size;
 }

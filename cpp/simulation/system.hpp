@@ -76,6 +76,7 @@ template <class T> struct System {
   // if not null: where to keep what controllers ask for, at a step's first evaluation or, if it is implicit, at its last
   T* demanded = nullptr;
   bool kept = false;
+  const Record<T>* record = nullptr;  // where rigid steps note how well they hold what they are to hold
   bool rigid = false;  // contacts and stops push nothing: see contact_step.hpp
   T pressing = T(0.0);  // which contacts and end stops did in the last evaluation
   Force<T> impulse = Force<T>::zero();  // of what acts from outside, in the midpoint rule's last step of what floats

@@ -15,6 +15,7 @@ from .dynamics.operations import Constraint, Joint, Kinematics
 from .dynamics.state_derivatives import DifferenceDerivatives, IntegrateDerivatives, MotionDerivatives, StateDerivatives
 from .floating.partition import EndPoint, FreeFloatingForm
 from .floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
+from .simulation.contact_history import ContactForces
 from .simulation.derivatives import Sensitivities, StateCotangents
 from .simulation.runs import Sweep
 from .simulation.sweep import Status
@@ -26,7 +27,7 @@ from .works.projected import ProjectedEquations
 from .works.reference_member import ReferenceMemberSolution
 
 __all__ = [
-    "ActuationMobility", "CogJacobians", "Constraint", "ContactMotion", "Contacts", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium",
+    "ActuationMobility", "CogJacobians", "Constraint", "ContactForces", "ContactMotion", "Contacts", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium",
     "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion", "FreeMotions", "IntegrateDerivatives", "InverseDynamicsDerivatives", "Joint", "JointStates",
     "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap", "Modes", "MotionDerivatives", "PoeFactors", "ProjectedEquations",
     "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Sensitivities", "StateCotangents", "StateDerivatives", "Status", "Sweep", "Variants", "View",

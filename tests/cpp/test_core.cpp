@@ -657,7 +657,13 @@ class AllThatActs {
     list_.add(PrescribedEffort{{}, {0}, of_runs});
     list_.add(Stiction{{}, {t.nv - 1}, {5}, {6}, {7}, {8}, {9}});
     list_.add(Contact{{}, frame, e_z, -1.0, 0.1, kept, e_x, {10}, {11}, {12}, {13}, {14}});
-    list_.add(RigidContact{{}, frame, {0, m.number_of(m.placed_frame("ground"))}, e_z, -1.0, 0.1, {13}, {12}});
+    const BodyFrame ground = {0, m.number_of(m.placed_frame("ground"))};
+    list_.add(RigidContact{{}, frame, ground, e_z, -1.0, 0.1, {13}, {12}});
+    const auto scene = std::make_shared<Scene>();
+    scene->shapes = {{{ShapeKind::sphere, 0.3}, 0, Transform<double>::identity()},
+                     {{ShapeKind::plane}, 1, {Mat3<double>::Identity(), vec3<double>(0.0, 0.0, -0.5)}}};
+    scene->allow(0, 1, 0.5, 0.1);
+    list_.add(ShapeContacts{{}, scene, {frame, ground}, {13}, {12}});
     list_.add(Thruster{{}, frame, e_y, kept, {{19}, {20}}});
     list_.add(ReactionWheel{{}, {t.nv - 1}, {31}, kept, {21}, {22}});
     list_.add(EndStop{{}, joint, {{15}, {16}}, {17}, {18}});

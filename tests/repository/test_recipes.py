@@ -98,12 +98,13 @@ def test_no_file_but_its_own_knows_a_force_element():
     """
     files = [f for f in (ROOT / "cpp" / "elements").glob("*.hpp") if "name = " in f.read_text()]
     names = {re.search(r"struct (\w+) [^{]*{\n  static constexpr const char\* name", f.read_text())[1] for f in files}
-    assert len(names) == 17
+    assert len(names) == 18
     efforts = {"step_kernels.cpp", "step_rates.hpp"}
     allowed = {"Sampled": {"system.hpp"}, "LoopSpring": {"system.hpp", "run_numbers.hpp", "simulation.cpp"}}
     allowed |= {
-        "RigidContact": {"contact_step.hpp"},
-        "EndStop": {"contact_step.hpp"},
+        "RigidContact": {"step_rows.hpp", "contact_step.hpp"},
+        "ShapeContacts": {"step_rows.hpp", "contact_step.hpp", "simulation.cpp"},
+        "EndStop": {"step_rows.hpp"},
         "Efforts": efforts,
         "HeldEfforts": efforts,
     }

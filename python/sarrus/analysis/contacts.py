@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import _core
 from .._arrays import Array, checked_number
-from ..description.contacts import Pair, scene, told_by_file, touching_pairs
+from ..description.contacts import OVERLAP, Pair, scene, size_of, told_by_file, touching_pairs
 
 if TYPE_CHECKING:
-    from .. import _core
     from ..dynamics.loop_operations import LoopFunctions
 
 __all__ = ["Contacts"]
-
-OVERLAP = 1e-6  # of the mechanism's size: less is rounding in what was typed
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +53,8 @@ def may_touch(robot: LoopFunctions) -> list[Pair]:
 def touching(robot: LoopFunctions) -> tuple[_core.Scene, list[str], list[Pair]]:
     """The core's scene of its shapes, the bodies whose poses that takes, and the pairs that may touch."""
     pairs: list[Pair] = robot._may_touch  # type: ignore[attr-defined]  # Mechanism has it
-    return *scene(robot.description, pairs), pairs
+    terms, bodies = scene(robot.description, pairs)
+    return _core.Scene(*terms), bodies, pairs
 
 
 def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
@@ -63,8 +62,14 @@ def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
     if not robot.description.shapes or told_by_file(robot.description):
         return
     here = contacts(robot, q)
-    size = robot._length
-    pairs = dict.fromkeys(pair for pair, d in zip(here.shapes, here.distance, strict=True) if d < -OVERLAP * size)
+    size = {spec.name: size_of(spec.shape) for spec in robot.description.shapes}
+
+    def rounds(pair: tuple[str, str]) -> float:
+        """What rounding may sink two of them in by: of points as much as of what they touch, of their place if that has no size either."""
+        sizes = [x for x in (size[name] for name in pair) if 0.0 < x < np.inf]
+        return OVERLAP * min(sizes, default=robot._length)
+
+    pairs = dict.fromkeys(pair for pair, d in zip(here.shapes, here.distance, strict=True) if d < -rounds(pair))
     if pairs:
         listed = ", ".join(f"'{one}' and '{other}'" for one, other in list(pairs)[:4]) + (
             " …" if len(pairs) > 4 else ""
@@ -111,7 +116,7 @@ def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Conta
     >>> b.add_shape("bob", Sphere(0.1), (0, 0, -1), name="ball")
     >>> b.add_shape("ground", Plane(), (0, 0, -1.2), name="floor")
     >>> found = b.build().contacts([0.0], within=0.2)
-    >>> found.shapes, found.distance.round(9), found.normal
+    >>> here.shapes, here.distance.round(9), found.normal
     ((('ball', 'floor'),), array([0.1]), array([[0., 0., 1.]]))
     """
     reach = checked_number("within", within, "")

@@ -14,7 +14,7 @@ from .._arrays import checked_truth
 from ..analysis.contacts import overlapping
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
-from ..description.contacts import ContactSpec, ShapeSpec, names_of_contacts
+from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ContactSpec, ShapeSpec, names_of_contacts
 from ..description.joints import PARAMETERS, Fixed, JointType
 from ..description.specs import BodySpec, FrameSpec, JointSpec, SpringSpec, VisualSpec, doubtful
 from ..errors import ModelError, check_name, check_printable, did_you_mean, warn_of_model
@@ -226,6 +226,8 @@ class Builder(Changes):
             checked_coefficient(restitution, f"{what}: restitution", 1.0),
             group,
         )
+        # those of a file are not all any more: whoever adds one wants to know whether it acts
+        self.warnings[:] = [text.replace(NO_CONTACTS, SOME_CONTACTS) for text in self.warnings]
 
     def set_contact(
         self,

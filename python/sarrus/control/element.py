@@ -44,6 +44,7 @@ class Element:
     """A force element; its fields are those that its kind has in the core, or `_values` makes these of them."""
 
     one_a_velocity: ClassVar[bool] = False
+    one_a_run: ClassVar[bool] = False
     can_be_sampled: ClassVar[bool] = False  # whether a clock may ask it
 
     @property

@@ -22,6 +22,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..description.contacts import scene
 from ..description.joints import Revolute, unit_axis
 from ..description.specs import Description
 from ..dynamics.loop_operations import LoopFunctions
@@ -30,14 +31,14 @@ from ..errors import ModelError, ShapeError
 from ..laws import Law
 from .actuators import ActuatorDynamics
 from .coordinates import check_independent, coordinate, felt_inertia, motors, one_a_coordinate, velocity
-from .element import KINDS, TYPED, Element, Run, array, bounds, constant, declared, less, numbers_of
+from .element import KINDS, TYPED, Element, Run, array, bounds, constant, declared, less, number, numbers_of
 from .path import Path, path_through
 from .sampling import Efforts, Quantisation, Sampled
 from .task_control import TaskControl
 
 __all__ = [
     "PID", "ActuatorDynamics", "ComputedTorque", "Contact", "Efforts", "EndStop", "GravityCompensation",
-    "PDPlus", "Path", "PrescribedEffort", "Quantisation", "ReactionWheel", "RigidContact", "Sampled", "Stiction", "Thruster",
+    "PDPlus", "Path", "PrescribedEffort", "Quantisation", "ReactionWheel", "RigidContact", "Sampled", "ShapeContacts", "Stiction", "Thruster",
     "path_through", "rest_to_rest",
 ]  # fmt: skip
 
@@ -330,6 +331,74 @@ class RigidContact(Element):
         if (np.asarray(restitution) > 1.0).any():
             raise ModelError(f"restitution of RigidContact must be from 0 to 1; got {self.restitution!r}")
         return {}
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeContacts(Element):
+    """What a mechanism's shapes do to each other in steps of ``method="contact"``: there it acts without being given, if there are such shapes.
+
+    It is given where numbers are to be other ones, run by run say. Points touch as :meth:`sarrus.Mechanism.contacts` says, and push as those of
+    :class:`RigidContact`: within Coulomb's cones, with Newton's restitution. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the
+    forces.
+
+    Attributes
+    ----------
+    friction, restitution : of all pairs, (runs,) of many runs; or a dict of such numbers by pairs of names of shapes, (one, other); default: what
+        shapes and :meth:`~sarrus.Builder.set_contact` say
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> from sarrus.shapes import Box, Plane
+    >>> b = sarrus.Builder("brick")
+    >>> b.add_body("brick", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.1)))
+    >>> b.add_joint("float", sarrus.Free(), "ground", "brick")
+    >>> b.add_shape("brick", Box((0.3, 0.2, 0.1)))
+    >>> b.add_shape("ground", Plane(), name="floor")
+    >>> icy = sarrus.control.ShapeContacts(friction=np.array([0.0, 0.1, 0.5]))
+    >>> start, shoved = [0, 0, 0, 1, 0, 0, 0.05], [0, 0, 0, 1.0, 0, 0]
+    >>> runs = sarrus.simulate_many(b.build(), start, shoved, 1.0, icy, dt=4e-3)
+    >>> runs.v[:, -1, 3].round(6).tolist()  # v - mu g t
+    [1.0, 0.019, 0.0]
+    """
+
+    one_a_run = True
+
+    friction: Number | Mapping[tuple[str, str], Number] | None = None
+    restitution: Number | Mapping[tuple[str, str], Number] | None = None
+
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        robot: Any = getattr(mechanism, "base", mechanism)
+        pairs = robot._may_touch
+        if not pairs:
+            raise ModelError(
+                f"no shapes of '{robot.name}' may touch, and ShapeContacts does nothing: see Builder.add_shape"
+            )
+        terms, bodies = scene(robot.description, pairs)
+        numbers = {key: self._of_pairs(key, robot) for key in ("friction", "restitution")}
+        return {"scene": terms, "bodies": bodies} | numbers
+
+    def _of_pairs(self, key: str, robot: Any) -> Any:
+        """(..., pairs)"""
+        what, given = f"{key} of ShapeContacts", getattr(self, key)
+        names = [frozenset(robot.description.shapes[k].name for k in pair[:2]) for pair in robot._may_touch]
+        told = dict.fromkeys(names, given)
+        if isinstance(given, Mapping):
+            told = {frozenset(pair): x for pair, x in given.items()}
+            for pair in told.keys() - set(names):
+                raise ModelError(f"{what}: {tuple(sorted(pair))} is no pair of shapes that may touch")
+        own = [getattr(pair, key) for pair in robot._may_touch]
+        each = [
+            number(what, x if (mine := told.get(name)) is None else mine, "not negative")
+            for name, x in zip(names, own, strict=True)
+        ]
+        if key == "restitution" and any((x > 1.0).any() for x in each):
+            raise ModelError(f"{what} must be from 0 to 1; got {given!r}")
+        try:
+            return np.stack(np.broadcast_arrays(*each), axis=-1)
+        except ValueError:
+            raise ShapeError(f"{what}: of some pairs there are more numbers than of others") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -132,6 +132,8 @@ def _terms(mechanism: LoopFunctions, elements: Sequence[Any], run: Run, made: Fo
         what, others = type(element).__name__, [other for other in terms if other["kind"] == term["kind"]]
         if getattr(element, "one_a_velocity", False) and term["joint"] in [other["joint"] for other in others]:
             raise ModelError(f"joint '{element.joint}' has one {what}; there are several")
+        if getattr(element, "one_a_run", False) and others:
+            raise ModelError(f"one {what} is of all shapes; there are several")
         if "targets" in term and any("targets" in other for other in terms):
             raise ModelError(f"one {what} drives all joints; there are several laws that do")
         terms.append(term)

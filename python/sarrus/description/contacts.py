@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from math import hypot, inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
 _IDENTITY = Transform()
 FRICTION, RESTITUTION = 1.0, 0.0  # of a pair of which neither shape says
-# what a warning of shapes says that a file lets touch
-NO_CONTACTS = "and contacts are not simulated: sarrus.control.Contact is one"
+# what a warning of shapes says that a file lets touch, and nobody has added to by hand; and then
+NO_CONTACTS = "which they do where simulate() is asked for method='contact', and nowhere else"
+SOME_CONTACTS = "in method='contact' of simulate()"
+OVERLAP = 1e-6  # of the smaller shape: less is rounding in what was typed
 
 
 @dataclass(frozen=True)
@@ -96,8 +99,8 @@ def touching_pairs(d: Description) -> list[Pair]:
     return pairs
 
 
-def scene(d: Description, pairs: list[Pair]) -> tuple[_core.Scene, list[str]]:
-    """The core's scene, and the bodies that its poses are of; ModelError where a pair has no closed form."""
+def scene(d: Description, pairs: list[Pair]) -> tuple[tuple[list[Any], list[Pair]], list[str]]:
+    """What the core makes a Scene of, and the bodies that its poses are of; ModelError where a pair has no closed form."""
     faults: list[tuple[str, str]] = []
     for pair in pairs:
         one, other = d.shapes[pair.first], d.shapes[pair.second]
@@ -111,7 +114,7 @@ def scene(d: Description, pairs: list[Pair]) -> tuple[_core.Scene, list[str]]:
         )
     bodies = list(dict.fromkeys(spec.body for spec in d.shapes))
     shapes = [shape_terms(spec.shape, bodies.index(spec.body), spec.placement) for spec in d.shapes]
-    return _core.Scene(shapes, list(pairs)), bodies
+    return (shapes, pairs), bodies
 
 
 def _kind(shape: ContactShape) -> str:
@@ -133,6 +136,17 @@ def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[A
 def told_by_file(d: Description) -> bool:
     """Whether its warnings say already that nobody simulates its shapes: they were read, and may overlap as its author liked."""
     return any(NO_CONTACTS in text for text in d.warnings)
+
+
+def size_of(shape: ContactShape) -> float:
+    """Radius of the sphere that holds it: of a point 0, infinite of what is without end."""
+    if isinstance(shape, Box):
+        return hypot(*shape.size) / 2
+    if isinstance(shape, Cylinder):
+        return hypot(shape.radius, shape.length / 2)
+    if isinstance(shape, Capsule):
+        return shape.radius + shape.length / 2
+    return shape.radius if isinstance(shape, Sphere) else 0.0 if isinstance(shape, Point) else inf
 
 
 def names_of_contacts(shapes: Iterable[ShapeSpec]) -> Iterator[str]:

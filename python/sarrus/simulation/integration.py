@@ -18,8 +18,9 @@ from ..control.terms import task_controls
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from .arguments import METHODS, check_advance, check_memory, check_periods, checked_turns, progress_bar
 from .checkpoint import check_fields, state_of_checkpoint
+from .contact_history import BEFORE, EACH
 from .functions import Event, force, sampled_force
-from .setup import Prepared, loop_coordinates
+from .setup import Prepared, loop_coordinates, touching_states
 from .trajectory import Efforts, Trajectory
 from .warnings import warn_of_runs
 
@@ -31,6 +32,9 @@ FAILURES: dict[int, str] = {
     Status.NO_CONVERGENCE: "the steps do not converge, or end with open loops (try shorter ones),",
     Status.DIVERGED: "the motion diverges",
 }
+HELD = (
+    "kinematics", "positions", "penetration", "momentum", "primal", "dual", "complementarity", "natural_map", "work",
+)  # fmt: skip
 CHUNK = 4096  # steps between looks at the clock and the progress bar
 
 
@@ -46,6 +50,7 @@ class Integration:
         sampled = [sampled_force(self.mechanism, asked) if asked else None for asked in forces.sampled]
         watched = [(e._value, e.direction, e.terminal) for e in events]
         self.core = setup.core(forces.parameters, call, sampled, watched)
+        self.touching = touching_states(self.core)
 
     def begin(
         self, q: ArrayLike | None, v: ArrayLike | None, start: float, dt: float, near: Mapping[str, ArrayLike] | None
@@ -151,11 +156,15 @@ class Integration:
         nq, nv = self.mechanism.nq, self.mechanism.nv
         integrated, counted = self.core.integrated, self.core.size - self.core.counted
         q, v = Trajectory(self.mechanism, t, x[:, :nq], x[:, nq : nq + nv]).at(times)
-        held = x[np.searchsorted(t, times, side="right") - 1, integrated:counted]
+        before = np.searchsorted(t, times, side="right") - 1
+        held = x[before, integrated:counted]
         z, turned = (
             [np.interp(times, t, one) for one in some.T] for some in (x[:, nq + nv : integrated], x[:, counted:])
         )
         rows = np.column_stack([q, v, *z, held, *turned])
+        if self.touching is not None:  # names of points lie not between each other
+            these = nq + nv + self.touching[0] + np.arange(BEFORE + EACH * self.touching[1])
+            rows[:, these] = x[np.ix_(before, these)]
         if ended:
             rows[-1] = x[-1]
         return times, rows
@@ -178,7 +187,7 @@ class Integration:
             self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], z=x[:, nq + nv :],
             loop_q=x[:, size - core.counted :] if core.counted else None,
             efforts=efforts if acts else np.zeros((len(t), nv)), friction=friction if core.has_friction else None,
-            statistics=self._statistics(seconds), status=said, events=events, checkpoint=state,
+            statistics=self._statistics(seconds), status=said, events=events, checkpoint=state, touching=self.touching,
         )  # fmt: skip
         if status in FAILURES:
             raise IntegrationError(
@@ -207,6 +216,7 @@ class Integration:
             "stiffness": float(record["stiffness"][0]) if judged else None,
             "energy_eaten": float(-np.expm1(-record["energy_eaten"][0])) if judged else None,
             "limits": self.prepared.limits.exceeded(record, 0),
+            **({"contact": {name: record[name].item(0) for name in HELD}} if method.rigid else {}),
         }  # fmt: skip
 
     def _warn(self, run: Trajectory, step: float) -> None:

@@ -18,6 +18,7 @@ from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Variants
 from . import storage
 from .limits import Limit
+from .setup import touching_states
 from .trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -114,19 +115,20 @@ class Sweep:
         lost = np.isnan(self.q[i]).any(axis=1)
         n = int(lost.argmax()) if lost.any() else len(lost)
         t, q, v, z = self.t[:n], self.q[i, :n], self.v[i, :n], self.z[i, :n]
-        efforts = friction = method = None
+        efforts = friction = method = touching = None
         robot = self.mechanism if self._mechanisms is None else self._mechanisms[i]
         acting = self._acting[i] if isinstance(self._acting, Sequence) else self._acting
         if acting is not None:
             acting = acting.of_one(i, robot)
-            method = acting.setup.method
+            method, core = acting.setup.method, acting.setup.core()
+            touching = touching_states(core)
             held = None if self.efforts is None else self.efforts[i, :n]
             efforts = partial(acting.efforts, i, held)
-            friction = partial(acting.friction, i, held) if acting.setup.core().has_friction else None
+            friction = partial(acting.friction, i, held) if core.has_friction else None
         how = {} if method is None else {"method": method}
         return Trajectory(
             robot, t, q, v, z=z, loop_q=z[:, z.shape[1] - self._counted :] if self._counted else None,
-            efforts=efforts, friction=friction, statistics=how, status=said(self.status[i]),
+            efforts=efforts, friction=friction, statistics=how, status=said(self.status[i]), touching=touching,
         )  # fmt: skip
 
     def __repr__(self) -> str:

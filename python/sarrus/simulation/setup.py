@@ -13,7 +13,7 @@ from .. import _core
 from .._arrays import Array, real_array
 from .._core import Status, tolerances
 from ..control.element import Run
-from ..control.elements import Contact, EndStop, RigidContact, Stiction
+from ..control.elements import Contact, EndStop, RigidContact, ShapeContacts, Stiction
 from ..control.terms import ForceElements, force_elements
 from ..errors import ModelError
 from ..mechanism import Mechanism
@@ -24,6 +24,7 @@ __all__: list[str] = []
 
 BLOCK = 1024  # runs a thread of which all is kept at once
 NOBODY = np.zeros(0, np.int64)
+RIGID = (RigidContact, ShapeContacts)
 Ended = NDArray[np.int8]  # (runs,), a Status each
 
 
@@ -128,7 +129,7 @@ class Prepared:
         functions, elements = controllers
         method = method_for(method, elements)
         check_contact(robot, method, stabilisation, elements)
-        elements = elements + limits.end_stops
+        elements = elements + limits.end_stops + shapes_that_touch(robot, method, elements)
         felt_at = None if start is None else start_of(robot, start)
         forces = force_elements(robot, elements, Run(limits.effort_limits, felt_at, rows, runs))
         setup = Setup(robot, method, stabilisation, gains, forces.terms, forces.effort_limits, limits.terms)
@@ -165,7 +166,7 @@ def method_for(method: str, elements: Iterable[Any]) -> str:
     """What "auto" stands for: friction of contacts and bristles is too stiff for explicit steps."""
     if method != "auto":
         return method
-    if any(isinstance(e, RigidContact) for e in elements):
+    if any(isinstance(e, RIGID) for e in elements):
         return "contact"
     return "implicit_midpoint" if any(isinstance(e, (Contact, Stiction)) for e in elements) else "rk4"
 
@@ -173,9 +174,9 @@ def method_for(method: str, elements: Iterable[Any]) -> str:
 def check_contact(robot: Mechanism | Variants, method: str, stabilisation: str, elements: Iterable[Any]) -> None:
     """ModelError where rigid contact would act on nothing, or would be given what its steps do not take."""
     kinds = {type(e) for e in elements}
-    if method != "contact":
-        if RigidContact in kinds:
-            raise ModelError(f"RigidContact acts in steps of method='contact' alone; got {method!r}")
+    if not _core.methods[method].rigid:
+        for kind in kinds.intersection(RIGID):
+            raise ModelError(f"{kind.__name__} acts in steps of method='contact' alone; got {method!r}")
         return
     compliant = next((kind.__name__ for kind in (Contact, Stiction) if kind in kinds), None)
     if compliant:
@@ -188,6 +189,19 @@ def check_contact(robot: Mechanism | Variants, method: str, stabilisation: str, 
         raise ModelError(
             "method='contact' takes mechanisms that are not cut into substructures: build it with substructures=0"
         )
+
+
+def touching_states(core: _core.Simulation) -> tuple[int, int] | None:
+    """Where z has what shapes do to each other, and of how many points; None: they do nothing."""
+    first, kept = core.touching
+    return None if kept < 0 else (first, kept)
+
+
+def shapes_that_touch(robot: Mechanism | Variants, method: str, elements: Iterable[Any]) -> list[ShapeContacts]:
+    """What acts between shapes without being given."""
+    one: Any = robot.base if isinstance(robot, Variants) else robot
+    given = any(isinstance(e, ShapeContacts) for e in elements)
+    return [ShapeContacts()] if _core.methods[method].rigid and not given and one._may_touch else []
 
 
 def has_functions_of_q(mechanism: Mechanism | Variants) -> bool:

@@ -68,7 +68,7 @@ def simulate(
         Default: none
     method : on the manifold of configurations, quaternions stay unit
 
-        "auto" : "contact" where :class:`~sarrus.control.RigidContact` acts, "implicit_midpoint" where :class:`~sarrus.control.Contact` or :class:`~sarrus.control.Stiction` acts, else "rk4"; with
+        "auto" : "contact" where :class:`~sarrus.control.RigidContact` or :class:`~sarrus.control.ShapeContacts` is given, "implicit_midpoint" where :class:`~sarrus.control.Contact` or :class:`~sarrus.control.Stiction` acts, else "rk4"; with
             resume= the one of the checkpoint
         "euler" (the thesis'), "semi_implicit" : first order, one evaluation a step; the second is symplectic where M is constant
         "rk4" : Runge and Kutta's, on the coordinates
@@ -76,8 +76,8 @@ def simulate(
         "dopri5" : Dormand and Prince 5(4), steps as long as rtol and atol allow, dense output
         "implicit_midpoint" : symmetric and A-stable, for long runs and stiff forces; keeps the momentum of what floats to rounding
         "independent" : rk4 in independent coordinates, which are chosen anew at each step; the loops give the others
-        "contact" : first order, with impacts: :class:`~sarrus.control.RigidContact`, end stops, and dry friction of joints as rows of the step, which
-            are neither compliant nor creep; loops hold in position and velocity; dampers and springs along joints, and PID, are implicit
+        "contact" : with impacts: shapes that may touch (:meth:`~sarrus.Builder.add_shape`), :class:`~sarrus.control.RigidContact`, end stops, and dry
+            friction of joints as rows of the step, which are neither compliant nor creep; first order, second where nothing pushes; loops hold in position and velocity; dampers and springs along joints, and PID, are implicit
     dt : step [s]; for "dopri5" the first step and the spacing of samples
     rtol, atol : of "dopri5", for q as a displacement and for v; atol in rad, and of what slides in mean sizes of the bodies, a second for v
     stabilisation : of loops against drift: "projection" after each step, "baumgarte", "corrective" (van der Merwe 5.75), "none"; the last

@@ -61,6 +61,7 @@ def write_npz(path: Path, contents: Mapping[str, Any]) -> None:
         "statistics": contents["statistics"],
         "status": contents["status"],
         "events": list(events),
+        "touching": contents["touching"],
     }
     samples = {name: contents[name] for name in ("t", "q", "v", "a", "z", "loop_q", "friction")} | {
         "tau": contents["efforts"]
@@ -109,6 +110,7 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         "mechanism": mechanism, **{name: arrays.get(name) for name in ("t", "q", "v", "a", "z", "loop_q", "friction")}, "efforts": arrays.get("tau"),
         "wrenches": {name[7:]: x for name, x in arrays.items() if name.startswith("wrench:")},
         "statistics": statistics, "status": status, "events": events, "checkpoint": checkpoint,
+        "touching": tuple(notes["touching"]) if notes.get("touching") else None,
     }  # fmt: skip
 
 

@@ -79,7 +79,8 @@ def simulate_many(
     duration : [s]; where it is no whole number of steps, the last one is shorter
     controller : force elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,) and whose laws sequences (runs,) of laws. The rest is
         the same in all runs: joints, frames, times of :class:`~sarrus.control.Efforts`, periods of :class:`~sarrus.control.Sampled`
-    method : "auto" as for :func:`~sarrus.simulate`, or one with fixed steps; "implicit_midpoint" and "independent" run one after the other on each thread
+    method : "auto" as for :func:`~sarrus.simulate`, or one with fixed steps; "implicit_midpoint", "independent" and "contact" run one after the other on
+        each thread, and each is bit for bit what :func:`~sarrus.simulate` makes of it
     near : as for :func:`~sarrus.simulate`, (nq of the joint), or (runs, nq of the joint)
     dt, stabilisation, gains, limits, start : as for :func:`~sarrus.simulate`
     every : keep the start, the state after every so many steps, and the end. Each takes 8 (nq + nv) bytes of each run: a million runs of
@@ -458,8 +459,13 @@ def _limits_from(robot: Mechanism) -> Any:
 
 
 def _limits(robot: Mechanism) -> Any:
+    """With what else no copy changes: what touches."""
     joints = [spec.joint for spec in robot.description.joints]
-    return [[np.asarray(x).tolist() for x in (j.limits, j.velocity_limit, j.effort_limit)] for j in joints]
+    return (
+        robot.description.shapes,
+        robot.description.contacts,
+        [[np.asarray(x).tolist() for x in (j.limits, j.velocity_limit, j.effort_limit)] for j in joints],
+    )
 
 
 def _check_alike(robots: Sequence[Mechanism], watches: Sequence[JointLimits]) -> None:
@@ -473,6 +479,8 @@ def _check_alike(robots: Sequence[Mechanism], watches: Sequence[JointLimits]) ->
             "joints that close loops": list(robot.loop_joints),
             "actuated joints": list(robot.actuated),
             "limits of joints": [(w.joint, w.index, w.quantity) for w in watch.watched],
+            "shapes that touch": [(type(spec.shape), spec.body) for spec in robot.description.shapes]
+            + [pair[:2] for pair in robot._may_touch],
         }
 
     first = of(robots[0], watches[0])

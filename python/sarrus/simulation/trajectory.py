@@ -26,6 +26,7 @@ from ..errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..laws import Law
 from ..mechanism import Mechanism, checked_mechanism
 from . import storage
+from .contact_history import BEFORE, EACH, ContactForces
 from .joint_wrench_history import JointWrenchHistory
 
 if TYPE_CHECKING:
@@ -58,13 +59,17 @@ class Trajectory:
         (t, q, v, z) that tells them: at rest they are what holds. None: against each velocity, and zero at rest
     wrenches : frame name to wrenches (n, 6) or (6,) [moment; force] on the mechanism, in that frame's axes at its origin, which act besides the efforts
         [N m, N]
-    statistics : what it took: "method", "steps", "rejected", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
+    statistics : what it took, and how well it holds what it is to hold: "method", "steps", "rejected", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
         near a singular position left no better than that; "limits": those of joints that were left, a list of dicts (joint, index,
-        quantity, lower, upper, time, reached), efforts as controllers asked for them; "stiffness": the largest |rate| dt of what acts
+        quantity, lower, upper, time, reached), efforts as controllers asked for them; "stiffness": the largest |rate| dt of what acts; "contact": of steps of rigid
+        contact the largest of all: "kinematics" (J v - c of the loops) and "positions" as they are left [rad/s, m/s; rad, m], "penetration" [m],
+        "momentum" (what is left of the equations of motion, of 1), of the cones "primal" [N s], "dual" [m/s], "complementarity" [J] and
+        "natural_map" [m/s], and "work", that of contacts in a step [J], which is positive where they gain energy
     status : "finished", "terminated: <event>", "interrupted", "diverged"; "prescribed" of :meth:`from_motion`; "unknown" when read
         from a .csv
     events : name -> times (k,) at which it happened [s]
     checkpoint : from where :func:`~sarrus.simulate` can go on
+    touching : where z has what shapes do to each other in steps of rigid contact, and of how many points; see `contacts`
     sensitivities : :class:`~sarrus.results.Sensitivities` (n, ...) of the samples by the start and by numbers of force elements, where
         :func:`~sarrus.simulate` was asked for them; else None. They are not saved
 
@@ -101,6 +106,7 @@ class Trajectory:
     status: str
     events: dict[str, Array]
     checkpoint: dict[str, Any] | None
+    touching: tuple[int, int] | None
     sensitivities: Any = None
 
     def __init__(
@@ -120,6 +126,7 @@ class Trajectory:
         status: str = "finished",
         events: Mapping[str, ArrayLike] | None = None,
         checkpoint: dict[str, Any] | None = None,
+        touching: tuple[int, int] | None = None,
     ) -> None:
         times = _kept(real_array("t", t))
         if times.ndim != 1:
@@ -158,6 +165,7 @@ class Trajectory:
             status=status,
             events={name: _kept(real_array(f"times of event '{name}'", at)) for name, at in (events or {}).items()},
             checkpoint=checkpoint,
+            touching=touching,
         )
 
     @classmethod
@@ -249,7 +257,7 @@ class Trajectory:
 
     def _fields(self) -> dict[str, Any]:
         """What it is made from."""
-        names = ("mechanism", "t", "q", "v", "z", "loop_q", "statistics", "status", "events", "checkpoint")
+        names = ("mechanism", "t", "q", "v", "z", "loop_q", "statistics", "status", "events", "checkpoint", "touching")
         # a function of the controllers does not travel; what it says does
         return {name: getattr(self, name) for name in names} | {
             "efforts": self._known_efforts,
@@ -283,6 +291,17 @@ class Trajectory:
         """
         known = self._given_friction
         return None if known is None else self._evaluated("friction", known, self.mechanism._all_nv)
+
+    @cached_property
+    def contacts(self) -> ContactForces:
+        """:class:`~sarrus.results.ContactForces`: where shapes press on each other, and by how much.
+
+        ModelError where no shapes act: they do in steps of ``method="contact"``.
+        """
+        if self.touching is None or self.z is None:
+            raise ModelError("no shapes act in this Trajectory: they touch in steps of method='contact'")
+        first, kept = self.touching
+        return ContactForces.of_states(self.mechanism, self.z[:, first : first + BEFORE + EACH * kept], kept)
 
     def _evaluated(self, what: str, values: Efforts | Array, wide: int) -> Array:
         """Forces (n, wide), or what their function says."""

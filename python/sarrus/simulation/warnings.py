@@ -55,13 +55,13 @@ def _warn_of_shapes(setup: Setup) -> None:
     """Of shapes that pass through each other, unless the warnings of the file that they were read from say so."""
     robot = cast(Mechanism, setup.mechanism.base if isinstance(setup.mechanism, Variants) else setup.mechanism)
     d = robot.description
-    if not d.shapes or told_by_file(d) or not (pairs := robot._may_touch):
+    if _core.methods[setup.method].rigid or not d.shapes or told_by_file(d) or not (pairs := robot._may_touch):
         return
     names = f"'{d.shapes[pairs[0].first].name}' and '{d.shapes[pairs[0].second].name}'"
     others = f" (and {len(pairs) - 1} pairs more)" if pairs[1:] else ""
     warn_caller(
         f"shapes {names}{others} may touch, and method='{setup.method}' lets them pass through each other: "
-        "points touch by sarrus.control.Contact or RigidContact",
+        "in method='contact' they touch",
         ModelWarning,
     )
 

@@ -446,7 +446,7 @@ def test_geoms_that_may_touch_are_told(floor, one, other, rest, n):
     """Those pairs at which MuJoCo looks."""
     second = body("b", '<joint name="k"/>' + SPHERES.format("b", other), 'pos="0 0 1"')
     text = model(floor + body("a", '<joint name="j"/>' + SPHERES.format("a", one) + second), rest)
-    told = f"{n} geoms may touch, and contacts are not simulated: sarrus.control.Contact is one"
+    told = f"{n} geoms may touch, which they do where simulate() is asked for method='contact', and nowhere else"
     assert sarrus.loads(text).warnings == ((f"<string>:1: {told}",) if n else ())
     mujoco = pytest.importorskip("mujoco")
     assert (f"MjModel: {told}" in sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(text)).warnings) == bool(n)

@@ -189,7 +189,7 @@ def test_known_and_idle_parts_are_quiet():
 def test_collisions_that_nobody_simulates_are_told_in_one_line():
     links = [f'<link name="{name}"><collision/><collision/></link>' for name in "AB"]
     r = sarrus.loads(robot(*links, joint("j", "A", "B")))
-    told = "<string>:2: shapes of <collision> may touch, and contacts are not simulated: sarrus.control.Contact is one"
+    told = "<string>:2: shapes of <collision> may touch, which they do where simulate() is asked for method='contact', and nowhere else"
     assert r.warnings[0] == f"{told} (and 3 more)"
 
 

@@ -1,0 +1,74 @@
+// A cone problem falls into parts of which none moves another: heaps that stand apart. Each is solved by itself, to a tolerance of its own, so that
+// many bodies cost what their neighbours do, and what is far away has no part in an answer.
+#pragma once
+
+#include "cone_problem.hpp"
+
+namespace sarrus {
+
+/// Numbers the parts; contacts and intervals count one each. Returns how many parts there are.
+inline int number_parts(const ConeProblem& problem, Arena& arena, int* part) {
+  const Arena::Scope scope(arena);
+  const int units = problem.contacts + problem.rows - 3 * problem.contacts, n = problem.rows;
+  const auto first = [&](int unit) { return unit < problem.contacts ? 3 * unit : unit + 2 * problem.contacts; };
+  const auto moves = [&](int a, int b) {
+    const int last = first(b) + (b < problem.contacts ? 3 : 1);
+    for (int i = first(a); i < first(a) + (a < problem.contacts ? 3 : 1); ++i)
+      for (int j = first(b); j < last; ++j)
+        if (problem.G[i * n + j] != 0.0) return true;
+    return false;
+  };
+  int *open = arena.take<int>(units), parts = 0;
+  std::fill(part, part + units, -1);
+  for (int begin = 0; begin < units; ++begin) {
+    if (part[begin] >= 0) continue;
+    int waiting = 0;
+    part[begin] = parts, open[waiting++] = begin;
+    while (waiting > 0)
+      for (int a = open[--waiting], b = 0; b < units; ++b)
+        if (part[b] < 0 && moves(a, b)) part[b] = parts, open[waiting++] = b;
+    ++parts;
+  }
+  return parts;
+}
+
+/// The impulses of a problem, from a guess, part by part.
+inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double* p, double* least) {
+  const Arena::Scope scope(arena);
+  const int n = problem.rows, contacts = problem.contacts, units = n - 2 * contacts;
+  int* part = arena.take<int>(units);
+  const int parts = number_parts(problem, arena, part);
+  if (parts < 2) return solve_cones(problem, arena, p, least);
+  const auto take = [&](int count) { return arena.take<double>(count); };
+  int* row = arena.take<int>(n);
+  double *G = take(n * n), *w = take(n), *own = take(n), *own_least = take(n), *friction = take(contacts),
+         *slip = take(2 * contacts), *low = take(units), *high = take(units);
+  ConeSolution all = {true, 0.0, 0, 0};
+  for (int k = 0; k < parts; ++k) {
+    ConeProblem some = {0, 0, G, w, friction, low, high, problem.slip ? slip : nullptr};
+    for (int unit = 0; unit < units; ++unit) {
+      if (part[unit] != k) continue;
+      if (const int i = unit - contacts; i >= 0) {
+        const int at = some.rows - 3 * some.contacts;
+        low[at] = problem.low[i], high[at] = problem.high[i], row[some.rows++] = 3 * contacts + i;
+        continue;
+      }
+      friction[some.contacts] = problem.friction[unit];
+      for (int r = 0; problem.slip && r < 2; ++r) slip[2 * some.contacts + r] = problem.slip[2 * unit + r];
+      ++some.contacts;
+      for (int r = 0; r < 3; ++r) row[some.rows++] = 3 * unit + r;
+    }
+    for (int i = 0; i < some.rows; ++i) {
+      w[i] = problem.w[row[i]], own[i] = p[row[i]];
+      for (int j = 0; j < some.rows; ++j) G[i * some.rows + j] = problem.G[row[i] * n + row[j]];
+    }
+    const ConeSolution found = solve_cones(some, arena, own, least ? own_least : nullptr);
+    for (int i = 0; i < some.rows; ++i) p[row[i]] = own[i];
+    for (int i = 0; least && i < some.rows; ++i) least[row[i]] = own_least[i];
+    all.reached &= found.reached, all.natural_map = std::max(all.natural_map, found.natural_map);
+    all.iterations += found.iterations, all.stage = std::max(all.stage, found.stage);
+  }
+  return all;
+}
+
+}  // namespace sarrus

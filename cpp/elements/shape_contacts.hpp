@@ -1,0 +1,43 @@
+// Shapes of bodies that touch each other, without compliance: no force, but rows of the step (simulation/contact_step.hpp), like those of
+// RigidContact. Which points touch is found anew in every step; its internal states are what the last one has found, so that the next begins there
+// and a run that is cut in two goes on bit for bit. They are kept for the points that press, of which there is a name, and a force: a step that is
+// halved is begun by what a longer one has said.
+#pragma once
+
+#include <memory>
+
+#include "../contact/scene.hpp"
+#include "element.hpp"
+
+namespace sarrus {
+
+struct ShapeContacts : ForceElement {
+  static constexpr const char* name = "ShapeContacts";
+  static constexpr bool has_rates = false, beside_variants = false, varies = false;
+  /// Of a step: the natural map [m/s], how many points press; then so many a point that does.
+  static constexpr int before_points = 2, of_a_point = 7;
+  /// A point's name; the force on the first shape's body (world) [N], the mean of the step; and where (world) [m].
+  enum : int { id, force, position = 4 };
+  /// So many points a shape are kept at most. Of balls no more can press: they have fewer than 15 neighbours on average (Kuperberg and Schramm 1994).
+  static constexpr int of_a_shape = 8;
+
+  std::shared_ptr<const Scene> scene;  // its links are these bodies
+  std::vector<BodyFrame> bodies;
+  NumberArray friction, restitution;  // of each pair
+
+  template <class F> void fields(F field) {
+    field("scene", scene), field("bodies", bodies), field("friction", friction), field("restitution", restitution);
+  }
+  int kept() const {
+    int most = 0;
+    for (int pair = 0; pair < static_cast<int>(scene->pairs.size()); ++pair) most += scene->most_points(pair);
+    return std::min(most, of_a_shape * static_cast<int>(scene->shapes.size()));
+  }
+  int states() const { return before_points + of_a_point * kept(); }
+
+  template <class T> void apply(ElementCall<T>& e) const {
+    for (int k = 0; k < states(); ++k) e.z_dot[iz + k] = T(0.0);
+  }
+};
+
+}  // namespace sarrus

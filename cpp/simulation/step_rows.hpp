@@ -1,0 +1,206 @@
+// What may get rows of a step with rigid contact, at the configuration in which it ends: points that touch, end stops, dry friction of joints.
+#pragma once
+
+#include "../contact/response.hpp"
+#include "system.hpp"
+
+namespace sarrus {
+
+namespace contact_steps {
+/// What comes so near, of the smaller one of what touches, gets rows at once.
+constexpr double near = 1e-3;
+/// Times what gravity adds in a step: slower hits do not bounce.
+constexpr double bounces = 3.0;
+/// What bounces may sink in so far, of the smaller shape; faster, and it would be through.
+constexpr double sinks = 0.1;
+/// Shapes look so many times as far ahead as they move in a step: an impact of something heavy doubles a speed.
+constexpr double ahead = 2.0;
+}  // namespace contact_steps
+
+/// A contact, whose impulse (n, t1, t2) lies in its cone, or something along one velocity, whose impulse lies between two ends.
+struct StepRow {
+  double* J;  // 3 x nv, or nv
+  bool contact, acts;
+  double distance, shift, near, friction, low, high, guess[3];
+  const RigidContact* told = nullptr;  // what it gives goes to the states of this, or
+  const TouchingPoint<double>* point = nullptr;  // is that of shapes
+
+  int rows() const { return contact ? 3 : 1; }
+};
+
+class StepRows {
+ public:
+  StepRows(System<double>& s, double time, double h, const SimulationState<double>& x, const double* v_free)
+      : s_(s), tree_(s.tree), arena_(s.arena), x_(x), h_(h), nv_(s.tree.nv) {
+    gravity_ = std::sqrt(dot(tree_.gravity, tree_.gravity));
+    const ForceElements& elements = s_.plan.force_elements;
+    const auto& contacts = elements.all<RigidContact>();
+    const auto& shapes = elements.all<ShapeContacts>();
+    const auto& stops = elements.all<EndStop>();
+    const Kinematics<double> k = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
+    if (!contacts.empty() || !shapes.empty()) kinematics<double>(tree_, arena_, x_.q, v_free, nullptr, k);
+    const Touching<double> touching = shapes.empty() ? Touching<double>{} : touching_shapes(*shapes.begin(), k);
+    row_ = arena_.take<StepRow>(contacts.count + touching.count + 2 * stops.count + s_.plan.frictions);
+    for (const RigidContact& c : contacts) add_point(c, k);
+    for (const TouchingPoint<double>& point : touching) add_point(*shapes.begin(), point, k);
+    const AllJoints<double> all = s_.plan.frictions > 0 || s_.plan.drives_loop_joints
+                                      ? s_.joints(time, x_.q, x_.v)
+                                      : AllJoints<double>{x_.q, x_.v, nullptr, nv_};
+    for (const EndStop& stop : stops) add_stop(stop, all);
+    for (int i = 0; i < s_.plan.frictions; ++i) add_friction(s_.plan.friction[i], all);
+  }
+
+  StepRow* begin() { return row_; }
+  StepRow* end() { return row_ + count_; }
+  double approach(const StepRow& row, const double* v) const { return scalar_product(row.J, v, nv_); }
+
+  /// Rows act of what comes near in this step, at such velocities; returns the largest speed of all.
+  double note_nearing(const double* v) {
+    double fastest = 0.0;
+    for (StepRow& row : *this) {
+      const double speed = approach(row, v);
+      fastest = std::max(fastest, std::abs(speed));
+      row.acts = row.acts || row.distance + h_ * speed < row.near;
+    }
+    return fastest;
+  }
+  /// And of what would sink in; returns whether there was some that did not.
+  bool note_missed(const double* v, double fastest) {
+    bool missed = false;
+    for (StepRow& row : *this) {
+      const bool sinks = approach(row, v) + row.shift < -cones::reached * fastest;
+      missed |= sinks && !row.acts, row.acts |= sinks;
+    }
+    return missed;
+  }
+
+ private:
+  double* doubles(int n) { return arena_.take<double>(static_cast<std::size_t>(n)); }
+
+  StepRow& add(bool contact) {
+    StepRow& row = row_[count_++];
+    row = {doubles((contact ? 3 : 1) * nv_), contact, false, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, {}};
+    std::fill(row.J, row.J + row.rows() * nv_, 0.0);
+    return row;
+  }
+  /// What is away may just touch; what has sunk in comes out, not faster than what falls as deep. `unit` is what a velocity weighs as much as
+  /// 1 rad/s with.
+  void place(StepRow& row, double distance, double unit, double size) {
+    row.distance = distance, row.near = contact_steps::near * size;
+    row.shift =
+        distance >= 0.0 ? distance / h_ : std::max(distance / h_, -std::sqrt(-2.0 * distance * unit * gravity_ / tree_.length));
+  }
+  /// Where it is fast enough it bounces, once it touches; earlier where it would sink in by more than `deepest`.
+  void bounce(StepRow& row, double restitution, double deepest) {
+    const double before = approach(row, x_.v);
+    if (!(restitution > 0.0 && before < -contact_steps::bounces * gravity_ * h_)) return;
+    row.shift = restitution * before;
+    if (row.distance > 0.0 && row.distance + h_ * before > -deepest) --count_;
+  }
+  StepRow& add_point(const Kinematics<double>& k, int first, int second, const Vec3<double>& p, const Vec3<double>& normal) {
+    const Mat3<double> E = contact_axes(normal);
+    StepRow& row = add(true);
+    add_point_rows(tree_, k, first, p, E, 1.0, row.J), add_point_rows(tree_, k, second, p, E, -1.0, row.J);
+    return row;
+  }
+
+  void add_point(const RigidContact& c, const Kinematics<double>& k) {
+    const Transform<double> X = k.link[c.frame.link].X * c.frame.on_the_link<double>(tree_),
+                            on = k.link[c.on.link].X * c.on.on_the_link<double>(tree_);
+    const Vec3<double> normal = on.R * c.normal.n;
+    const double distance = dot(normal, Vec3<double>(X.p - on.p)) - c.offset - c.radius;
+    StepRow& row = add_point(k, c.frame.link, c.on.link, X.p - normal * (c.radius + 0.5 * distance), normal);
+    row.told = &c, row.friction = s_.parameter[c.friction.at];
+    std::copy_n(x_.z + c.iz, 3, row.guess);
+    place(row, distance, tree_.length, tree_.length);
+    bounce(row, s_.parameter[c.restitution.at], HUGE_VAL);
+  }
+
+  /// A length of the smaller one of two shapes: what has none, points and what is without end, is asked of no length.
+  double size_of(double one, double other) const {
+    const double least = one > 0.0 && other > 0.0 ? std::min(one, other) : std::max(one, other);
+    return least > 0.0 ? least : tree_.length;
+  }
+  void add_point(const ShapeContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k) {
+    const ContactPair& pair = all.scene->pairs[point.pair];
+    const int first = all.bodies[pair.first].link, second = all.bodies[pair.second].link;
+    if (first == second) return;
+    const auto [i, j] = all.scene->shapes_of(point.pair);
+    const double size = size_of(all.scene->shapes[i].shape.reach(), all.scene->shapes[j].shape.reach());
+    StepRow& row = add_point(k, first, second, point.at.position, point.at.normal);
+    row.point = &point, row.friction = s_.parameter[all.friction.at + point.pair];
+    if (const double* known = state_of(all, point.id)) {
+      const Vec3<double> impulse = contact_axes(point.at.normal) * Vec3<double>(known + ShapeContacts::force) * h_;
+      for (int r = 0; r < 3; ++r) row.guess[r] = impulse(r);
+    }
+    place(row, point.at.distance, tree_.length, size);
+    bounce(row, s_.parameter[all.restitution.at + point.pair], contact_steps::sinks * size);
+  }
+  /// What the last step has found of a point, or null. Points come in the same order again, so that it is mostly the next.
+  const double* state_of(const ShapeContacts& all, long long id) {
+    const double* z = x_.z + all.iz;
+    const int count = std::min(static_cast<int>(z[1]), all.kept());
+    for (int k = 0; k < count; ++k) {
+      const int at = (seen_ + k) % count;
+      const double* state = z + ShapeContacts::before_points + at * ShapeContacts::of_a_point;
+      if (state[ShapeContacts::id] == static_cast<double>(id)) return seen_ = at + 1, state;
+    }
+    return nullptr;
+  }
+
+  Touching<double> touching_shapes(const ShapeContacts& all, const Kinematics<double>& k) {
+    const Scene& scene = *all.scene;
+    const int bodies = static_cast<int>(all.bodies.size()), n = static_cast<int>(scene.shapes.size());
+    Transform<double>* at = arena_.take<Transform<double>>(bodies);
+    for (int b = 0; b < bodies; ++b) at[b] = k.link[all.bodies[b].link].X * all.bodies[b].on_the_link<double>(tree_);
+    Vec3<double>* center = arena_.take<Vec3<double>>(n);
+    for (int i = 0; i < n; ++i) center[i] = at[scene.shapes[i].link].R * scene.shapes[i].at.p + at[scene.shapes[i].link].p;
+    // what is without end moves where the others are
+    const auto reach = [&](int i) {
+      double most = scene.shapes[i].shape.reach();
+      for (int j = 0; j < n && scene.shapes[i].shape.reach() < 0.0; ++j)
+        most = std::max(most, Vec3<double>(center[j] - center[i]).norm() + scene.shapes[j].shape.reach());
+      return most;
+    };
+    double fastest = 0.0;
+    for (int i = 0; i < n; ++i) {
+      const LinkMotion<double>& body = k.link[all.bodies[scene.shapes[i].link].link];
+      const Vec3<double>&w = body.V.angular, v = body.V.linear + cross(w, Vec3<double>(center[i] - body.X.p));
+      if (dot(w, w) + dot(v, v) > 0.0) fastest = std::max(fastest, v.norm() + w.norm() * reach(i));
+    }
+    double* ahead = doubles(n);
+    for (int i = 0; i < n; ++i)
+      ahead[i] = contact_steps::ahead * h_ * fastest + contact_steps::near * std::max(0.0, scene.shapes[i].shape.reach());
+    return scene.touching(at, ahead, arena_);
+  }
+
+  void add_stop(const EndStop& stop, const AllJoints<double>& all) {
+    for (const double side : {1.0, -1.0}) {
+      const double bound = s_.parameter[(side > 0.0 ? stop.limits.lower : stop.limits.upper).at];
+      const double unit = s_.unit(s_.plan.velocity_unit, stop.joint.iv);
+      StepRow& row = add(false);
+      along(stop.joint.iv, side, all, row.J);
+      place(row, side * (all.q[stop.joint.iq] - bound), unit, tree_.length);
+      row.high = cones::unbounded;
+    }
+  }
+  void add_friction(const JointFriction& friction, const AllJoints<double>& all) {
+    StepRow& row = add(false);
+    along(friction.iv, 1.0, all, row.J);
+    row.high = h_ * friction.terms.of(s_.whole()).friction, row.low = -row.high, row.acts = true;
+  }
+  void along(int iv, double sign, const AllJoints<double>& all, double* J) const {
+    for (int k = 0; k < nv_ && iv >= nv_; ++k) J[k] = sign * all.J[(iv - nv_) * nv_ + k];
+    if (iv < nv_) J[iv] = sign;
+  }
+
+  System<double>& s_;
+  const Tree& tree_;
+  Arena& arena_;
+  const SimulationState<double>& x_;
+  double h_, gravity_;
+  int nv_, count_ = 0, seen_ = 0;
+  StepRow* row_ = nullptr;
+};
+
+}  // namespace sarrus
