@@ -116,7 +116,7 @@ def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Conta
     >>> b.add_shape("bob", Sphere(0.1), (0, 0, -1), name="ball")
     >>> b.add_shape("ground", Plane(), (0, 0, -1.2), name="floor")
     >>> found = b.build().contacts([0.0], within=0.2)
-    >>> here.shapes, here.distance.round(9), found.normal
+    >>> found.shapes, found.distance.round(9), found.normal
     ((('ball', 'floor'),), array([0.1]), array([[0., 0., 1.]]))
     """
     reach = checked_number("within", within, "")
