@@ -164,6 +164,8 @@ class Sweep:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file, as its name ends: all of it to .npz, the table of :meth:`to_dataframe` to .parquet (needs pandas and pyarrow).
 
+        The table is written by parts, so that runs that `store` keeps in a folder go to a file without ever being in memory.
+
         The .npz holds the mechanism too, or that of each run, pickled, with what acts. Raises ValueError where the name ends otherwise, ModelError where the
         mechanism holds a function that cannot be pickled.
         """
@@ -171,9 +173,8 @@ class Sweep:
         if storage.suffix(path, (".npz", ".parquet"), "sweep") == ".npz":
             storage.write_sweep(path, self._fields() | {"acting": self._acting})
         else:
-            frame = self.to_dataframe()
             with replacing(path) as file:
-                frame.to_parquet(file, index=False)
+                storage.write_parquet(file, self._tables())
 
     def _fields(self) -> dict[str, Any]:
         names = ("mechanism", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
@@ -213,17 +214,25 @@ class Sweep:
             import pandas
         except ImportError as missing:
             raise ImportError("to_dataframe() needs pandas: pip install pandas") from missing
-        runs, n = self.q.shape[:2]
-        columns = storage.joint_columns(self.mechanism, self.mechanism.joints, "qv")
-        frame = pandas.DataFrame(
-            np.concatenate([self.q, self.v], axis=-1).reshape(runs * n, len(columns)), columns=columns
-        )
-        frame.insert(0, "t [s]", np.tile(self.t, runs))
-        frame.insert(0, "status", np.repeat(self.status, n))
-        if self.mechanisms is not None:
-            frame.insert(0, "mechanism", np.repeat(storage.numbered(self.mechanisms), n))
-        frame.insert(0, "run", np.repeat(np.arange(runs), n))
-        return frame
+        return pandas.concat(self._tables(), ignore_index=True)
+
+    def _tables(self, rows: int = 2**18) -> Iterator[pandas.DataFrame]:
+        """That table in parts of about so many rows, of whole runs; an empty one of no runs."""
+        import pandas
+
+        n, columns = len(self.t), storage.joint_columns(self.mechanism, self.mechanism.joints, "qv")
+        which = None if self.mechanisms is None else storage.numbered(self.mechanisms)
+        many = max(1, rows // n)
+        for first in range(0, max(1, len(self)), many):
+            runs = np.arange(first, min(first + many, len(self)))
+            x = np.concatenate([self.q[runs], self.v[runs]], axis=-1).reshape(len(runs) * n, len(columns))
+            frame = pandas.DataFrame(x, columns=columns)
+            frame.insert(0, "t [s]", np.tile(self.t, len(runs)))
+            frame.insert(0, "status", np.repeat(self.status[runs], n))
+            if which is not None:
+                frame.insert(0, "mechanism", np.repeat(which[runs], n))
+            frame.insert(0, "run", np.repeat(runs, n))
+            yield frame
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
 

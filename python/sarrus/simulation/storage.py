@@ -17,7 +17,7 @@ import os
 import pickle
 import re
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -216,6 +216,20 @@ def numbered(mechanisms: Sequence[Mechanism]) -> Array:
     """Which of those that differ each is, in the order in which they come first."""
     numbers = {one: k for k, one in enumerate(dict.fromkeys(mechanisms))}
     return np.array([numbers[one] for one in mechanisms], np.int64)
+
+
+def write_parquet(path: Path, parts: Iterator[Any]) -> None:
+    """A table that is never there as a whole."""
+    try:
+        import pyarrow
+        from pyarrow.parquet import ParquetWriter
+    except ImportError as missing:
+        raise ImportError("a .parquet needs pandas and pyarrow: pip install pandas pyarrow") from missing
+    first = pyarrow.Table.from_pandas(next(parts), preserve_index=False)
+    with ParquetWriter(path, first.schema) as file:
+        file.write_table(first)
+        for part in parts:
+            file.write_table(pyarrow.Table.from_pandas(part, schema=first.schema, preserve_index=False))
 
 
 def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:

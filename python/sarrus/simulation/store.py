@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,6 +95,8 @@ class Store:
         for array in self.arrays.values():
             if isinstance(array, np.memmap):
                 array.flush()
+                if hasattr(mmap, "MADV_DONTNEED"):  # the file has them; else they count as this process's memory
+                    cast(mmap.mmap, cast(Any, array)._mmap).madvise(mmap.MADV_DONTNEED)
 
     def left(self, work: Work, ended: NDArray[np.int8]) -> Work:
         """Runs that are not done; with those that stand beside them in lanes, so that each meets the same neighbours again."""

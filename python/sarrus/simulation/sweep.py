@@ -280,12 +280,13 @@ class _Kept:
         """Of each share of the runs what it did, until one is interrupted."""
         unsound = self.begun != Status.FINISHED
         for share, states, status, record in shares:
+            states = np.require(states, requirements="W")  # Ray's workers answer with what is read only
             states[unsound[share]] = np.nan
             self._keep(share, slice(1, None), states)
             ended = np.where(unsound[share], self.begun[share], status)
             failed = (ended != Status.FINISHED) & (ended != Status.INTERRUPTED)
             for name, seen in record.items():
-                seen[failed] = np.nan
+                seen = np.where(failed.reshape(-1, *(1,) * (seen.ndim - 1)), np.nan, seen)
                 self.record[name][share] = seen
             self.ended[share] = ended
             if self.store is not None:

@@ -240,6 +240,24 @@ def test_table_and_parquet(tmp_path):
         Sweep.load(tmp_path / "runs.parquet", sarrus.mechanisms.pendulum())
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_a_table_is_written_by_parts(tmp_path, monkeypatch, several):
+    """Of whole runs, which are numbered on; in few samples it is the same."""
+    pytest.importorskip("pandas")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    robots = [sarrus.mechanisms.pendulum(length=length) for length in (1.0, 2.0, 1.0, 3.0, 2.0)]
+    runs = sarrus.simulate_many(
+        robots if several else robots[0], np.linspace(0.1, 0.5, 5)[:, None], [0.0], 0.1, every=10
+    )
+    whole, tables = runs.to_dataframe(), Sweep._tables
+    monkeypatch.setattr(Sweep, "_tables", lambda self: tables(self, 2 * len(self.t)))
+    runs.save(tmp_path / "runs.parquet")
+    assert parquet.ParquetFile(tmp_path / "runs.parquet").num_row_groups == 3
+    assert parquet.read_table(tmp_path / "runs.parquet").to_pandas().equals(whole)
+    assert runs.to_dataframe().equals(whole) and whole["run"].tolist() == np.repeat(np.arange(5), len(runs.t)).tolist()
+    assert not several or whole["mechanism"].tolist() == np.repeat([0, 1, 0, 2, 1], len(runs.t)).tolist()
+
+
 def test_parquet_of_several_mechanisms(tmp_path):
     pytest.importorskip("pyarrow")
     robots = [sarrus.mechanisms.pendulum(length=length) for length in (0.3, 0.5, 0.3)]

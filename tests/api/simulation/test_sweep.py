@@ -304,13 +304,16 @@ def test_everything_travels(states):
 
 
 def test_a_job_leaves_what_it_gets_alone(states):
-    """An executor may hand out arrays that cannot be written to, or the caller's own."""
+    """An executor may hand out arrays that cannot be written to, or the caller's own; and Ray hands back such."""
 
     class Locked(Waiting):
         def submit(self, job, x, parameters):
             x.setflags(write=False)
             parameters.setflags(write=False)
-            super().submit(job).set_result(job(x, parameters))
+            kept, ended, record = job(x, parameters)
+            for answer in (kept, ended, *record.values()):
+                answer.setflags(write=False)
+            super().submit(job).set_result((kept, ended, record))
             return self.jobs[-1]
 
     same(sweep(states, executor=Locked()), sweep(states))
