@@ -46,6 +46,8 @@ PYTHON = (
     ("control",),
     ("figures", "simulation"),
     ("derivatives", "viewer"),
+    ("_differentiable",),
+    ("casadi", "crocoddyl", "gymnasium", "jax", "torch"),
     ("results",),
     ("__init__",),
     ("cli",),

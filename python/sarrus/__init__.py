@@ -88,7 +88,21 @@ _ON_DEMAND = {
     "viewer.viewer": ("view",),
     **{
         module: (module,)
-        for module in ("control", "derivatives", "floating", "interop", "mechanisms", "results", "rolling", "works")
+        for module in (
+            "casadi",
+            "control",
+            "crocoddyl",
+            "derivatives",
+            "floating",
+            "gymnasium",
+            "interop",
+            "jax",
+            "mechanisms",
+            "results",
+            "rolling",
+            "torch",
+            "works",
+        )
     },
 }
 

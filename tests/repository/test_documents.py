@@ -19,6 +19,9 @@ MODULES = [
     for name in MODULES
     if name.split(".")[1:2] not in (["_core"], ["__main__"]) and "_kernels" not in name and "._gate" not in name
 ]
+EXTRAS = ("casadi", "crocoddyl", "gymnasium", "jax", "torch")  # programs that modules of their names are for
+MISSING = {f"sarrus.{name}" for name in EXTRAS if importlib.util.find_spec(name) is None}
+MODULES = [name for name in MODULES if name not in MISSING]
 
 
 class Finder(doctest.DocTestFinder):
@@ -106,6 +109,9 @@ def test_pages(page, tmp_path, monkeypatch):
     if any(re.search(r"\.plot\(|\.animate\(|matplotlib", block) for block in blocks):
         pyplot = pytest.importorskip("matplotlib.pyplot")
         pyplot.switch_backend("agg")
+    for library in EXTRAS:
+        if any(f"sarrus.{library}" in block for block in blocks):
+            pytest.importorskip(library)
     if any("to_dataframe(" in block for block in blocks):
         pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)

@@ -1,0 +1,305 @@
+"""Many runs of a mechanism as an environment of Gymnasium, stepped side by side in C++: ``pip install "sarrus[gymnasium]"``.
+
+>>> import numpy as np
+>>> import sarrus, sarrus.gymnasium
+>>> robot = sarrus.mechanisms.four_bar()
+>>> env = sarrus.gymnasium.VectorEnv(
+...     robot, 8, observe=lambda q, v: np.hstack([q, v]), reward=lambda q, v, u: -abs(v[:, 0] - 2.0),
+...     start={"motor": (-0.5, 0.5)}, efforts=[5.0], period=0.02, seconds=1.0)
+>>> seen, _ = env.reset(seed=0)
+>>> seen, reward, terminated, truncated, infos = env.step(np.zeros((8, 1)))
+>>> seen.shape, reward.shape, bool(terminated.any())
+((8, 6), (8,), False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core
+from ._arrays import Array, checked_count, checked_number, real_array
+from ._core import Status
+from .control.coordinates import velocities
+from .control.elements import ForceElement
+from .errors import AssemblyError, ModelError, ShapeError
+from .mechanism import Mechanism
+from .simulation.arguments import MethodName, Stabilisation, check_choices, checked_gains
+from .simulation.policy import hold, set_efforts
+from .simulation.sweep import _prepared
+from .variants import Variants
+
+__all__ = ["VectorEnv", "for_stable_baselines3"]
+
+DRAWS = 20  # of a start, before there counts as being none
+
+Start = (
+    Mapping[str, tuple[ArrayLike, ArrayLike]]
+    | Callable[[np.random.Generator, NDArray[np.intp]], tuple[ArrayLike, ArrayLike]]
+)
+
+
+class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
+    """Many runs as environments: actions are efforts of motors, held for a period.
+
+    A run that fails (its loops tear, a step finds no acceleration) ends its episode where it was last: what is told is finite, and
+    ``infos["status"]`` is a :class:`~sarrus.results.Status` each. All runs have one clock, by which laws of time go; it starts with :meth:`reset`.
+
+    Parameters
+    ----------
+    robot : what moves; or variants of it, as many as there are runs, for domain randomisation
+    num_envs : how many runs
+    observe : function (q (n, nq), v (n, nv)) -> (n, k) what is seen
+    reward : function (q, v, u (n, motors)) -> (n,) of the state after a period, and of the efforts in it
+    start : where episodes begin, at rest: joints to ranges of their coordinates, drawn evenly and closed by :meth:`~sarrus.Mechanism.assemble`; or a
+        function (random generator, which runs (m,)) -> q (m, nq), v (m, nv), brought onto the loops
+    ends : function (q, v) -> (n,) whether the episode is over, terminated
+    efforts : (motors,) of an action of one [N m, N]; actions are within -1 and 1. Default: the joints' limits
+    motors : names of joints; default: the actuated ones
+    period : how long an action is held [s]
+    dt : steps of the simulation [s]; a whole number of them is a period
+    seconds : after which an episode is truncated
+    controller : force elements besides, such as contact
+    method, stabilisation, gains : as for :func:`~sarrus.simulate_many`
+    tensors : "numpy", or "torch" for tensors that share the arrays' memory
+    dtype : of what is seen and of rewards
+    autoreset_mode : whether runs that are over begin anew in the step that ends them, what was seen last in ``infos["final_obs"]``, or in the next one
+    threads : how many work on it
+
+    Raises
+    ------
+    ModelError, NameNotFoundError, ShapeError, TypeError, ValueError
+        What is given does not fit the mechanism.
+    AssemblyError
+        No start is found in 20 draws.
+    """
+
+    def __init__(
+        self, robot: Mechanism | Variants, num_envs: int, *, observe: Callable[[Array, Array], Array],
+        reward: Callable[[Array, Array, Array], Array], start: Start, ends: Callable[[Array, Array], NDArray[np.bool_]] | None = None,
+        efforts: ArrayLike | None = None, motors: Sequence[str] | None = None, period: float = 0.02, dt: float = 1e-3, seconds: float = 10.0,
+        controller: ForceElement | Sequence[ForceElement] | None = None, method: MethodName = "semi_implicit",
+        stabilisation: Stabilisation = "projection", gains: tuple[float, float] | None = None,
+        tensors: Literal["numpy", "torch"] = "numpy", dtype: Any = np.float32,
+        autoreset_mode: AutoresetMode = AutoresetMode.SAME_STEP, threads: int = 1,
+    ) -> None:  # fmt: skip
+        self.num_envs, self.robot = checked_count("num_envs", num_envs), robot
+        if isinstance(robot, Variants) and len(robot) != num_envs:
+            raise ShapeError(f"there must be a variant for each of {num_envs} environments; got {len(robot)}")
+        if tensors not in ("numpy", "torch"):
+            raise ValueError(f"tensors must be 'numpy' or 'torch'; got {tensors!r}")
+        check_choices(method, "ignore", stabilisation)
+        self._of, self._dtype, self._threads, self._tensors = (
+            (observe, reward, ends, start),
+            np.dtype(dtype),
+            threads,
+            tensors,
+        )
+        base: Any = robot.base if isinstance(robot, Variants) else robot
+        names = tuple(base.actuated or base.joints) if motors is None else tuple(motors)
+        self._motors = np.array(velocities(base, names))
+        self._efforts = _efforts(base, names, efforts, len(self._motors))
+        self._period, self._dt = checked_number("period", period), checked_number("dt", dt)
+        self._length = max(1, round(checked_number("seconds", seconds) / self._period))
+        if abs(round(period / dt) * dt - period) > 1e-9 * period:
+            raise ValueError(f"a period must be a whole number of steps; got {period!r} s and dt = {dt!r} s")
+        self._x = np.zeros((0, 0))
+        (prepared,) = _prepared(
+            [robot],
+            controller,
+            method,
+            stabilisation,
+            checked_gains(base, stabilisation, gains),
+            "ignore",
+            base.neutral(),
+            [slice(None)],
+        )
+        hold(prepared.forces, base.nv)
+        self._setup, self._core = prepared.setup, prepared.setup.core()
+        self._parameters = np.array(
+            np.broadcast_to(prepared.forces.parameters, (num_envs, prepared.forces.parameters.shape[-1]))
+        )
+        self._which = self._setup.variants(slice(None))
+        self._clock, self._count = 0.0, np.zeros(num_envs, np.int64)
+        self._over = np.zeros(num_envs, bool)
+        self.metadata = {"autoreset_mode": AutoresetMode(autoreset_mode)}
+        self._x = np.zeros((num_envs, self._core.size))
+        self._begin(np.arange(num_envs), np.random.default_rng(0))  # what is seen there says how much that is
+        seen = self._observed()
+        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, seen.shape[1:], self._dtype.type)
+        self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, (len(self._motors),), self._dtype.type)
+        self.observation_space, self.action_space = (
+            batch_space(one, num_envs) for one in (self.single_observation_space, self.single_action_space)
+        )
+
+    @property
+    def q(self) -> Array:
+        """(n, nq) configurations."""
+        return self._x[:, : self.robot.nq].copy()
+
+    @property
+    def v(self) -> Array:
+        """(n, nv) velocities."""
+        return self._x[:, self.robot.nq : self.robot.nq + self.robot.nv].copy()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """All of them begin anew."""
+        super().reset(seed=seed)
+        self._clock = 0.0
+        self._over[:] = False
+        self._begin(np.arange(self.num_envs), self.np_random)
+        return self._out(self._observed()), {}
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """A period with these actions (n, motors), clipped to -1 and 1."""
+        u = self._efforts * np.clip(_finite(actions, (self.num_envs, len(self._motors))), -1.0, 1.0)
+        tau = np.zeros((self.num_envs, self.robot.nv))
+        tau[:, self._motors] = u
+        set_efforts(self._parameters, tau)
+        schedule = _core.Schedule(self._clock, self._clock + self._period, self._dt, 2**31)
+        states, status, _ = self._core.run_many(self._x, self._parameters, self._which, schedule, self._threads)
+        if (status == Status.INTERRUPTED).any():
+            raise KeyboardInterrupt
+        self._clock += self._period
+        failed = status != Status.FINISHED
+        states = states[:, -1]
+        states[failed] = self._x[failed]
+        self._x = states
+        self._count += 1
+        late = (
+            self._over.copy()
+            if self.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
+            else np.zeros(self.num_envs, bool)
+        )
+        if late.any():  # they begin anew in place of this period
+            self._begin(np.flatnonzero(late), self.np_random)
+            failed &= ~late
+        _, reward, ends, _ = self._of
+        q, v = self.q, self.v
+        rewards = np.where(late, 0.0, reward(q, v, u)).astype(self._dtype)
+        terminated = failed if ends is None else failed | (np.asarray(ends(q, v), bool) & ~late)
+        truncated = (self._count >= self._length) & ~terminated
+        self._over = terminated | truncated
+        infos: dict[str, Any] = {"status": status}
+        seen = self._observed()
+        if self.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP and self._over.any():
+            infos |= {"final_obs": self._out(seen), "_final_obs": self._over.copy()}
+            self._begin(np.flatnonzero(self._over), self.np_random)
+            seen = np.where(self._over[:, None], self._observed(), seen)
+        return (*(self._out(one) for one in (seen, rewards, terminated, truncated)), infos)
+
+    def _observed(self) -> Array:
+        seen = np.asarray(self._of[0](self.q, self.v), self._dtype)
+        if seen.ndim != 2 or len(seen) != self.num_envs:
+            raise ShapeError(f"observe must return ({self.num_envs}, k); it returned {seen.shape}")
+        return seen
+
+    def _out(self, x: NDArray[Any]) -> Any:
+        if self._tensors == "numpy":
+            return x
+        import torch
+
+        return torch.from_numpy(x)
+
+    def _begin(self, rows: NDArray[np.intp], rng: np.random.Generator) -> None:
+        """New starts of these runs."""
+        self._count[rows] = 0
+        for _ in range(DRAWS):
+            q, v = self._drawn(rows, rng)
+            closed = np.asarray(np.isfinite(q).all(axis=1))
+            q = np.where(closed[:, None], q, self.robot.neutral())
+            # in lanes, as variants are asked: one by itself stands beside itself
+            beside = np.resize(np.arange(len(rows)), max(2, len(rows)))
+            setup = self._setup.of(rows[beside])
+            x, begun = setup.begin(self._core, q[beside], v[beside], self._clock, {}, self._threads)
+            good = closed & (begun == Status.FINISHED)[: len(rows)]
+            self._x[rows[good]] = x[: len(rows)][good]
+            rows = rows[~good]
+            if not rows.size:
+                return
+        raise AssemblyError(f"no start of environment {rows[0]} closes the loops in {DRAWS} draws")
+
+    def _drawn(self, rows: NDArray[np.intp], rng: np.random.Generator) -> tuple[Array, Array]:
+        start = self._of[3]
+        if callable(start):
+            q, v = (np.asarray(one, float) for one in start(rng, rows))
+        else:
+            n, robot = len(rows), self.robot[rows.tolist()] if isinstance(self.robot, Variants) else self.robot
+            ranges = {name: np.broadcast_arrays(*bounds) for name, bounds in start.items()}
+            fixed = {name: low + (high - low) * rng.random((n, *low.shape)) for name, (low, high) in ranges.items()}
+            q, v = robot.assemble(fixed=fixed, return_status=True)[0], np.zeros(self.robot.nv)
+        return np.broadcast_to(q, (len(rows), self.robot.nq)), np.broadcast_to(v, (len(rows), self.robot.nv))
+
+
+def _efforts(robot: Mechanism, names: Sequence[str], given: ArrayLike | None, count: int) -> Array:
+    types = [robot.joint(name).type for name in names]
+    limits = [
+        np.broadcast_to(np.inf if joint.effort_limit is None else joint.effort_limit, joint.nv) for joint in types
+    ]
+    u = np.broadcast_to(real_array("efforts", np.concatenate(limits) if given is None else given), count)
+    if not np.isfinite(u).all() or (u <= 0.0).any():
+        raise ModelError(
+            f"efforts of an action of one must be positive, and are not among the limits of {', '.join(names)}: give efforts=; got {u}"
+        )
+    return np.asarray(u)
+
+
+def _finite(actions: Any, shape: tuple[int, ...]) -> Array:
+    u = np.asarray(actions, float)
+    if u.shape != shape or not np.isfinite(u).all():
+        raise ShapeError(f"actions must be finite, {shape}; got shape {u.shape}")
+    return u
+
+
+def for_stable_baselines3(env: VectorEnv) -> Any:
+    """The environments as a ``VecEnv`` of stable-baselines3, which has an interface of its own; they begin anew in the step that ends them.
+
+    >>> from stable_baselines3 import PPO  # doctest: +SKIP
+    >>> PPO("MlpPolicy", sarrus.gymnasium.for_stable_baselines3(env)).learn(100_000)  # doctest: +SKIP
+    """
+    from stable_baselines3.common.vec_env import VecEnv
+
+    if env.metadata["autoreset_mode"] != AutoresetMode.SAME_STEP:
+        raise ModelError(
+            "stable-baselines3 wants environments that begin anew in the step that ends them: AutoresetMode.SAME_STEP"
+        )
+
+    class Many(VecEnv):
+        def __init__(self) -> None:
+            super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+
+        def reset(self) -> Any:
+            return env.reset(seed=self._seeds[0])[0]
+
+        def step_async(self, actions: Any) -> None:
+            self.actions = actions
+
+        def step_wait(self) -> Any:
+            seen, rewards, terminated, truncated, infos = env.step(self.actions)
+            each: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+            for i in np.flatnonzero(terminated | truncated):
+                each[i] = {"terminal_observation": infos["final_obs"][i], "TimeLimit.truncated": bool(truncated[i])}
+            return seen, rewards, terminated | truncated, each
+
+        def close(self) -> None:
+            env.close()
+
+        def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+            return [getattr(env, attr_name)] * len(self._get_indices(indices))
+
+        def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+            setattr(env, attr_name, value)
+
+        def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+            raise ModelError("the environments are one object, and have no methods of their own")
+
+        def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+            return [False] * len(self._get_indices(indices))
+
+    return Many()

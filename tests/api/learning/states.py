@@ -1,0 +1,50 @@
+"""A state on the loops for every function that other programs get, and its neighbours on the loops."""
+
+import functools
+
+import numpy as np
+
+import sarrus
+from sarrus import _differentiable
+
+WORDS = {
+    "pose": ("platform",), "velocity": ("platform",), "acceleration": ("platform",), "assemble": ([f"leg{k}" for k in range(1, 7)],),
+    "step": (1e-2,), "rollouts": (1e-2,),
+}  # fmt: skip
+NAMES = tuple(_differentiable.ROWS)
+
+
+@functools.lru_cache
+def stewart():
+    """With a quaternion, six loops, six motors."""
+    return sarrus.mechanisms.stewart()
+
+
+def inputs(name, seed=0):
+    robot, rng = stewart(), np.random.default_rng(seed)
+    q = robot.project_configuration(robot.integrate(robot.assemble(), 0.05 * rng.standard_normal(robot.nv)))
+    v = robot.project_velocity(q, rng.standard_normal(robot.nv))
+    return {
+        "q": q, "v": v, "tau": rng.standard_normal(robot.nv), "a": rng.standard_normal(robot.nv),
+        "x": np.array([q[robot.joint(leg).q_slice][0] for leg in WORDS["assemble"][0]]),
+        "u": rng.standard_normal((3, 6) if name == "rollouts" else 6),
+    }  # fmt: skip
+
+
+def asked(name, seed=0, **options):
+    """The function, and arrays at which it is asked."""
+    given = inputs(name, seed)
+    x = [given[key] for key in _differentiable.ROWS[name].inputs]
+    if name == "assemble":
+        options = {"near": given["q"]} | options
+    return _differentiable.function(name, stewart(), (*x, *WORDS.get(name, ())), options)
+
+
+def on_loops(kinds, x):
+    """The nearest state on the loops, where there is one among the arrays."""
+    if "q" not in kinds:
+        return list(x)
+    robot, q = stewart(), stewart().normalize(x[0])
+    q = robot.project_configuration(q)
+    rest = [robot.project_velocity(q, one) if kind == "v" else one for kind, one in zip(kinds[1:], x[1:])]
+    return [q, *rest]
