@@ -1,0 +1,132 @@
+"""Functions of a mechanism for CasADi, with their Jacobians: ``pip install "sarrus[casadi]"``.
+
+Each makes a callback of single states that solvers differentiate once (hessians: those of IPOPT's limited memory). Gradients by q are by its entries, those
+of quaternions along no change of their length; on loops they are along what these allow.
+
+>>> import casadi
+>>> import sarrus, sarrus.casadi
+>>> robot = sarrus.mechanisms.four_bar()
+>>> assemble = sarrus.casadi.assemble(robot, ["motor"])
+>>> pose = sarrus.casadi.pose(robot, "coupler")
+>>> angle = casadi.MX.sym("angle")
+>>> height = pose(assemble(angle))[2, 3]
+>>> slope = casadi.Function("slope", [angle], [casadi.jacobian(height, angle)])
+>>> round(float(slope(0.5)), 3)
+-0.351
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import casadi
+import numpy as np
+
+from ._arrays import Array
+from ._differentiable import ROWS, Function, docstring, function
+from .mechanism import Mechanism
+
+__all__ = [name for name in ROWS if name != "rollouts"]  # whose sizes wait for the first call
+
+
+def __getattr__(name: str) -> Callable[..., Callback]:
+    if name not in __all__:
+        raise AttributeError(f"module 'sarrus.casadi' has no attribute '{name}'")
+
+    def callback(robot: Mechanism, *words: Any, **options: Any) -> Callback:
+        f, _ = function(name, robot, (*(None for _ in ROWS[name].inputs), *words), options)
+        return Callback(name, f)
+
+    callback.__name__ = callback.__qualname__ = name
+    callback.__doc__ = f"A callback: {docstring(name)}"
+    globals()[name] = callback
+    return callback
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+class Callback(casadi.Callback):
+    """A function of one state; who holds it keeps it alive, as CasADi does not."""
+
+    def __init__(self, name: str, f: Function) -> None:
+        super().__init__()
+        self.f, self._jacobians = f, list[_Jacobian]()
+        self.sizes = f.shapes([*f.row.inputs.values()])
+        self.answers = f.outputs(self.sizes)
+        self.construct(name, {})
+
+    def get_n_in(self) -> int:
+        return len(self.sizes)
+
+    def get_n_out(self) -> int:
+        return len(self.answers)
+
+    def get_name_in(self, i: int) -> str:
+        return [*self.f.row.inputs][i]
+
+    def get_sparsity_in(self, i: int) -> Any:
+        return _dense(self.sizes[i])
+
+    def get_sparsity_out(self, i: int) -> Any:
+        return _dense(self.answers[i])
+
+    def eval(self, x: Sequence[Any]) -> list[Any]:
+        return [casadi.DM(y) for y in self.f.value(*_vectors(x))]
+
+    def has_jacobian(self) -> bool:
+        return True
+
+    def get_jacobian(self, name: str, inputs: Any, outputs: Any, options: Any) -> Any:
+        self._jacobians.append(_Jacobian(name, self, (inputs, outputs), options))
+        return self._jacobians[-1]
+
+
+class _Jacobian(casadi.Callback):
+    """Of inputs and answers: the derivative of each answer, column after column, by each input."""
+
+    def __init__(self, name: str, of: Callback, names: tuple[Any, Any], options: Any) -> None:
+        super().__init__()
+        self.of, self.names = of, names
+        self.construct(name, options)
+
+    def get_n_in(self) -> int:
+        return len(self.of.sizes) + len(self.of.answers)
+
+    def get_n_out(self) -> int:
+        return len(self.of.sizes) * len(self.of.answers)
+
+    def get_name_in(self, i: int) -> str:
+        return str(self.names[0][i])
+
+    def get_name_out(self, i: int) -> str:
+        return str(self.names[1][i])
+
+    def get_sparsity_in(self, i: int) -> Any:
+        return _dense([*self.of.sizes, *self.of.answers][i])
+
+    def get_sparsity_out(self, i: int) -> Any:
+        answer, by = divmod(i, len(self.of.sizes))
+        return casadi.Sparsity.dense(int(np.prod(self.of.answers[answer])), self.of.sizes[by][0])
+
+    def eval(self, arguments: Sequence[Any]) -> list[Any]:
+        of, x = self.of, _vectors(arguments[: len(self.of.sizes)])
+        y = of.f.value(*x)
+        blocks: list[Any] = []
+        for k, answer in enumerate(y):
+            n = answer.size  # one cotangent of one for each entry, all of them in one call
+            w = [np.zeros((n, *one.shape)) for one in y]
+            w[k] = np.eye(n).reshape(n, *answer.shape[::-1]).transpose(0, *range(answer.ndim, 0, -1))
+            at_each = [[np.broadcast_to(one, (n, *one.shape)) for one in of_all] for of_all in (x, y)]
+            blocks += of.f.vjp(at_each[0], at_each[1], w)
+        return [casadi.DM(one) for one in blocks]
+
+
+def _dense(shape: tuple[int, ...]) -> Any:
+    return casadi.Sparsity.dense(*shape or (1,))
+
+
+def _vectors(x: Sequence[Any]) -> list[Array]:
+    return [np.array(one, dtype=float)[:, 0] for one in x]

@@ -1,0 +1,79 @@
+"""sarrus.crocoddyl: its state and its step, beside Crocoddyl's own differences."""
+
+import numpy as np
+import pytest
+
+from tests.api.learning.states import inputs, stewart
+
+crocoddyl = pytest.importorskip("crocoddyl")
+H = 1e-6
+
+
+def costs(state, goal, nu):
+    import sarrus.crocoddyl
+
+    known = crocoddyl.CostModelSum(state, nu)
+    residuals = {"x": sarrus.crocoddyl.StateResidual(state, goal, nu), "u": crocoddyl.ResidualModelControl(state, nu)}
+    for name, residual in residuals.items():
+        known.addCost(name, crocoddyl.CostModelResidual(state, residual), 0.5)
+    return known
+
+
+def test_displacements_of_states():
+    import sarrus.crocoddyl
+
+    given, rng = inputs("step"), np.random.default_rng(0)
+    state = sarrus.crocoddyl.State(stewart())
+    x = np.concatenate([given["q"], given["v"]])
+    dx, change = 0.3 * rng.standard_normal(state.ndx), rng.standard_normal(state.ndx)
+    there = state.integrate(x, dx)
+    np.testing.assert_allclose(state.diff(x, there), dx, atol=1e-12)
+    first, second = state.Jdiff(x, there)
+    for J, at in (
+        (first, lambda h: (state.integrate(x, h * change), there)),
+        (second, lambda h: (x, state.integrate(there, h * change))),
+    ):
+        np.testing.assert_allclose((state.diff(*at(H)) - state.diff(*at(-H))) / (2 * H), J @ change, atol=1e-7)
+    first, second = state.Jintegrate(x, dx)
+    for J, at in ((first, lambda h: (state.integrate(x, h * change), dx)), (second, lambda h: (x, dx + h * change))):
+        moved = [state.diff(there, state.integrate(*at(h))) for h in (H, -H)]
+        np.testing.assert_allclose((moved[0] - moved[1]) / (2 * H), J @ change, atol=1e-7)
+
+
+def test_a_step_and_its_derivatives():
+    import sarrus.crocoddyl
+
+    robot, given = stewart(), inputs("step")
+    state = sarrus.crocoddyl.State(robot)
+    x, u = np.concatenate([given["q"], given["v"]]), given["u"]
+    model = sarrus.crocoddyl.ActionModel(robot, 1e-2, costs(state, state.zero(), robot.nu))
+    data, rng = model.createData(), np.random.default_rng(0)
+    model.calc(data, x, u)
+    model.calcDiff(data, x, u)
+    run = sarrus.simulate(robot, x[: robot.nq], x[robot.nq :], 1e-2, sarrus.control.Efforts([0.0], u[None]), dt=1e-2)
+    np.testing.assert_allclose(data.xnext, np.concatenate([run.q[-1], run.v[-1]]), atol=1e-10)
+    beside = model.createData()
+    for by, gradient, at in (
+        (data.Fx, data.Lx, lambda h, d: (state.integrate(x, h * d), u)),
+        (data.Fu, data.Lu, lambda h, d: (x, u + h * d)),
+    ):
+        d, ends, worth = rng.standard_normal(by.shape[1]), [], []
+        for h in (H, -H):
+            model.calc(beside, *at(h, d))
+            ends.append(state.diff(data.xnext, beside.xnext))
+            worth.append(beside.cost)
+        np.testing.assert_allclose((ends[0] - ends[1]) / (2 * H), by @ d, atol=1e-6)
+        assert abs((worth[0] - worth[1]) / (2 * H) - gradient @ d) < 1e-6 * (1.0 + abs(gradient @ d))
+
+
+def test_fddp_brings_a_crank_to_rest():
+    import sarrus.crocoddyl
+
+    robot = sarrus.mechanisms.four_bar()
+    state = sarrus.crocoddyl.State(robot)
+    begin, goal = (np.concatenate([robot.assemble(fixed={"motor": angle}), np.zeros(3)]) for angle in (0.0, 0.3))
+    run, last = (sarrus.crocoddyl.ActionModel(robot, dt, costs(state, goal, 1)) for dt in (0.02, 0.0))
+    last.costs.costs["x"].weight, run.costs.costs["u"].weight, run.costs.costs["x"].weight = 1e3, 1e-2, 0.0
+    solver = crocoddyl.SolverFDDP(crocoddyl.ShootingProblem(begin, [run] * 10, last))
+    assert solver.solve([begin] * 11, [np.zeros(1)] * 10, 30, False)
+    assert abs(solver.xs[-1] - goal).max() < 0.02
