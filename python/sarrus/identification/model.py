@@ -163,25 +163,29 @@ def combined(row: Array, names: Sequence[str], first: int) -> str:
     return names[first] + "".join(parts)
 
 
-def independent_columns(X: Array, order: NDArray[np.intp], floor: Array, tolerance: float = SAME) -> Base:
-    """The columns of X (rows, p) that depend on none before them, in this order; those below `floor` (p,) are none.
+def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) -> Base:
+    """The columns of X (rows, p) that depend on none before them, in this order, or that with most left first; what is below `floor` (p,) is none.
 
     Gram and Schmidt's method, twice: of columns of length one, what those before leave is the distance from their span.
     """
     rows, X = len(X), np.asarray(np.linalg.qr(X, mode="r")) if len(X) > X.shape[1] else X
     size = np.linalg.norm(X, axis=0)
     seen = size > np.maximum(floor, np.finfo(float).tiny)
+    least = np.maximum(SAME, np.where(seen, floor / np.where(seen, size, 1.0), np.inf))
     unit = X / np.where(seen, size, 1.0)
-    basis, kept = np.zeros((min(X.shape), len(X))), list[int]()
-    for j in order[seen[order]]:
-        left, before = unit[:, j], basis[: len(kept)]
-        for _ in range(2):
-            left = left - (before @ left) @ before
-        if len(kept) < len(basis) and (length := np.linalg.norm(left)) > tolerance:
-            basis[len(kept)] = left / length
-            kept.append(int(j))
+    kept, left = list[int](), np.where(seen, unit, 0.0)
+    for k in range(len(size)):
+        away = np.linalg.norm(left, axis=0) / least
+        j = int(np.argmax(away)) if order is None else int(order[k])
+        if away[j] > 1.0:
+            kept.append(j)
+            basis = left[:, j] / np.linalg.norm(left[:, j])
+            for _ in range(2):
+                left = left - np.outer(basis, basis @ left)
+        elif order is None:
+            break
     rest = np.linalg.lstsq(unit[:, kept], unit, rcond=None)[0] if kept else np.zeros((0, X.shape[1]))
-    rest[np.abs(rest) < 0.1 * tolerance] = 0.0
+    rest[np.abs(rest) < 0.1 * SAME] = 0.0
     combination = rest * size / size[kept][:, None]
     combination[:, ~seen] = 0.0
     combination[:, kept] = np.eye(len(kept))
