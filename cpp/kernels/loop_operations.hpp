@@ -3,7 +3,7 @@
 
 #include "../dynamics/aba.hpp"
 #include "../loops/answers.hpp"
-#include "../loops/efforts.hpp"
+#include "../loops/effort_regressor.hpp"
 #include "../loops/equilibrium.hpp"
 #include "../loops/joint_loads.hpp"
 #include "../loops/mobility.hpp"
@@ -132,6 +132,8 @@ SARRUS_KERNEL(actuator_efforts, {
   if (!call.parameters.exact || tree.loops.rows == 0) return said;
   return select(forbidden(tree, arena, motion, in[3], in[4]) > T(1.0), T(contradictory), said);
 })
+SARRUS_KERNEL(effort_regressor, return verdict(effort_regressor(tree, arena, call.motion(in[0], in[1], in[2]),
+                                                                place(tree, arena, in[0], in[3], in[4]), out));)
 SARRUS_KERNEL(loop_jacobian, return verdict(loop_jacobian(tree, arena, call.motion(in[0], none, none),
                                                           place(tree, arena, in[0], in[1], in[2]), call.frame(), out));)
 // whether the coordinates determine the motion is for the caller to judge

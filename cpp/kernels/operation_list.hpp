@@ -36,7 +36,7 @@ enum Fact : unsigned {
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
 //  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2), l (bodies and constraints) or Q (nq + 1), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` asks for), G (3 nv + 10 (bodies - 1)); J and K (coordinates and velocities of joints that close them);
+//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2), l (bodies and constraints) or Q (nq + 1), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` asks for), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)); J and K (coordinates and velocities of joints that close them);
 //  j (velocities but the base's of what floats)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
@@ -108,6 +108,7 @@ enum Fact : unsigned {
   X(equilibrium, "q tau? scale steps time? pfaffian_values?", "E", dense)                                          \
   X(mobility_numbers, "q scale gains time? pfaffian_values?", "8", at_frame)                                       \
   X(actuator_efforts, "q v a time? pfaffian_values? weights? preload?", "u", loads | checks_loops | checks_motion) \
+  X(effort_regressor, "q v a time? pfaffian_values?", "uH", 0)                                                     \
   X(loop_jacobian, "q time? pfaffian_values?", "6u", at_frame)                                                     \
   X(loop_motions, "q scale time? pfaffian_values?", "F", dense)                                                    \
   X(reduced_dynamics, "q v scale coordinates? time? pfaffian_values? pfaffian_rates?", "R", at_frame | loads)      \

@@ -107,6 +107,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'D': return t.nv * (6 * t.nv + 2);
     case 'L': return linear_equations_size(t.nv, 2 * t.nv) + t.nv;  // of any coordinates, and which
     case 'G': return 3 * t.nv + 10 * (t.bodies - 1);
+    case 'H': return t.nv + 10 * (t.bodies - 1);
     case 'F': return t.nv * t.nv + 1;
     case 'S': return t.nq + 2 * t.nv + 1;
     case 'R': return 3 + t.nv * (5 + 3 * t.nv);

@@ -428,7 +428,8 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
   states.know(states.one(find("kinematics"), ExpressedIn::frame, true));
   for (int op = 0; op < operations; ++op) {
     // loops stand open here, and of what nobody can give or move the statics of substructures leave more than rounding
-    const bool statics = op == find("mobility_numbers") || op == find("actuator_efforts") || op == find("loop_jacobian");
+    const bool statics = op == find("mobility_numbers") || op == find("actuator_efforts") || op == find("loop_jacobian") ||
+                         op == find("effort_regressor");
     if (m.tree().loops.substructures && statics) continue;
     if (op == find("mobility_numbers") && m.tree().nv > 40)
       continue;  // of so many open rows rounding decides which depend on one another

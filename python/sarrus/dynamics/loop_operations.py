@@ -359,6 +359,7 @@ class LoopFunctions(StateFunctions):
         "close"
     )  # a configuration near q that closes the loops as well as it can, and what is left: closing.hpp
     _mobility_numbers = _undeclared("mobility_numbers")
+    _effort_regressor = _undeclared("effort_regressor")  # of each motor [motion; parameters]: see effort_regressor.hpp
     _loop_motions = _undeclared("loop_motions")  # the projector onto free motions, and how many there are
     _path_motion = _undeclared("path_motion")  # [q; v; a; lost]: see path_motion.hpp
     _reduced_dynamics = _undeclared("reduced_dynamics")  # see reduced_dynamics.hpp

@@ -1,0 +1,93 @@
+"""Dimensional synthesis beside SciPy's differential evolution: a six-bar whose tracer goes through 30 points, at equal time.
+
+``python -m benchmarks.synthesis --seconds 120``: root mean square errors of both [m]. Both evaluate mechanisms as variants, side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import time
+
+import numpy as np
+from scipy.optimize import differential_evolution
+
+import sarrus
+from sarrus.design import Path, Variable, _Problem, design
+from sarrus.dimensions import checked_inputs
+
+
+def six_bar() -> sarrus.Mechanism:
+    """A four-bar, and from its coupler a link and an arm to the ground (Stephenson III); the tracer is on the link."""
+    b, pin = sarrus.Builder("six-bar"), sarrus.Revolute("y")
+    for name, length in {"crank": 0.3, "coupler": 0.8, "rocker": 0.6, "link": 0.7, "arm": 0.5}.items():
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.01))
+    b.add_joint("motor", pin, "ground", "crank", actuated=True)
+    b.add_joint("pin1", pin, "crank", "coupler", at_parent=(0.3, 0, 0))
+    b.add_joint("pivot", pin, "ground", "rocker", at_parent=(0.8, 0, 0))
+    b.add_joint("pin2", pin, "coupler", "rocker", at_parent=(0.8, 0, 0), at_child=(0.6, 0, 0), loop=True)
+    b.add_joint("pin3", pin, "coupler", "link", at_parent=(0.5, 0, 0.4))
+    b.add_joint("base", pin, "ground", "arm", at_parent=(1.2, 0, 0.5))
+    b.add_joint("pin4", pin, "link", "arm", at_parent=(0.7, 0, 0), at_child=(0.5, 0, 0), loop=True)
+    b.add_frame("tracer", "link", (0.4, 0, 0.3))
+    return b.build()
+
+
+# of twelve lengths and places, by how much each may change [m]
+VARIABLES = [
+    Variable(name, -0.15, 0.15)
+    for name in (
+        "pin1.parent.x", "pivot.parent.x", "pin2.parent.x", "pin2.child.x", "pin3.parent.x", "pin3.parent.z", "base.parent.x", "base.parent.z",
+        "pin4.parent.x", "pin4.child.x", "tracer.x", "tracer.z",
+    )
+]  # fmt: skip
+
+
+def task(seed: int = 1, spread: float = 0.08) -> tuple[sarrus.Mechanism, dict[str, np.ndarray], Path]:
+    """A six-bar, crank angles, and 30 points of the curve of another one, drawn at random."""
+    from sarrus.dimensions import Dimensions
+
+    robot, crank = six_bar(), {"motor": np.linspace(0.3, 2.9, 30)}
+    of = Dimensions(robot, ["motor"], [v.name for v in VARIABLES])
+    rng = np.random.default_rng(seed)
+    while True:
+        wanted = of.variants(rng.uniform(-spread, spread, (32, len(of))))
+        q = wanted.follow(crank)
+        if (good := np.isfinite(q).all(axis=(1, 2))).any():
+            points = wanted.pose(q, "tracer")[int(np.argmax(good)), :, :3, 3]
+            return robot, crank, Path("tracer", points)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=120.0)
+    seconds = parser.parse_args().seconds
+    robot, crank, path = task()
+    begun = time.perf_counter()
+    found = design(robot, crank, VARIABLES, [path], starts=256, improved=8, seconds=seconds)
+    took = time.perf_counter() - begun
+    print(
+        f"sarrus.design: {np.sqrt(2 * found.cost / 30):.3g} m in {took:.1f} s, {found.starts} starts, {found.evaluations} with derivatives"
+    )
+
+    problem = _Problem(robot, checked_inputs(robot, crank), VARIABLES, [path], None)
+    best, evaluations, end = np.inf, 0, time.perf_counter() + took
+
+    def cost(x: np.ndarray) -> np.ndarray:
+        nonlocal best, evaluations
+        if time.perf_counter() > end:
+            raise StopIteration
+        costs = np.minimum(problem.costs(x.T), 1e3)
+        best, evaluations = min(best, float(costs.min())), evaluations + len(costs)
+        return costs
+
+    with contextlib.suppress(StopIteration, RuntimeError):
+        differential_evolution(
+            cost, [(v.low, v.high) for v in VARIABLES], popsize=15, maxiter=10**9, tol=0.0, seed=0, polish=False, vectorized=True,
+            updating="deferred",
+        )  # fmt: skip
+    print(f"differential evolution: {np.sqrt(2 * best / 30):.3g} m in {took:.1f} s, {evaluations} evaluations")
+
+
+if __name__ == "__main__":
+    main()

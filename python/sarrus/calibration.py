@@ -1,0 +1,352 @@
+"""Which lengths, places and encoder offsets a machine has, from measured poses, distances or joint angles, loops included.
+
+Identifiability comes first: what measurements cannot tell apart is found by the rank of exact derivatives and named, and stays as it was as far as it can.
+
+References
+----------
+Hollerbach, J., Wampler, C. (1996). The calibration index and taxonomy for robot kinematic calibration methods. *International Journal of Robotics Research* 15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._arrays import Array, checked_count, checked_number, real_array
+from ._showing import Brief
+from .dimensions import Dimensions, Moves, checked_inputs
+from .errors import AssemblyError, ModelError, ShapeError
+from .identification.model import Base, combined, independent_columns
+from .mechanism import Mechanism, checked_mechanism
+from .spatial import log
+
+__all__ = ["Calibration", "Measurements", "calibrate"]
+
+SHARPEST = 1e-12  # of the largest singular value, one below which rounding decides
+ROUNDING = 1e-15  # [m, rad] of residuals, which loops closed to 1e-13 cannot undercut by much
+SETTLED = 1e-6  # of the cost, a step that gains less is the last
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Measurements(Brief):
+    """What was measured in n positions, to which joints were led.
+
+    Attributes
+    ----------
+    inputs : joint to its encoder's readings (n,) [rad, m]; as many as determine the position
+    frames : frame to points (n, 3) [m], where its origin was, or poses (n, 4, 4), in the world. NaN for what was not seen
+    distances : (frame, frame) to (n,) distances between their origins [m]; "ground" is the world's
+    joints : joint with one coordinate to readings (n,) of a further encoder [rad, m]
+    noise : standard deviation of lengths [m], and of angles [rad]
+    """
+
+    inputs: Mapping[str, ArrayLike]
+    frames: Mapping[str, ArrayLike] = field(default_factory=dict)
+    distances: Mapping[tuple[str, str], ArrayLike] = field(default_factory=dict)
+    joints: Mapping[str, ArrayLike] = field(default_factory=dict)
+    noise: tuple[float, float] = (1e-4, 1e-4)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration(Brief):
+    """What measurements tell of dimensions.
+
+    Attributes
+    ----------
+    robot : the mechanism with the dimensions found
+    changes : dimension to how much it differs from what the mechanism had [rad, m], those that do not show besides included: the least that fits
+    offsets : joint to what is to be added to its encoder's reading
+    names : (k) what shows, a dimension each, with those that cannot be told apart from it: "rod.length - 1 elbow.parent.x"
+    values, deviations : (k,) of these combinations, and standard deviations of these
+    unseen : dimensions that no measurement shows
+    binding : dimensions whose change the loops would not survive, as out of the plane of a planar linkage: they were not looked at
+    condition : of the derivatives: how much noise is magnified at worst
+    before, after : root mean square of the residuals [of their standard deviations]
+    outliers : (rows,) weight below 1/2: what the robust loss did not believe, as (what, position)
+    covariance : (k, k)
+    """
+
+    robot: Mechanism
+    changes: Mapping[str, float]
+    offsets: Mapping[str, Array]
+    names: tuple[str, ...]
+    values: Array
+    deviations: Array
+    unseen: tuple[str, ...]
+    binding: tuple[str, ...]
+    condition: float
+    before: float
+    after: float
+    outliers: tuple[tuple[str, int], ...]
+    covariance: Array
+    base: Base = field(repr=False)
+
+    def report(self) -> str:
+        """What shows with its deviations, and what does not."""
+        width = max(map(len, self.names), default=0)
+        lines = [f"{'':{width}}  {'change':>12} {'± deviation':>12}"]
+        lines += [
+            f"{n:{width}}  {x:12.6g} {s:12.2g}"
+            for n, x, s in zip(self.names, self.values, self.deviations, strict=True)
+        ]
+        lines += [f"do not show: {', '.join(self.unseen)}"] * bool(self.unseen)
+        lines += [f"not looked at, the loops would bind: {', '.join(self.binding)}"] * bool(self.binding)
+        lines += [f"outlier: {what} at position {i}" for what, i in self.outliers]
+        lines += [
+            f"residuals {self.before:.4g} before, {self.after:.4g} after [standard deviations]; condition {self.condition:.3g}"
+        ]
+        return "\n".join(lines)
+
+
+def calibrate(
+    robot: Mechanism, measurements: Measurements, *, dimensions: Sequence[str] | None = None, near: ArrayLike | None = None,
+    spread: tuple[float, float] = (0.01, 0.01), loss: str = "huber", iterations: int = 30,
+) -> Calibration:  # fmt: skip
+    """Dimensions and offsets of encoders that fit measurements best: Gauss and Newton's steps of least size on exact derivatives.
+
+    Parameters
+    ----------
+    dimensions : names as :mod:`sarrus.dimensions` has them; default: every joint's places on both bodies, rods, offsets of the encoders that lead, and places of measured
+        frames
+    near : (nq,) or (n, nq) near the positions; default: along the inputs from the home, on one branch
+    spread : how far dimensions may be off, lengths [m] and angles [rad]: what measurements with their noise do not tell better does not show
+    loss : "squares", "huber" or "cauchy": how much is believed of residuals that are far larger than their noise
+    iterations : steps at most
+
+    Returns
+    -------
+    :class:`~sarrus.results.Calibration`; print its ``report()``
+
+    Raises
+    ------
+    ModelError
+        Nothing is measured, or nothing of it depends on the dimensions; an unknown loss.
+    AssemblyError
+        The loops do not close at the inputs.
+    StateError, NameNotFoundError, ShapeError
+        The inputs do not determine the position; unknown names; wrong sizes.
+
+    Examples
+    --------
+    The rod of a slider-crank is 1 mm too long, and its crank's encoder is off:
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> from sarrus.calibration import Measurements, calibrate
+    >>> robot = sarrus.mechanisms.slider_crank()
+    >>> real = robot.replace(placements={"wrist.parent": (1.001, 0, 0)})
+    >>> turn = np.linspace(0, 6, 30)
+    >>> seen = real.pose(real.follow({"motor": turn + 0.002}), "slider")[:, :3, 3]
+    >>> found = calibrate(robot, Measurements({"motor": turn}, {"slider": seen}), dimensions=["motor.offset", "wrist.parent.x"])
+    >>> {name: round(x, 9) for name, x in found.changes.items()}
+    {'motor.offset': 0.002, 'wrist.parent.x': 0.001}
+    """
+    checked_mechanism(robot, "robot")
+    if loss not in ("squares", "huber", "cauchy"):
+        raise ModelError(f"loss is 'squares', 'huber' or 'cauchy'; got {loss!r}")
+    checked_count("iterations", iterations)
+    rows = _Rows(robot, measurements, near)
+    own = [f.name for f in robot.description.frames]
+    chosen = Dimensions(
+        robot, list(rows.inputs), dimensions, [name for name in own if name in rows.seen], list(rows.joints)
+    )
+    x = np.zeros(len(chosen))
+    residual, moves = rows.at(chosen, x)
+    looked = moves.closes
+    binding = tuple(n for n, closes in zip(chosen.names, looked, strict=True) if not closes)
+    if not looked.any():
+        raise ModelError(f"no dimension can change: the loops would bind with any of {', '.join(chosen.names)}")
+    before, known = _size(residual), np.where(chosen.angular, *(checked_number("spread", s) for s in reversed(spread)))
+    for _ in range(iterations):
+        if _size(residual) * min(rows.noise) < ROUNDING:
+            break
+        weight = _believed(residual, loss)
+        change = _least_step(rows.derivatives(moves) * weight[:, None], residual * weight, known)
+        part = 1.0
+        while True:
+            try:
+                trial, other = rows.at(chosen, x - part * change)
+                if _cost(trial, loss) <= _cost(residual, loss) * (1.0 + 1e-9) + 1e-24 * len(trial):
+                    break
+            except AssemblyError:
+                pass
+            part *= 0.5
+            if part < 1e-2:
+                break
+        if part < 1e-2:
+            break
+        settled = _cost(trial, loss) > (1.0 - SETTLED) * _cost(residual, loss)
+        x, residual, moves = x - part * change, trial, other
+        if settled:
+            break
+    weight = _believed(residual, loss)
+    J = rows.derivatives(moves) * weight[:, None]
+    base = independent_columns(J, None, 1.0 / known)
+    if not len(base.kept):
+        raise ModelError(
+            f"of none of the dimensions do these measurements tell more than their spread: {', '.join(chosen.names)}"
+        )
+    own_scale = max(1.0, _size(residual * weight) * np.sqrt(len(residual) / max(1, len(residual) - len(base.kept))))
+    size = np.linalg.norm(J[:, base.kept], axis=0)
+    _, s, Vt = np.linalg.svd(J[:, base.kept] / size, full_matrices=False)
+    covariance = own_scale**2 * ((Vt.T / s**2) @ Vt) / size / size[:, None]
+    unseen = tuple(chosen.names[i] for i in base.unseen if looked[i])
+    zero = {name: np.zeros((1, way.shape[1])) for name, way in rows.inputs.items()}
+    return Calibration(
+        chosen.changed(x), dict(zip(chosen.names, x.tolist(), strict=True)), {name: way[0] for name, way in chosen.led(zero, x).items()},
+        tuple(combined(row, chosen.names, k) for row, k in zip(base.combination, base.kept.tolist(), strict=True)), base.combination @ x,
+        np.sqrt(np.diag(covariance)), unseen, binding, float(s[0] / s[-1]), before, _size(residual),
+        tuple(rows.names[i] for i in np.flatnonzero(weight**2 < 0.5)), covariance, base,
+    )  # fmt: skip
+
+
+def _size(residual: Array) -> float:
+    return float(np.sqrt(np.mean(residual**2)))
+
+
+def _spread(residual: Array) -> float:
+    """Of the residuals beside what noise makes them: at least that, so that few outliers stand out, and many of a wrong model do not."""
+    return max(1.0, 1.4826 * float(np.median(np.abs(residual))))
+
+
+def _believed(residual: Array, loss: str) -> Array:
+    """(rows,) roots of weights."""
+    z = np.abs(residual) / _spread(residual)
+    if loss == "huber":
+        return np.sqrt(1.345 / np.maximum(z, 1.345))
+    return np.asarray(1.0 / np.sqrt(1.0 + (z / 2.385) ** 2)) if loss == "cauchy" else np.ones(len(z))
+
+
+def _cost(residual: Array, loss: str) -> float:
+    spread = 1.0 if loss == "squares" else _spread(residual)
+    z = np.abs(residual) / spread
+    if loss == "huber":
+        each = np.where(z < 1.345, 0.5 * z**2, 1.345 * (z - 0.5 * 1.345))
+    else:
+        each = 0.5 * 2.385**2 * np.log1p((z / 2.385) ** 2) if loss == "cauchy" else 0.5 * z**2
+    return float(each.sum() * spread**2)
+
+
+def _least_step(J: Array, residual: Array, known: Array) -> Array:
+    """The shortest change, by what is known before, that undoes what shows of the residual: of directions that are told better than known."""
+    U, s, Vt = np.linalg.svd(J * known, full_matrices=False)
+    shows = s > max(1.0, SHARPEST * s.max(initial=0.0))
+    return known * (Vt[shows].T @ ((U[:, shows].T @ residual) / s[shows]))
+
+
+class _Rows:
+    """Measurements as residuals, each divided by its standard deviation.
+
+    Attributes
+    ----------
+    inputs : joint to (n, nv of the joint); seen : frames that are looked at; names : (rows) what, and in which position
+    """
+
+    def __init__(self, robot: Mechanism, m: Measurements, near: ArrayLike | None) -> None:
+        if not isinstance(m, Measurements):
+            raise TypeError(f"measurements are a sarrus.calibration.Measurements; got {m!r}")
+        self.robot, self.inputs = robot, checked_inputs(robot, m.inputs)
+        self.n = n = len(next(iter(self.inputs.values())))
+        self.noise = [checked_number("noise", x) for x in m.noise]
+        self.frames = {name: real_array(f"frames['{name}']", x) for name, x in m.frames.items()}
+        self.distances = {pair: real_array(f"distances {pair}", x) for pair, x in m.distances.items()}
+        self.joints = {name: real_array(f"joints['{name}']", x) for name, x in m.joints.items()}
+        for name, x in self.frames.items():
+            robot.pose(robot.neutral(), name)
+            if x.shape not in ((n, 3), (n, 4, 4)):
+                raise ShapeError(
+                    f"frame '{name}' needs points ({n}, 3) or poses ({n}, 4, 4), one for each input; got shape {x.shape}"
+                )
+        for what, x in [*self.distances.items(), *self.joints.items()]:
+            if x.shape != (n,):
+                raise ShapeError(f"measurements of {what} need ({n},) numbers, one for each input; got shape {x.shape}")
+        if not (self.frames or self.distances or self.joints):
+            raise ModelError("nothing is measured: give frames, distances or joints")
+        self.seen = list(
+            dict.fromkeys([*self.frames, *(name for pair in self.distances for name in pair if name != "ground")])
+        )
+        self.start = (
+            robot.follow(self.inputs) if near is None else np.broadcast_to(real_array("near", near), (n, robot.nq))
+        )
+        labels = [
+            (name, i) for name, x in self.frames.items() for i in range(n) for _ in range(3 if x.ndim == 2 else 6)
+        ]
+        labels += [(f"{a} to {b}", i) for a, b in self.distances for i in range(n)] + [
+            (name, i) for name in self.joints for i in range(n)
+        ]
+        values = (
+            [
+                np.concatenate(
+                    [x.ravel() if x.ndim == 2 else np.repeat(x.sum(axis=(1, 2)), 6) for x in self.frames.values()]
+                )
+            ]
+            if self.frames
+            else []
+        )
+        values += [*self.distances.values(), *self.joints.values()]
+        self.given: NDArray[np.bool_] = np.isfinite(np.concatenate(values))
+        self.names = [label for label, there in zip(labels, self.given, strict=True) if there]
+
+    def at(self, dimensions: Dimensions, x: Array) -> tuple[Array, Moves]:
+        """Residuals (rows,) with these changes, and how all that is measured moves; AssemblyError where loops stay open."""
+        robot = dimensions.changed(x)
+        q, status = robot.assemble(near=self.start, fixed=dimensions.led(self.inputs, x), return_status=True)
+        if np.any(status):
+            raise AssemblyError(f"at inputs {int(np.argmax(status != 0))} the loops stay open")
+        self.start = q
+        self.moves = dimensions.moves(robot, q, x, self.seen, list(self.joints))
+        self.pose = {name: robot.pose(q, name) for name in self.seen}
+        length, angle = self.noise
+        parts: list[Array] = []
+        for name, y in self.frames.items():
+            X = self.pose[name]
+            shift = (X[:, :3, 3] - (y if y.ndim == 2 else y[:, :3, 3])) / length
+            if y.ndim == 3:
+                there = np.asarray(np.isfinite(y).all(axis=(1, 2)))
+                R = np.where(there[:, None, None], y[:, :3, :3], X[:, :3, :3])
+                turn = log(R.swapaxes(1, 2) @ X[:, :3, :3]) / angle
+                shift = np.hstack([np.where(there[:, None], turn, np.nan), shift])
+            parts.append(shift.ravel())
+        for (a, b), y in self.distances.items():
+            parts.append((np.linalg.norm(self._apart(a, b), axis=1) - y) / length)
+        states = robot.joint_states(q)
+        for name, y in self.joints.items():
+            unit = length if robot.joint(name).kind == "Prismatic" else angle
+            off = (
+                states.q[name][:, 0]
+                - y
+                - (x[dimensions.names.index(f"{name}.offset")] if f"{name}.offset" in dimensions.names else 0.0)
+            )
+            parts.append((off if unit == length else (off + np.pi) % (2.0 * np.pi) - np.pi) / unit)
+        return np.concatenate(parts)[self.given], self.moves
+
+    def _apart(self, a: str, b: str) -> Array:
+        place = [np.zeros(3) if name == "ground" else self.pose[name][:, :3, 3] for name in (a, b)]
+        return np.broadcast_to(place[1] - place[0], (self.n, 3))
+
+    def derivatives(self, moves: Moves) -> Array:
+        """(rows, p)."""
+        length, angle = self.noise
+        p, parts = len(moves.closes), []
+        shifts = {name: self.pose[name][:, :3, :3] @ moves.frames[name][:, 3:] for name in self.seen}
+        for name, y in self.frames.items():
+            J = shifts[name] / length
+            if y.ndim == 3:
+                J = np.concatenate([moves.frames[name][:, :3] / angle, J], axis=1)
+            parts.append(J.reshape(-1, p))
+        for a, b in self.distances:
+            apart = self._apart(a, b)
+            along = apart / np.maximum(np.linalg.norm(apart, axis=1), 1e-300)[:, None]
+            change: Any = sum(sign * shifts[name] for name, sign in ((b, 1.0), (a, -1.0)) if name != "ground")
+            parts.append(np.einsum("ni,nip->np", along, change) / length)
+        for name in self.joints:
+            parts.append(moves.joints[name] / (length if self.robot.joint(name).kind == "Prismatic" else angle))
+        return np.concatenate(parts)[self.given]

@@ -1,0 +1,549 @@
+"""Which lengths a mechanism should have, and how accurate it will be with those it gets: synthesis and tolerance budgets.
+
+Objectives and constraints are rows of residuals along a motion in which joints are led through given inputs. Those of positions have exact derivatives
+(:mod:`sarrus.dimensions`); others, of efforts, loads or singularities, are functions of many variants at once, and are differentiated by them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._arrays import Array, checked_count, checked_number, real_array
+from ._showing import Brief
+from .dimensions import AXES, Dimensions, Moves, checked_inputs
+from .errors import AssemblyError, ModelError, NameNotFoundError
+from .mechanism import Mechanism, checked_mechanism
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "Budget", "Clearance", "Design", "JointAngle", "MotorEfforts", "Path", "TransmissionAngle", "Variable", "design", "tolerances",
+]  # fmt: skip
+
+STEP = 1e-4  # of a dimension's range, to either side
+BROKEN = 1e3  # a residual where loops do not close
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+# ---- objectives and constraints ----------------------------------------------------------------------------------------
+
+
+class Objective(Protocol):
+    """Rows that are to be zero, of N variants along n inputs: of a class of your own, too."""
+
+    def rows(self, variants: Any, q: Array) -> Array:
+        """(N, rows) of configurations (N, n, nq)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """A frame's origin passes through points at the inputs: a coupler curve, or with `poses` (n, 4, 4) of which both count, a motion.
+
+    Attributes
+    ----------
+    frame : its name
+    points : (n, 3) in the world [m]; NaN for a component that does not matter
+    scale : what counts as 1 [m]
+    """
+
+    frame: str
+    points: ArrayLike
+    scale: float = 1.0
+
+    def rows(self, variants: Any, q: Array) -> Array:
+        """(N, 3 n)."""
+        p = variants.pose(q, self.frame)[..., :3, 3]
+        return np.nan_to_num((p - real_array("points", self.points)) / self.scale).reshape(len(q), -1)
+
+    def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
+        """(3 n, p)."""
+        R = robot.pose(q, self.frame)[:, :3, :3]
+        J = R @ moves.frames[self.frame][:, 3:] / self.scale
+        return np.where(np.isnan(real_array("points", self.points))[..., None], 0.0, J).reshape(-1, J.shape[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class JointAngle:
+    """A joint with one coordinate has given values (n,) at the inputs: a function generator [rad, m]; NaN where it does not matter."""
+
+    joint: str
+    values: ArrayLike
+    scale: float = 1.0
+
+    def rows(self, variants: Any, q: Array) -> Array:
+        """(N, n)."""
+        return np.nan_to_num(
+            (variants.joint_states(q).q[self.joint][..., 0] - real_array("values", self.values)) / self.scale
+        )
+
+    def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
+        """(n, p)."""
+        return np.where(
+            np.isnan(real_array("values", self.values))[..., None], 0.0, moves.joints[self.joint] / self.scale
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TransmissionAngle:
+    """Two bars at a pin stay at least `least` [rad] away from being in line: below it rows grow with what is lacking.
+
+    `straight` is the coordinate of the joint at which they are in line.
+    """
+
+    joint: str
+    least: float = float(np.radians(40.0))
+    straight: float = 0.0
+    scale: float = 1.0
+
+    def rows(self, variants: Any, q: Array) -> Array:
+        """(N, n)."""
+        return self._lacking(variants.joint_states(q).q[self.joint][..., 0])[0]
+
+    def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
+        """(n, p)."""
+        return np.asarray(
+            self._lacking(robot.joint_states(q).q[self.joint][:, 0])[1][:, None] * moves.joints[self.joint]
+        )
+
+    def _lacking(self, angle: Array) -> tuple[Array, Array]:
+        off = (angle - self.straight + 0.5 * np.pi) % np.pi - 0.5 * np.pi
+        lacking = self.least - np.abs(off)
+        return np.maximum(lacking, 0.0) / self.scale, np.where(lacking > 0.0, -np.sign(off), 0.0) / self.scale
+
+
+@dataclass(frozen=True, eq=False)
+class MotorEfforts:
+    """What motors must do along the motion, at rates of the inputs: rows are efforts beyond `limit`, or the efforts themselves where it is 0 [N m, N].
+
+    Attributes
+    ----------
+    velocity, acceleration : motor to its rates (n,) at the inputs [rad/s, m/s; per s]; as many motors as freedoms, in joints of the tree
+    """
+
+    velocity: Mapping[str, ArrayLike]
+    acceleration: Mapping[str, ArrayLike]
+    limit: float = 0.0
+    scale: float = 1.0
+
+    def rows(self, variants: Any, q: Array) -> Array:
+        """(N, n nu)."""
+        base, rest = variants.base, np.zeros(variants.nv)
+        for name in base.actuated:
+            if base.joint(name).nv != 1 or name not in self.velocity or name not in self.acceleration:
+                raise ModelError(
+                    f"rates are of each motor, in a joint of the tree with one coordinate; '{name}' is none, or has none"
+                )
+        rates, bends = (
+            np.stack([real_array("rates", x[j]) for j in base.actuated], axis=-1)
+            for x in (self.velocity, self.acceleration)
+        )
+        # of each motor the motion on the loops in which it alone moves, at unit rate
+        units = variants._effort_regressor(q, rest, rest, return_status=True)[0][..., : variants.nv]
+        v = np.einsum("nk,mnkv->mnv", rates, units)
+        drift = variants.forward_dynamics(q, v, rest, check=False, return_status=True)[0]
+        own = drift[..., [base.joint(name).v_slice.start for name in base.actuated]]
+        a = drift + np.einsum("mnk,mnkv->mnv", bends - own, units)
+        u = variants.actuator_efforts(q, v, a, check=False, return_status=True)[0]
+        return (np.sign(u) * np.maximum(np.abs(u) - self.limit, 0.0) / self.scale).reshape(len(q), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Clearance:
+    """The mechanism stays away from singular positions: rows are what `actuation` of its mobility map lacks of `least`."""
+
+    least: float
+    scale: float = 1.0
+
+    def rows(self, variants: Any, q: Array) -> Array:
+        """(N, n)."""
+        return np.maximum(self.least - variants.mobility_map(q).actuation, 0.0) / self.scale
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A dimension that may change, by so much [rad, m]."""
+
+    name: str
+    low: float
+    high: float
+
+
+# ---- synthesis ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Design(Brief):
+    """The best mechanism that was found.
+
+    Attributes
+    ----------
+    robot : it
+    changes : dimension to its change [rad, m]
+    q : (n, nq) along the inputs
+    cost, first_cost : half the sum of squared rows: of it, and of the best of all starts as it was drawn
+    rows : of all objectives, one after another
+    largest : of each objective its largest row, times its scale: of a constraint that holds zero, or little
+    starts, closed : how many were drawn, and of how many the loops close at all inputs
+    costs : of all that were improved, ascending: the same number many times says that there is nothing better near
+    evaluations : of mechanisms with derivatives
+    """
+
+    robot: Mechanism
+    changes: Mapping[str, float]
+    q: Array
+    cost: float
+    first_cost: float
+    rows: Array
+    largest: tuple[float, ...]
+    starts: int
+    closed: int
+    costs: tuple[float, ...]
+    evaluations: int
+
+
+def design(
+    robot: Mechanism, inputs: Mapping[str, ArrayLike], variables: Sequence[Variable], objectives: Sequence[Any], *,
+    near: ArrayLike | Mapping[str, Any] | None = None, starts: int = 256, improved: int = 8, seconds: float | None = None, seed: int = 0,
+) -> Design:  # fmt: skip
+    """Dimensions for which objectives are least, along one branch: many starts side by side as variants, the best improved by SciPy's `least_squares`.
+
+    A mechanism whose branch ends before the inputs do is none. The mechanism's own dimensions are the first start.
+
+    Parameters
+    ----------
+    inputs : led joint with one coordinate to (n,) values [rad, m]
+    variables : which dimensions may change, named as :mod:`sarrus.dimensions` has them, and within which bounds
+    objectives : :class:`Path`, :class:`JointAngle`, :class:`TransmissionAngle`, :class:`MotorEfforts`, :class:`Clearance`, or an object with ``rows(variants, q)``; one
+        whose rows are zero wherever it holds is a constraint, as strict as its `scale` is small
+    near : where loops are closed at the first inputs, as :meth:`sarrus.Mechanism.follow`: it chooses the branch
+    starts : drawn evenly within the bounds
+    improved : how many of the best are improved
+    seconds : [s] after which no other start is drawn or improved; until then more of both
+    seed : of the draws
+
+    Raises
+    ------
+    AssemblyError
+        Of no start the loops close at all inputs.
+    ImportError
+        SciPy is not installed: ``pip install "sarrus[design]"``.
+    ModelError, ShapeError, NameNotFoundError
+        Bounds that are none; unknown names; wrong sizes.
+
+    Examples
+    --------
+    A four-bar whose coupler point goes through six points:
+
+    >>> import numpy as np
+    >>> import sarrus
+    >>> from sarrus.design import Path, Variable, design
+    >>> robot = sarrus.mechanisms.four_bar()
+    >>> crank = np.linspace(0.3, 2.4, 6)
+    >>> wanted = robot.replace(placements={"pin1.parent": (0.45, 0, 0)})
+    >>> points = wanted.pose(wanted.follow({"motor": crank}), "pin2.parent")[:, :3, 3]
+    >>> made = design(robot, {"motor": crank}, [Variable("pin1.parent.x", -0.1, 0.1)], [Path("pin2.parent", points)], starts=4, improved=1)
+    >>> round(made.changes["pin1.parent.x"], 9)
+    0.05
+    """
+    try:
+        from scipy.optimize import least_squares  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        raise ImportError('design() improves with SciPy: pip install "sarrus[design]"') from None
+    checked_mechanism(robot, "robot")
+    starts, improved = checked_count("starts", starts), checked_count("improved", improved)
+    problem = _Problem(robot, checked_inputs(robot, inputs), variables, objectives, near)
+    rng, begun = np.random.default_rng(checked_count("seed", seed, 0)), time.perf_counter()
+    low, high = problem.low, problem.high
+    ends: list[tuple[float, Array]] = []
+    drawn, closed, first = 0, 0, float(np.inf)
+    while True:
+        x = low + (high - low) * rng.random((starts, len(low)))
+        if not drawn:
+            x[0] = np.clip(0.0, low, high)
+        cost = problem.costs(x)
+        drawn, closed, first = drawn + starts, closed + int(np.isfinite(cost).sum()), min(first, float(cost.min()))
+        for i in np.argsort(cost)[:improved]:
+            if not np.isfinite(cost[i]) or (seconds is not None and ends and time.perf_counter() - begun > seconds):
+                break
+            found = least_squares(problem.residual, np.clip(x[i], low, high), problem.jacobian, bounds=(low, high), x_scale=high - low,
+                                  xtol=1e-14, ftol=1e-14, gtol=1e-14, max_nfev=100)  # fmt: skip
+            ends.append((float(found.cost), found.x))
+        if seconds is None or time.perf_counter() - begun > seconds:
+            break
+    if not ends:
+        raise AssemblyError(
+            f"of none of {drawn} mechanisms in these bounds the loops close at all inputs on one branch: wider bounds, or `near`"
+        )
+    ends.sort(key=lambda end: end[0])
+    least, best = ends[0]
+    rows, sizes = problem.residual(best), problem.sizes
+    ends_of = np.cumsum(sizes)
+    largest = tuple(
+        float(np.abs(rows[end - size : end]).max(initial=0.0)) * getattr(of, "scale", 1.0)
+        for of, size, end in zip(objectives, sizes, ends_of, strict=True)
+    )
+    changes = dict(zip(problem.dimensions.names, best.tolist(), strict=True))
+    return Design(
+        problem.dimensions.changed(best), changes, problem.q, least, first, rows, largest, drawn, closed, tuple(c for c, _ in ends), problem.evaluations
+    )  # fmt: skip
+
+
+class _Problem:
+    """Objectives as functions of changes x (p,)."""
+
+    def __init__(
+        self,
+        robot: Mechanism,
+        inputs: dict[str, Array],
+        variables: Sequence[Variable],
+        objectives: Sequence[Any],
+        near: Any,
+    ) -> None:
+        self.dimensions = Dimensions(robot, list(inputs), [variable.name for variable in variables])
+        self.low, self.high = (
+            np.array([getattr(variable, side) for variable in variables], float) for side in ("low", "high")
+        )
+        if not (self.low < self.high).all() or not np.isfinite(self.high - self.low).all():
+            raise ModelError("bounds of variables must be finite, each low below high")
+        self.inputs, self.objectives, self.near, self.evaluations = inputs, list(objectives), near, 0
+        self.count, self.sizes = 0, list[int]()
+        if not self.objectives:
+            raise ModelError("there are no objectives: give a Path, or another of sarrus.design")
+        self.exact = [hasattr(of, "derivatives") for of in self.objectives]
+        self.frames = list(dict.fromkeys(of.frame for of in self.objectives if hasattr(of, "frame")))
+        self.joints = list(dict.fromkeys(of.joint for of in self.objectives if hasattr(of, "joint")))
+        self.at, self.q, self.broken = np.full(len(self.low), np.nan), np.zeros((0, robot.nq)), True
+
+    def _led(self, x: Array) -> tuple[Any, Array]:
+        """Variants of changes (N, p), and their configurations (N, n, nq) along the inputs; NaN where the branch ends."""
+        variants = self.dimensions.variants(x)
+        if any(name.rpartition(".")[2] == "offset" for name in self.dimensions.names):
+            raise ModelError("an offset is no dimension of a design: change the inputs, or a joint's turn")
+        return variants, variants.follow({name: way[:, 0] for name, way in self.inputs.items()}, self.near)
+
+    def costs(self, x: Array) -> Array:
+        """(N,) half the sums of squares; inf where loops do not close."""
+        variants, q = self._led(x)
+        good = np.isfinite(q).all(axis=(1, 2))
+        cost = np.full(len(x), np.inf)
+        if good.any():
+            rows = np.concatenate([of.rows(variants[good], q[good]) for of in self.objectives], axis=1)
+            cost[good] = np.where(np.isfinite(rows).all(axis=1), 0.5 * np.sum(np.nan_to_num(rows) ** 2, axis=1), np.inf)
+        return cost
+
+    def residual(self, x: Array) -> Array:
+        """(rows,); huge where loops do not close."""
+        variants, q = self._led(x[None])
+        self.at, self.q, self.broken = x.copy(), q[0], not np.isfinite(q).all()
+        if not self.broken:
+            parts = [of.rows(variants, q)[0] for of in self.objectives]
+            rows, self.sizes = np.concatenate(parts), [len(part) for part in parts]
+            self.broken = not np.isfinite(rows).all()
+        if self.broken:
+            return np.full(self.count, BROKEN)
+        self.count = len(rows)
+        return rows
+
+    def jacobian(self, x: Array) -> Array:
+        """(rows, p)."""
+        if not np.array_equal(x, self.at):
+            self.residual(x)
+        if self.broken:
+            return np.zeros((self.count, len(x)))
+        self.evaluations += 1
+        robot = self.dimensions.changed(x)
+        parts: list[Array | None] = [None] * len(self.objectives)
+        if any(self.exact):
+            moves = self.dimensions.moves(robot, self.q, x, self.frames, self.joints)
+            parts = [
+                of.derivatives(robot, self.q, moves) if exact else None
+                for of, exact in zip(self.objectives, self.exact, strict=True)
+            ]
+        if not all(self.exact):
+            steps = STEP * (self.high - self.low)
+            variants, q = self._led(np.concatenate([x + np.diag(steps), x - np.diag(steps)]))
+            for i in [i for i, exact in enumerate(self.exact) if not exact]:
+                ahead, behind = np.split(np.nan_to_num(self.objectives[i].rows(variants, q)), 2)
+                parts[i] = ((ahead - behind) / (2.0 * steps[:, None])).T
+        return np.concatenate([part for part in parts if part is not None])
+
+
+# ---- tolerances --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Budget(Brief):
+    """How far a mechanism is off by its dimensions' errors, and by which.
+
+    Attributes
+    ----------
+    names, spread : (p) dimensions, and their standard deviations [rad, m]
+    of : (k) what is off: "tool.x", "slider"
+    parts : (n, k, p) standard deviation of each by each dimension alone, to first order, at n inputs
+    first_order, drawn : (n, k) of each by all: by sums of squares, and of mechanisms drawn at random; NaN in `drawn` where none were drawn
+    worst : (n, k) largest deviation from the mean among those drawn
+    lost : how many of those drawn did not close
+    binding : dimensions that the loops cannot absorb; their parts are zero, and they were not drawn
+    """
+
+    names: tuple[str, ...]
+    spread: Array
+    of: tuple[str, ...]
+    parts: Array
+    first_order: Array
+    drawn: Array
+    worst: Array
+    lost: int
+    binding: tuple[str, ...]
+
+    def report(self, count: int = 10) -> str:
+        """For each quantity, at the inputs where it is worst, the dimensions that matter most."""
+        lines = []
+        for k, name in enumerate(self.of):
+            i = int(np.argmax(self.first_order[:, k]))
+            lines.append(
+                f"{name}: {self.first_order[i, k]:.4g} to first order, {self.drawn[i, k]:.4g} drawn, at input {i}"
+            )
+            order = np.argsort(-self.parts[i, k], kind="stable")[:count]
+            share = self.parts[i, k] ** 2 / max(self.first_order[i, k] ** 2, 1e-300)
+            lines += [
+                f"  {self.names[j]:24} {self.parts[i, k, j]:.4g}  {share[j]:6.1%}"
+                for j in order
+                if self.parts[i, k, j] > 0.0
+            ]
+        return "\n".join(lines + [f"not absorbed by the loops: {', '.join(self.binding)}"] * bool(self.binding))
+
+    def plot(self, of: str | None = None, *, count: int = 8, ax: Axes | None = None) -> Axes:
+        """Stacked variances of one quantity along the inputs, the largest parts by name, and what was drawn. Needs matplotlib."""
+        import matplotlib.pyplot as plt
+
+        k = self.of.index(of) if of is not None else 0
+        axes = ax if ax is not None else plt.subplots()[1]
+        variance = self.parts[:, k] ** 2
+        order = np.argsort(-variance.sum(axis=0), kind="stable")
+        top, rest = order[:count], order[count:]
+        layers = [variance[:, j] for j in top] + [variance[:, rest].sum(axis=1)] * bool(len(rest))
+        axes.stackplot(
+            np.arange(len(variance)), layers, labels=[self.names[j] for j in top] + ["the rest"] * bool(len(rest))
+        )
+        axes.plot(self.drawn[:, k] ** 2, "k.", label="drawn")
+        axes.set_xlabel("input")
+        axes.set_ylabel(f"variance of {self.of[k]}")
+        axes.legend(fontsize="small")
+        return axes
+
+
+def tolerances(
+    robot: Mechanism, spread: Mapping[str, float], inputs: Mapping[str, ArrayLike], of: Sequence[str], *, near: ArrayLike | None = None,
+    samples: int = 1000, seed: int = 0, threads: int = 1,
+) -> Budget:  # fmt: skip
+    """First-order and Monte Carlo budgets of positions by name of dimension, errors normal and independent.
+
+    Parameters
+    ----------
+    spread : dimension (:mod:`sarrus.dimensions`) to its standard deviation [rad, m]; ``"joints.x"`` for that of every joint's frames along x, and so on with y, z,
+        rx, ry, rz
+    inputs : led joint to (n,) coordinates [rad, m]
+    of : what is to be accurate: "FRAME.x" (y, z, rx, ry, rz) in world axes, or a joint with one coordinate
+    near : as :meth:`sarrus.Mechanism.follow`
+    samples : mechanisms drawn, 0 for none
+    seed, threads : of the draws
+
+    Raises
+    ------
+    NameNotFoundError, ModelError, ShapeError
+        Unknown names; a spread that is negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> from sarrus.design import tolerances
+    >>> robot = sarrus.mechanisms.slider_crank()
+    >>> budget = tolerances(robot, {"joints.x": 5e-5, "joints.z": 5e-5}, {"motor": [0.6]}, ["slider.x"])
+    >>> float((1e3 * budget.first_order[0, 0]).round(3)), abs(budget.drawn / budget.first_order - 1).max().item() < 0.1
+    (0.125, True)
+    """
+    checked_mechanism(robot, "robot")
+    samples, ways = checked_count("samples", samples, 0), checked_inputs(robot, inputs)
+    sizes = _spreads(robot, ways, spread)
+    dimensions = Dimensions(robot, list(ways), list(sizes))
+    sigma = np.array([checked_number(f"spread of '{name}'", x) for name, x in sizes.items()])
+    asked = [_asked(robot, name) for name in of]
+    q, x = robot.follow(ways, near), np.zeros(len(sigma))
+    moves = dimensions.moves(robot, q, x, [f for f, k in asked if k >= 0], [j for j, k in asked if k < 0])
+    parts = np.zeros((len(q), len(asked), len(sigma)))
+    for i, (name, k) in enumerate(asked):
+        if k < 0:
+            parts[:, i] = np.abs(moves.joints[name]) * sigma
+        else:
+            R = robot.pose(q, name)[:, :3, :3]
+            parts[:, i] = np.abs((R @ moves.frames[name][:, 3 * (k // 3) : 3 * (k // 3) + 3])[:, k % 3]) * sigma
+    drawn, lost = np.full((2, len(q), len(asked)), np.nan), 0
+    if samples:
+        errors = (
+            np.random.default_rng(checked_count("seed", seed, 0)).normal(size=(samples, len(sigma)))
+            * sigma
+            * moves.closes
+        )
+        many = dimensions.variants(errors)
+        start = np.broadcast_to(q, (samples, *q.shape))
+        found, status = many.assemble(start, fixed=dimensions.led(ways, errors), threads=threads, return_status=True)
+        good = (status == 0).all(axis=1)
+        lost = int((~good).sum())
+        off = np.stack([_off(robot, many, q, found, name, k) for name, k in asked], axis=-1)[good]
+        off -= off.mean(axis=0)
+        drawn[0], drawn[1] = off.std(axis=0), np.abs(off).max(axis=0)
+    binding = tuple(name for name, closes in zip(dimensions.names, moves.closes, strict=True) if not closes)
+    total = np.sqrt(np.sum(parts**2, axis=-1))
+    return Budget(dimensions.names, sigma, tuple(of), parts, total, drawn[0], drawn[1], lost, binding)
+
+
+def _spreads(robot: Mechanism, ways: Mapping[str, Array], spread: Mapping[str, float]) -> dict[str, float]:
+    if not isinstance(spread, Mapping) or not spread:
+        raise TypeError(f"spread is a mapping of dimensions to standard deviations; got {spread!r}")
+    every = Dimensions(robot, list(ways)).names
+    sizes: dict[str, float] = {}
+    for name, size in spread.items():
+        start, _, axis = name.rpartition(".")
+        of_joints = (
+            [n for n in every if n.endswith((f".parent.{axis}", f".child.{axis}"))]
+            if start == "joints" and axis in AXES
+            else [name]
+        )
+        sizes |= dict.fromkeys(of_joints, size)
+    return sizes
+
+
+def _asked(robot: Mechanism, name: str) -> tuple[str, int]:
+    """A frame and the component of its displacement, or a joint and -1."""
+    if name in robot._joints:
+        return name, -1
+    frame, _, axis = name.rpartition(".")
+    if axis not in AXES:
+        raise NameNotFoundError(f"'{name}' is no joint, and no FRAME.x, .y, .z, .rx, .ry or .rz")
+    robot.pose(robot.neutral(), frame)
+    return frame, AXES.index(axis)
+
+
+def _off(robot: Mechanism, many: Any, q: Array, found: Array, name: str, k: int) -> Array:
+    """(samples, n) how far variants are from the mechanism."""
+    if k < 0:
+        return np.asarray(many.joint_states(found).q[name][..., 0] - robot.joint_states(q).q[name][:, 0])
+    X, X0 = many.pose(found, name), robot.pose(q, name)
+    if k >= 3:
+        return np.asarray(X[..., k - 3, 3] - X0[:, k - 3, 3])
+    turn = X[..., :3, :3] @ X0[:, :3, :3].swapaxes(-1, -2)  # in world axes, to first order
+    i, j = (k + 2) % 3, (k + 1) % 3
+    return np.asarray(0.5 * (turn[..., i, j] - turn[..., j, i]))

@@ -1,0 +1,151 @@
+"""Motions that tell much: Fourier series of the led joints, whose coefficients lower the condition number of what efforts depend on.
+
+References
+----------
+Swevers, J., Ganseman, C., Tükel, D., De Schutter, J., Van Brussel, H. (1997). Optimal robot excitation and identification. *IEEE Transactions on
+Robotics and Automation* 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import Array, checked_count, checked_number, real_array
+from .._showing import Brief
+from ..errors import AssemblyError, ModelError
+from ..mechanism import Mechanism, checked_mechanism
+from .model import EffortModel, base_of
+from .samples import Samples
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Excitation(Brief):
+    """A periodic motion.
+
+    Attributes
+    ----------
+    coefficients : joint to (2 harmonics,) sines, then cosines, of x - middle [rad, m]
+    middle : joint to its coordinate in the middle of its range
+    period : [s]
+    condition, first_condition : of the rows, columns of length 1: of this motion, and of the best that was drawn before the search
+    q, v, a, t : (n, ...) the motion, the loops closed
+    """
+
+    coefficients: Mapping[str, Array]
+    middle: Mapping[str, float]
+    period: float
+    condition: float
+    first_condition: float
+    q: Array
+    v: Array
+    a: Array
+    t: Array
+
+    def joints(self, t: ArrayLike) -> dict[str, Array]:
+        """Coordinates of the led joints at any times (n,) [s], for `follow` or a controller's set points."""
+        waves = _waves(real_array("t", t), self.period, len(next(iter(self.coefficients.values()))) // 2)[0]
+        return {name: self.middle[name] + waves @ c for name, c in self.coefficients.items()}
+
+
+def exciting_motion(
+    robot: Mechanism, ranges: Mapping[str, tuple[float, float]], period: float, *, near: ArrayLike | None = None, harmonics: int = 5,
+    terms: Mapping[str, Sequence[str]] | None = None, bodies: Sequence[str] | None = None, efforts: Sequence[str] | None = None,
+    samples: int = 60, rounds: int = 40, seed: int = 0,
+) -> Excitation:  # fmt: skip
+    """A periodic motion of the led joints whose efforts tell the base parameters well: a low condition number, within ranges, loops closed.
+
+    An evolution strategy: of eight motions around the best one, the best that stays in range and closes the loops on one branch.
+
+    Parameters
+    ----------
+    ranges : led joint with one coordinate to (lowest, highest) [rad, m]; as many as determine the motion
+    period : [s]
+    near : (nq,) to start from; default: the home
+    harmonics : of the period, each joint's
+    terms, bodies : as :func:`identify`
+    efforts : joints whose efforts will be measured; default: those of `ranges`
+    samples : instants at which the motion is looked at
+    rounds, seed : of the search
+
+    Raises
+    ------
+    AssemblyError
+        No motion within the ranges was found along which the loops stay closed: narrow them.
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> from sarrus.identification import exciting_motion
+    >>> robot = sarrus.mechanisms.five_bar()
+    >>> home = robot.assemble()
+    >>> x = {name: float(home[robot.joint(name).q_slice][0]) for name in robot.actuated}
+    >>> motion = exciting_motion(robot, {name: (x[name] - 0.3, x[name] + 0.3) for name in x}, 4.0, rounds=5)
+    >>> motion.condition <= motion.first_condition, bool(abs(robot.constraint_residual(motion.q)).max() < 1e-9)
+    (True, True)
+    """
+    checked_mechanism(robot, "robot")
+    for name, count in {"harmonics": harmonics, "samples": samples, "rounds": rounds}.items():
+        checked_count(name, count)
+    period = checked_number("period", period)
+    low, high = np.array([[float(x) for x in ranges[name]] for name in ranges]).T
+    if not (low < high).all():
+        raise ModelError(f"ranges must be (lowest, highest), the first below the second; got {dict(ranges)}")
+    model = EffortModel(robot, tuple(efforts or ranges), terms or {}, bodies)
+    rng, t = np.random.default_rng(checked_count("seed", seed, 0)), np.linspace(0.0, period, samples, endpoint=False)
+    waves, middle, kept = _waves(t, period, harmonics), 0.5 * (low + high), None
+    start = near if near is not None else robot.assemble(near=dict(zip(ranges, middle.tolist(), strict=True)))
+
+    def motion(c: Array) -> tuple[Array, Array, Array] | None:
+        """Along coefficients (joints, 2 harmonics); None where loops do not close."""
+        at = [dict(zip(ranges, (w @ c.T).T, strict=True)) for w in waves]
+        try:
+            q = robot.follow({name: middle[i] + x for i, (name, x) in enumerate(at[0].items())}, start)
+        except AssemblyError:
+            return None
+        v = robot.complete_velocity(q, at[1], return_status=True)[0]
+        a = robot.complete_acceleration(q, v, at[2], return_status=True)[0]
+        return (q, v, a) if np.isfinite(a).all() else None
+
+    def condition(moved: tuple[Array, Array, Array] | None) -> float:
+        nonlocal kept
+        if moved is None:
+            return float(np.inf)
+        if kept is None:
+            kept = base_of(model, Samples(dict.fromkeys(ranges, t), *moved)).kept
+        X = model.rows(*moved, kept)[0].reshape(-1, len(kept))
+        return float(np.linalg.cond(X / np.maximum(np.linalg.norm(X, axis=0), 1e-300)))
+
+    def within(c: Array) -> Array:
+        """As large as ranges let it, no larger."""
+        x = waves[0] @ c.T
+        return np.asarray(c * (0.5 * (high - low) / np.maximum(np.abs(x).max(axis=0), 1e-300))[:, None])
+
+    best, lowest, size, first = np.zeros((len(low), 2 * harmonics)), float(np.inf), 0.3, float(np.inf)
+    falling = np.tile(1.0 / np.arange(1, harmonics + 1), 2)
+    for k in range(rounds + 3):
+        drawn = k < 3 or not np.isfinite(lowest)
+        for _ in range(8):
+            change = rng.normal(size=best.shape) * falling * 0.5 * (high - low)[:, None]
+            c = within(change if drawn else best + size * change)
+            if (value := condition(motion(c))) < lowest:
+                best, lowest, size = c, value, min(1.3 * size, 0.5)
+        size = max(0.85 * size, 0.01)
+        first = lowest if k < 3 else first
+    moved = motion(best)
+    if moved is None or not np.isfinite(lowest):
+        raise AssemblyError(
+            f"none of {8 * (rounds + 3)} motions in these ranges closes the loops on one branch: narrow them"
+        )
+    each = {name: best[i] for i, name in enumerate(ranges)}
+    return Excitation(each, dict(zip(ranges, middle.tolist(), strict=True)), period, lowest, first, *moved, t)
+
+
+def _waves(t: Array, period: float, harmonics: int) -> tuple[Array, Array, Array]:
+    """(n, 2 harmonics) sines and cosines, and two derivatives."""
+    w = 2.0 * np.pi / period * np.arange(1, harmonics + 1)
+    sin, cos = np.sin(t[:, None] * w), np.cos(t[:, None] * w)
+    return np.hstack([sin, cos]), np.hstack([w * cos, -w * sin]), np.hstack([-(w**2) * sin, -(w**2) * cos])

@@ -1,0 +1,292 @@
+"""The masses, inertias, friction, armature and springs of a mechanism, loops included, from measured motions and efforts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays import Array, checked_number, checked_truth
+from .._core import tolerances
+from .._showing import Brief, table
+from ..errors import ModelError, StateError
+from ..mechanism import Mechanism, checked_mechanism
+from ..spatial import Inertia
+from .consistent import consistent_parameters
+from .model import BLOCK, Base, EffortModel, base_of, combined
+from .samples import Samples
+
+STRETCHES = 10  # parts of a record, of which some are held out whole: neighbours would tell what is held out
+BLUNT = 1e-5  # of the efforts, noise that is assumed at least where bodies are made consistent
+SHARPEST = 1e-8  # of the largest efforts, noise that sums of squares can tell
+STILL = 1e-7  # of what its column usually is, below which a parameter is not moved by the data
+UNEXCITED = 1e-13  # of the largest, an eigenvalue of the normal equations (columns of length 1) below which the data tell nothing
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Identification(Brief):
+    """What measured motions tell of a mechanism.
+
+    Attributes
+    ----------
+    names : (k) base parameters by name, "arm.m + 0.4 hand.m"
+    values, deviations : (k,) their estimates, and standard deviations of these; inf along what the motion did not excite
+    nominal : (k,) what the mechanism had
+    covariance : (k, k), of noise that is independent from sample to sample
+    noise : (nu,) standard deviation of each motor's efforts about the fit [N m, N]
+    held_out : (nu,) of those samples that were not fitted
+    condition : of the rows, weighted, with columns of length 1: how much noise is magnified at worst. Below 100 is good
+    unseen : parameters that no motion near the data's shows
+    unexcited : combinations that other motions would show, and this one does not
+    parameters : (p,) what the mechanism may have: base parameters as estimated, bodies that can exist, the rest as before where it can
+    parameter_names : (p) of these
+    misfit : what consistency costs, in standard deviations: sqrt((B pi - values)^T C^-1 (B pi - values)). About sqrt(k) is noise, far more a wrong model
+    robot : the mechanism with these
+    """
+
+    names: tuple[str, ...]
+    values: Array
+    deviations: Array
+    nominal: Array
+    covariance: Array
+    noise: Array
+    held_out: Array
+    condition: float
+    unseen: tuple[str, ...]
+    unexcited: tuple[str, ...]
+    parameter_names: tuple[str, ...]
+    parameters: Array
+    misfit: float
+    _model: EffortModel = field(repr=False)
+    _base: Base = field(repr=False)
+    _original: Mechanism = field(repr=False)
+
+    @cached_property
+    def robot(self) -> Mechanism:
+        """The mechanism with the parameters found. Offsets are of the measurement, and not in it."""
+        model, inertias, terms = self._model, dict[str, Inertia](), dict[str, dict[str, Array]]()
+        for body, x in zip(model.bodies, self.parameters[: 10 * len(model.bodies)].reshape(-1, 10), strict=True):
+            inertias[body] = Inertia.from_parameters(x)
+        for (term, joint, k), x in zip(model.terms, self.parameters[10 * len(model.bodies) :].tolist(), strict=True):
+            if term != "offset":
+                kind = model.robot.joint(joint).type
+                numbers = terms.setdefault(term, {}).setdefault(
+                    joint, np.broadcast_to(getattr(kind, term), kind.nv).astype(float)
+                )
+                numbers[k] = x
+        return self._original.replace(inertias=inertias, **cast(Any, terms))
+
+    def report(self) -> str:
+        """What was found, a line a base parameter, what cannot be told apart, and how well it predicts."""
+        width = max(map(len, self.names), default=0)
+        lines = [f"{'':{width}}  {'estimate':>12} {'± deviation':>12} {'before':>12}"]
+        lines += [f"{n:{width}}  {x:12.6g} {s:12.2g} {x0:12.6g}" for n, x, s, x0 in self._rows()]
+        lines += [f"cannot be told apart: {name}" for name in self.names if " " in name]
+        lines += [f"not seen by efforts: {', '.join(self.unseen)}"] * bool(self.unseen)
+        lines += [f"not excited by this motion: {name}" for name in self.unexcited]
+        lines += [f"condition {self.condition:.3g}; consistent bodies cost {self.misfit:.3g} standard deviations"]
+        pairs = zip(self._motor_names, self.noise, self.held_out, strict=True)
+        lines += [f"{name}: {fit:.4g} about the fit, {out:.4g} held out [N m, N]" for name, fit, out in pairs]
+        return "\n".join(lines)
+
+    def _rows(self) -> Iterator[tuple[str, float, float, float]]:
+        return zip(self.names, self.values.tolist(), self.deviations.tolist(), self.nominal.tolist(), strict=True)
+
+    @property
+    def _motor_names(self) -> list[str]:
+        robot = self._model.robot
+        sizes = {name: robot.joint(name).type.nv for name in robot.actuated}
+        return [name + f"[{k}]" * (size > 1) for name, size in sizes.items() for k in range(size)]
+
+    def _repr_html_(self) -> str:
+        rows = [(name, f"{x:.6g}", f"{s:.2g}", f"{x0:.6g}") for name, x, s, x0 in self._rows()]
+        return table(rows, "Identification", ("parameter", "estimate", "deviation", "before"))
+
+
+def identify(
+    robot: Mechanism, data: Samples, *, terms: Mapping[str, Sequence[str]] | None = None, bodies: Sequence[str] | None = None,
+    held_out: float = 0.2, consistent: bool = True,
+) -> Identification:  # fmt: skip
+    """Base parameters with loops, by weighted least squares, from motions and the efforts of motors alone.
+
+    tau = Y pi along the motions that the loops allow: what joints carry does not enter. Parameters that the equations cannot tell apart are found by their rank and
+    named. Numbers that are not asked for (other bodies, springs, gravity) count as the mechanism has them. Motors are weighted by their
+    own noise, which is estimated with the rest. Samples are gone through in blocks, each once: what is kept of them is one matrix a motor.
+
+    Parameters
+    ----------
+    data : motions on the loops and efforts; without accelerations use :func:`identify_runs`
+    terms : of joints, those that close loops too: some of "damping", "friction" (Coulomb's), "armature", "stiffness" (about the joint's rest) and "offset" (of the
+        measured effort [N m, N]) to joints' names
+    bodies : of which parameters are looked for; default: all that have mass
+    held_out : part of the samples, in stretches, that is not fitted but predicted, 0 to 0.5
+    consistent : whether `parameters` are made such that bodies can have them; else what is not a base parameter stays, and `robot` may be refused
+
+    Returns
+    -------
+    :class:`~sarrus.results.Identification`; print its ``report()``
+
+    Raises
+    ------
+    NotRealizableError
+        These motors do not determine the motion. Name passive joints in the efforts, with zeros.
+    StateError, ShapeError, NameNotFoundError, ModelError
+        A sample off the loops; wrong sizes; unknown names; fewer samples than parameters.
+
+    Notes
+    -----
+    Standard deviations are right for efforts with independent noise and motions that are known much better. Filtered data are dependent: leave out samples, as
+    ``data.rows(slice(None, None, k))``.
+
+    References
+    ----------
+    Gautier, M. (1991). Numerical calculation of the base inertial parameters of robots. *Journal of Robotic Systems* 8. Wensing, Kim and Slotine (2018).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> from sarrus.identification import Samples, identify
+    >>> robot = sarrus.mechanisms.four_bar()
+    >>> t = np.linspace(0.0, 4.0, 400)
+    >>> q = robot.follow({"motor": 3 * t + np.sin(5 * t)})
+    >>> v = robot.complete_velocity(q, {"motor": 3 + 5 * np.cos(5 * t)})
+    >>> a = robot.complete_acceleration(q, v, {"motor": -25 * np.sin(5 * t)})
+    >>> real = robot.replace(damping={"motor": 0.2})
+    >>> found = identify(robot, Samples({"motor": real.actuator_efforts(q, v, a)[:, 0]}, q, v, a), terms={"damping": ["motor"]})
+    >>> found.names[0], float(found.values[0].round(9))
+    ('motor.damping', 0.2)
+    """
+    checked_mechanism(robot, "robot")
+    held_out, consistent = checked_number("held_out", held_out, ""), checked_truth("consistent", consistent)
+    if not 0.0 <= held_out <= 0.5:
+        raise ValueError(f"held_out must be from 0 to 0.5, a part of the samples; got {held_out!r}")
+    if data.a is None:
+        raise ModelError(
+            "the samples have no accelerations: identify_runs() compares runs instead, or Samples.from_joints differentiates"
+        )
+    model = EffortModel(robot, tuple(data.efforts), terms or {}, bodies)
+    check_states(model.robot, data)
+    base = base_of(model, data)
+    if len(data) * model.robot.nu < 2 * len(base.kept):
+        raise ModelError(
+            f"{len(data)} samples of {model.robot.nu} efforts are too few for {len(base.kept)} base parameters"
+        )
+    fitted, out, counts = _statistics(model, data, base.kept, held_out)
+    nominal = base.combination @ model.values
+    size = max(float(np.sqrt(np.mean(model.measured(data) ** 2, axis=0).max())), 1e-100)
+    fit = _weighted(fitted, counts[0], base.size, SHARPEST * size)
+    expressions = base.expressions(model.names)
+    dark = [x / x[np.abs(x).argmax()] for x in fit.dark]
+    unexcited = [
+        combined(np.where(abs(x) > 1e-3, x, 0.0), [f"({e})" for e in expressions], int(abs(x).argmax())) for x in dark
+    ]
+    values = nominal + fit.change
+    # of data without noise, or efforts that are zero, bodies need not be that exact
+    blunt = min(1.0, float(fit.noise.max() / (BLUNT * size)))
+    parameters, misfit = _whole(model, base, values, blunt * fit.root, consistent)
+    return Identification(
+        expressions, values, fit.deviations, nominal, fit.covariance, fit.noise, _deviation(out, fit.change, counts[1]), fit.condition,
+        tuple(model.names[i] for i in base.unseen), tuple(unexcited), model.names, parameters, misfit, model, base, robot,
+    )  # fmt: skip
+
+
+def check_states(robot: Mechanism, data: Samples) -> None:
+    """Raise what is wrong with the samples' states: sizes, loops that stand open, motors that do not determine the motion."""
+    residual = robot.constraint_residual(data.q)
+    if residual.size and (worst := np.abs(residual).max(axis=1)).max() > tolerances.torn:
+        raise StateError(
+            f"sample {int(worst.argmax())} is off the loops by {worst.max():.3g} [rad, m]: bring q onto them by robot.project_configuration(q)"
+        )
+    few = np.linspace(0, len(data) - 1, min(len(data), 32)).astype(int)
+    for i in () if data.a is None else few:
+        robot.actuator_efforts(data.q[i], data.v[i], cast(Array, data.a)[i], check=False)
+
+
+def _statistics(
+    model: EffortModel, data: Samples, kept: NDArray[np.intp], held_out: float
+) -> tuple[Array, Array, tuple[int, int]]:
+    """[W y]^T [W y] of each motor (nu, k + 1, k + 1), of what is fitted and of what is held out, and how many samples each has."""
+    n, y, a = len(data), model.measured(data), cast(Array, data.a)
+    k = len(kept) + 1
+    sums, counts = np.zeros((2, y.shape[1], k, k)), [0, 0]
+    edges = np.linspace(0, n, STRETCHES * max(1, min(5, n // (STRETCHES * 20))) + 1).astype(int)
+    for s, (first, last) in enumerate(pairwise(edges)):
+        # of the first stretches as many as belong there, evenly
+        out = int(np.floor((s + 1) * held_out + 1e-9) > np.floor(s * held_out + 1e-9))
+        counts[out] += last - first
+        for begin in range(first, last, BLOCK):
+            rows = slice(begin, min(begin + BLOCK, last))
+            W, tau = model.rows(data.q[rows], data.v[rows], a[rows], kept)
+            for u in range(len(W)):
+                Z = np.column_stack([W[u], y[rows, u] - tau[u]])
+                sums[out, u] += Z.T @ Z
+    return sums[0], sums[1], (counts[0], counts[1])
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A change (k,) of base parameters; root^T root = C^-1; combinations (., k) that the data do not tell."""
+
+    change: Array
+    covariance: Array
+    deviations: Array
+    root: Array
+    dark: Array
+    noise: Array
+    condition: float
+
+
+def _weighted(sums: Array, count: int, size: Array, least: float) -> _Fit:
+    """Least squares, each motor weighted by what it is off by, until that stays as it is."""
+    p = sums.shape[-1] - 1
+    noise = np.maximum(np.sqrt(sums[:, -1, -1] / max(count, 1)), least)
+    for _ in range(20):
+        total = np.einsum("u,uij->ij", noise**-2.0, sums)
+        G, b = total[:-1, :-1], total[:-1, -1]
+        length, usual = np.sqrt(np.diag(G)), size * np.sqrt(count * np.sum(noise**-2.0))
+        moved = length > STILL * usual
+        scale = np.where(moved, 1.0 / np.where(moved, length, 1.0), 0.0)
+        values, vectors = np.linalg.eigh(scale[:, None] * G * scale)
+        excited = values > UNEXCITED * values.max(initial=0.0)
+        inverse = (scale[:, None] * vectors[:, excited] / values[excited]) @ vectors[:, excited].T * scale
+        change, before = inverse @ b, noise
+        change = change + inverse @ (b - G @ change)
+        noise = np.maximum(_deviation(sums, change, max(count - p / len(sums), 1.0)), least)
+        if np.all(np.abs(noise - before) < 1e-6 * noise):
+            break
+    dark = vectors[:, ~excited].T * np.where(moved, scale, 1.0 / usual)
+    deviations = np.where((np.abs(vectors[:, ~excited]) > 1e-6).any(axis=1), np.inf, np.sqrt(np.diag(inverse)))
+    root = np.sqrt(values[excited])[:, None] * vectors[:, excited].T * np.where(moved, length, 0.0)
+    condition = float(np.sqrt(values.max(initial=1.0) / max(values.min(initial=1.0), 1e-30)))
+    return _Fit(change, inverse, deviations, root, dark, noise, condition)
+
+
+def _deviation(sums: Array, change: Array, count: float) -> Array:
+    """(nu,) of the samples whose sums these are, from what the change predicts."""
+    x = np.concatenate([-change, [1.0]])
+    return (
+        np.sqrt(np.maximum(np.einsum("i,uij,j->u", x, sums, x), 0.0) / count) if count else np.full(len(sums), np.nan)
+    )
+
+
+def _whole(model: EffortModel, base: Base, values: Array, root: Array, consistent: bool) -> tuple[Array, float]:
+    """All parameters, and how far they are from the estimate in its standard deviations."""
+    if not consistent:
+        parameters = model.values.copy()
+        parameters[base.kept] += values - base.combination @ model.values
+        return parameters, 0.0
+    n = 10 * len(model.bodies)
+    nominal, signed = model.values.copy(), np.array([term == "offset" for term, _, _ in model.terms], bool)
+    # a number that was zero departs from its own size
+    told = np.zeros(len(nominal))
+    told[base.kept] = np.abs(values)
+    of_joints = np.where(nominal[n:] > 0.0, nominal[n:], np.maximum(told[n:], 1e-12))
+    nominal[n:] = np.where(signed, np.where(nominal[n:] == 0.0, of_joints, nominal[n:]), of_joints)
+    parameters = consistent_parameters(base.combination, values, root, nominal, len(model.bodies), signed)
+    return parameters, float(np.linalg.norm(root @ (base.combination @ parameters - values)))

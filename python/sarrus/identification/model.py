@@ -1,0 +1,206 @@
+"""What efforts depend on linearly, and which of it they tell: the parameters of bodies and joints, and their base.
+
+Motors give S u, loops J^T lambda, and u_k = x_k . tau along the motion x_k that the loops allow (cpp/loops/effort_regressor.hpp). So what loops carry
+does not enter, and u = W pi + ... is one row a motor: with more motors than freedoms of what they share out, without what they do against each other.
+
+References
+----------
+Gautier, M. (1991). Numerical calculation of the base inertial parameters of robots. *Journal of Robotic Systems* 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays import Array
+from ..analysis.assembly.closing import on_its_tree
+from ..analysis.independent_coordinates import joint_velocity
+from ..errors import ModelError, ShapeError, StateError, check_name
+from ..mechanism import Mechanism
+from .samples import Samples
+
+PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+TERMS = ("damping", "friction", "armature", "stiffness", "offset")
+SAME = 1e-8  # of a column, what others must leave of it: those of the core are known to 1e-12, and nature has nothing in between
+BLOCK = 512  # states whose rows the cache holds
+
+
+class EffortModel:
+    """The rows of chosen motors, by the parameters of chosen bodies and terms of joints.
+
+    Attributes
+    ----------
+    robot : the mechanism, with motors where efforts were measured
+    names : of all parameters: "body.m", "body.Ixx", "joint.damping"
+    values : (p,) that the mechanism has
+    bodies, terms : those of the bodies, 10 each, stand first; (term, joint, index) of the others
+    """
+
+    def __init__(
+        self, robot: Mechanism, joints: Sequence[str], terms: Mapping[str, Sequence[str]], bodies: Sequence[str] | None
+    ) -> None:
+        for joint in joints:
+            check_name("joint", joint, robot._joints, "efforts")
+        self.robot = (
+            robot if tuple(joints) == robot.actuated else cast(Mechanism, on_its_tree(robot, actuated=tuple(joints)))
+        )
+        specs = {body.name: body.inertia for body in robot.description.bodies}
+        for name in bodies or ():
+            check_name("body", name, specs, "bodies")
+        self.bodies = tuple(name for name, I in specs.items() if (I.mass > 0.0 if bodies is None else name in bodies))
+        self.terms = tuple(self._terms(terms))
+        self.names = (
+            *(f"{body}.{p}" for body in self.bodies for p in PARAMETERS),
+            *(f"{joint}.{term}" + f"[{k}]" * (robot.joint(joint).type.nv > 1) for term, joint, k in self.terms),
+        )
+        own = [getattr(robot.joint(joint).type, term, 0.0) for term, joint, _ in self.terms]
+        own = [np.broadcast_to(x, robot.joint(j).type.nv)[k] for x, (_, j, k) in zip(own, self.terms, strict=True)]
+        self.values = np.concatenate([np.zeros(0), *(specs[name].parameters for name in self.bodies), own])
+        order = list(specs)
+        place = self.robot.nv + 10 * np.array([order.index(name) for name in self.bodies], int)[:, None] + np.arange(10)
+        self._columns = place.ravel()
+
+    def _terms(self, terms: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, int]]:
+        for term, joints in terms.items():
+            if term not in TERMS:
+                raise ModelError(f"'{term}' is not one of {', '.join(TERMS)}")
+            for joint in joints:
+                check_name("joint", joint, self.robot._joints, term)
+                kind = self.robot.joint(joint).type
+                if term == "stiffness" and kind.nv != 1:
+                    raise ModelError(f"stiffness is identified of joints with one coordinate; '{joint}' has {kind.nv}")
+                yield from ((term, joint, k) for k in range(kind.nv))
+
+    def measured(self, data: Samples) -> Array:
+        """(n, nu) in the order of the mechanism's motors."""
+        sizes = {name: self.robot.joint(name).type.nv for name in self.robot.actuated}
+        for name, size in sizes.items():
+            if data.efforts[name].shape[1] != size:
+                raise ShapeError(f"efforts of '{name}' need {size} columns; got shape {data.efforts[name].shape}")
+        return np.concatenate([data.efforts[name] for name in sizes], axis=1)
+
+    def rows(self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
+        """Columns of W (nu, n, .) that are kept, and the efforts (nu, n) of the mechanism as it is; StateError where they are not determined."""
+        robot, nv, bodies = self.robot, self.robot.nv, 10 * len(self.bodies)
+        kept = np.arange(len(self.names)) if kept is None else kept
+        every, status = robot._effort_regressor(q, v, a, return_status=True)
+        if np.any(status):
+            raise StateError(
+                f"sample {int(np.argmax(np.asarray(status) != 0))}: efforts do not follow from the motion, or it is not sound"
+            )
+        columns = np.append(self._columns, np.zeros(len(self.terms), int))[kept]
+        W = np.stack([np.take(every[:, u], columns, axis=-1) for u in range(robot.nu)])
+        along = every[..., :nv]
+        for i in np.flatnonzero(kept >= bodies):
+            W[..., i] = self._of_joint(self.terms[kept[i] - bodies], q, v, a, along).T
+        return W, (along @ robot.inverse_dynamics(q, v, a)[..., None])[..., 0].T
+
+    def _of_joint(self, which: tuple[str, str, int], q: Array, v: Array, a: Array, along: Array) -> Array:
+        """(n, nu) what one of a joint's unit of a term asks of the motors."""
+        term, joint, k = which
+        j = self.robot.joint(joint)
+        if j.closes_loop:
+            states = self.robot.joint_states(q, v, a)
+            x, dx, ddx = states.q[joint], states.v[joint][:, k], states.a[joint][:, k]
+            moves = (along @ joint_velocity(self.robot, q, joint)[..., k, :, None])[..., 0]
+        else:
+            x, dx, ddx = q[:, j.q_slice], v[:, j.v_slice][:, k], a[:, j.v_slice][:, k]
+            moves = along[..., j.v_slice.start + k]
+        if term == "stiffness":
+            return np.asarray(moves * (x - np.broadcast_to(j.type.rest, 1)))
+        by = {"damping": dx, "friction": np.sign(dx), "armature": ddx, "offset": np.ones(len(q))}[term]
+        return np.asarray(moves * by[:, None])
+
+    def anywhere(self, data: Samples) -> Array:
+        """Rows (., p) of states about those measured, that move and accelerate in all ways that the loops allow: twice as many as columns."""
+        robot, rng = self.robot, np.random.default_rng(0)
+        count = 10 + 2 * len(self.names) // robot.nu
+        q = data.q[np.linspace(0, len(data) - 1, count).astype(int)]
+        away = robot.integrate(q, 0.1 * robot.project_velocity(q, rng.normal(size=(count, robot.nv))))
+        closed, status = robot.project_configuration(away, return_status=True)
+        q = np.where((status == 0)[:, None], closed, q)
+        v = robot.project_velocity(q, rng.normal(size=(count, robot.nv)))
+        a = robot.forward_dynamics(q, v, rng.normal(size=(count, robot.nv)) * np.abs(robot.bias_forces(q, v)).max())
+        return self.rows(q, v, a)[0].reshape(-1, len(self.names))
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """Which parameters a set of rows tells: W pi = W[:, kept] (combination @ pi).
+
+    Attributes
+    ----------
+    kept : columns that do not depend on those before them
+    combination : (base, p)
+    unseen : columns that are zero
+    size : (base,) of the columns kept, in the mean over rows
+    """
+
+    kept: NDArray[np.intp]
+    combination: Array
+    unseen: NDArray[np.intp]
+    size: Array
+
+    def expressions(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Base parameters by name: "arm.m + 0.4 hand.m"."""
+        return tuple(
+            combined(row, names, first) for row, first in zip(self.combination, self.kept.tolist(), strict=True)
+        )
+
+
+def combined(row: Array, names: Sequence[str], first: int) -> str:
+    """A combination of names, of which one stands first; what is rounding beside the largest is none."""
+    rest = [i for i in np.flatnonzero(np.abs(row) > 1e-7 * np.abs(row).max(initial=0.0)).tolist() if i != first]
+    parts = [
+        f" {'-' if row[i] < 0 else '+'} {'' if abs(abs(row[i]) - 1) < 1e-7 else f'{abs(row[i]):.4g} '}{names[i]}"
+        for i in rest
+    ]
+    return names[first] + "".join(parts)
+
+
+def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) -> Base:
+    """The columns of X (rows, p) that depend on none before them, in this order, or that with most left first; what is below `floor` (p,) is none.
+
+    Gram and Schmidt's method, twice: of columns of length one, what those before leave is the distance from their span.
+    """
+    rows, X = len(X), np.asarray(np.linalg.qr(X, mode="r")) if len(X) > X.shape[1] else X
+    size = np.linalg.norm(X, axis=0)
+    seen = size > np.maximum(floor, np.finfo(float).tiny)
+    least = np.maximum(SAME, np.where(seen, floor / np.where(seen, size, 1.0), np.inf))
+    unit = X / np.where(seen, size, 1.0)
+    kept, left = list[int](), np.where(seen, unit, 0.0)
+    for k in range(len(size)):
+        away = np.linalg.norm(left, axis=0) / least
+        j = int(np.argmax(away)) if order is None else int(order[k])
+        if away[j] > 1.0:
+            kept.append(j)
+            basis = left[:, j] / np.linalg.norm(left[:, j])
+            for _ in range(2):
+                left = left - np.outer(basis, basis @ left)
+        elif order is None:
+            break
+    rest = np.linalg.lstsq(unit[:, kept], unit, rcond=None)[0] if kept else np.zeros((0, X.shape[1]))
+    rest[np.abs(rest) < 0.1 * SAME] = 0.0
+    combination = rest * size / size[kept][:, None]
+    combination[:, ~seen] = 0.0
+    combination[:, kept] = np.eye(len(kept))
+    return Base(np.array(kept, np.intp), combination, np.flatnonzero(~seen), size[kept] / np.sqrt(rows))
+
+
+def base_of(model: EffortModel, data: Samples) -> Base:
+    """What efforts of these motors can tell, wherever near the data the mechanism moves: the heaviest bodies' parameters first."""
+    X = model.anywhere(data)
+    mass = np.repeat(model.values[: 10 * len(model.bodies) : 10], 10)
+    order = np.concatenate([np.arange(len(mass), X.shape[1]), np.argsort(-mass, kind="stable")]).astype(np.intp)
+    size, kinds = (
+        np.linalg.norm(X, axis=0),
+        [name.rpartition(".")[2][0] + str(len(name.rpartition(".")[2])) for name in model.names],
+    )
+    # of the same unit: what is rounding of the largest is nothing
+    floor = np.array([1e-10 * max(size[i] for i, other in enumerate(kinds) if other == kind) for kind in kinds])
+    return independent_columns(X, order, floor)

@@ -1,0 +1,182 @@
+"""Synthesis finds the lengths that made a curve, constraints hold in what it makes, and budgets are what mechanisms drawn at random do."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import sarrus
+from sarrus.design import (
+    Clearance,
+    JointAngle,
+    MotorEfforts,
+    Path,
+    TransmissionAngle,
+    Variable,
+    _Problem,
+    design,
+    tolerances,
+)
+from sarrus.dimensions import checked_inputs
+
+CRANK = {"motor": np.linspace(0.3, 2.4, 8)}
+LENGTHS = [Variable(name, -0.12, 0.12) for name in ("pin1.parent.x", "pin2.parent.x", "pin2.child.x", "pivot.parent.x")]
+
+
+def four_bar():
+    b = sarrus.mechanisms.four_bar(0.4, 1.1, 0.9, 1.0).to_builder()
+    b.add_frame("tracer", "coupler", (0.5, 0, 0.3))
+    return b.build()
+
+
+def other_points(robot):
+    """Of a four-bar with other lengths."""
+    x = {
+        "pin1.parent": (0.44, 0, 0),
+        "pin2.parent": (1.05, 0, 0),
+        "pin2.child": (0.93, 0, 0),
+        "pivot.parent": (1.04, 0, 0),
+    }
+    other = robot.replace(placements=x)
+    return other.pose(other.follow(CRANK), "tracer")[:, :3, 3]
+
+
+def objectives(robot):
+    points = other_points(robot)
+    points[2] = np.nan
+    return {
+        "path": Path("tracer", points, scale=0.5),
+        "angle": JointAngle("pivot", np.linspace(1.2, 1.6, 8)),
+        "of a joint that closes": JointAngle("pin2", np.linspace(1.2, 1.6, 8), scale=2.0),
+        "transmission": TransmissionAngle("pin2", least=1.5),
+        "efforts": MotorEfforts({"motor": np.full(8, 6.0)}, {"motor": np.zeros(8)}),
+        "clearance": Clearance(1.5),
+    }
+
+
+@pytest.mark.parametrize("name", ["path", "angle", "of a joint that closes", "transmission", "efforts", "clearance"])
+def test_derivatives_are_differences_of_rows(name):
+    robot = four_bar()
+    problem = _Problem(robot, checked_inputs(robot, CRANK), LENGTHS, [objectives(robot)[name]], None)
+    # `actuation` is the root of what is known to 1e-16 of its square: 1e-10 beside a step
+    x, h = np.array([0.01, -0.02, 0.015, 0.03]), 1e-4 if name == "clearance" else 1e-5
+    ends = [(problem.residual(x + h * e), problem.residual(x - h * e)) for e in np.eye(4)]
+    slopes = np.stack([(ahead - behind) / (2 * h) for ahead, behind in ends], axis=-1)
+    assert np.abs(slopes).max() > 1e-3
+    assert_allclose(
+        problem.jacobian(x),
+        slopes,
+        rtol=0,
+        atol=(5e-5 if name == "clearance" else 1e-6) * max(1.0, np.abs(slopes).max()),
+    )
+
+
+def test_a_row_means_what_it_says():
+    robot = four_bar()
+    q = robot.follow(CRANK)
+    variants, every = robot.variants(gravity=[(0, 0, -9.81)] * 2), np.stack([q, q])
+    of = objectives(robot)
+    v = robot.complete_velocity(q, {"motor": np.full(8, 6.0)})
+    u = robot.actuator_efforts(q, v, robot.complete_acceleration(q, v, {"motor": np.zeros(8)}))
+    assert_allclose(of["efforts"].rows(variants, every), [u.ravel()] * 2, atol=1e-9)
+    limited = MotorEfforts({"motor": np.full(8, 6.0)}, {"motor": np.zeros(8)}, limit=2.0).rows(variants, every)[0]
+    assert_allclose(limited, np.sign(u[:, 0]) * np.maximum(abs(u[:, 0]) - 2.0, 0.0), atol=1e-9)
+    angle = robot.joint_states(q).q["pin2"][:, 0]
+    lacking = TransmissionAngle("pin2", least=1.2).rows(variants, every)[0]
+    assert_allclose(lacking, np.maximum(1.2 - np.abs(np.arcsin(np.sin(angle))), 0.0), atol=1e-12)
+    assert_allclose(Clearance(2.0).rows(variants, every)[1], np.maximum(2.0 - robot.mobility_map(q).actuation, 0.0))
+
+
+def test_lengths_that_made_a_curve_are_found():
+    robot = four_bar()
+    made = design(robot, CRANK, LENGTHS, [Path("tracer", other_points(robot))], starts=32, improved=3)
+    assert made.cost < 1e-20 < made.first_cost
+    assert_allclose(list(made.changes.values()), [0.04, -0.05, 0.03, 0.04], atol=1e-7)
+    assert_allclose(made.robot.pose(made.q, "tracer")[:, :3, 3], other_points(robot), atol=1e-9)
+    assert np.abs(made.robot.constraint_residual(made.q)).max() < 1e-9
+    assert 1 <= made.closed <= made.starts == 32
+
+
+def test_a_constraint_holds_in_what_is_made():
+    """The curve alone leads to a bad transmission angle; with the constraint it is kept, and the curve gives way."""
+    robot = four_bar()
+    path, kept = Path("tracer", other_points(robot)), TransmissionAngle("pin2", least=np.radians(54), scale=1e-3)
+
+    def least(made):
+        return np.abs(np.arcsin(np.sin(made.robot.joint_states(made.q).q["pin2"][:, 0]))).min()
+
+    free, held = (design(robot, CRANK, LENGTHS, of, starts=16, improved=2) for of in ([path], [path, kept]))
+    assert held.largest[1] < np.radians(0.1) and held.largest[0] > free.largest[0]
+    impossible = design(
+        robot, CRANK, LENGTHS, [path, TransmissionAngle("pin2", least=np.radians(70))], starts=4, improved=1
+    )
+    assert impossible.largest[1] > np.radians(10)  # which is told
+    assert least(free) < np.radians(53) < np.radians(53.9) < least(held)
+
+
+def test_nothing_that_closes_is_an_error():
+    robot = four_bar()
+    with pytest.raises(sarrus.AssemblyError, match="wider bounds"):
+        design(robot, CRANK, [Variable("pivot.parent.x", 5.0, 6.0)], [Path("tracer", other_points(robot))], starts=4)
+
+
+@pytest.mark.parametrize("name", ["slider_crank", "delta"])
+def test_budgets_are_those_of_mechanisms_drawn_at_random(name):
+    robot = getattr(sarrus.mechanisms, name)()
+    if name == "delta":
+        inputs = {j: [0.0, 0.3] for j in robot.actuated}
+        of, spread = (
+            ["platform.x", "platform.z", "platform.rx"],
+            {"joints.x": 2e-4, "joints.z": 2e-4, "motor1.offset": 1e-3},
+        )
+    else:
+        inputs, of = {"motor": [0.6, 2.0]}, ["slider.x", "guide", "wrist.child.z"]
+        spread = {"joints.x": 5e-5, "joints.z": 5e-5, "joints.y": 1e-4}
+    budget = tolerances(robot, spread, inputs, of, samples=4000)
+    assert budget.lost == 0
+    assert_allclose(
+        budget.drawn, budget.first_order, rtol=0.06, atol=1e-12
+    )  # of 4000 draws a deviation is known to 1.1 %
+    assert_allclose(budget.first_order**2, np.sum(budget.parts**2, axis=-1))
+    assert (budget.worst > 2.5 * budget.drawn)[budget.drawn > 1e-9].all()
+    assert ("pin.parent.y" in budget.binding) == (name == "slider_crank")
+    # one dimension alone, by a mechanism that has it
+    j = int(np.argmax(budget.parts[0, 0]))
+    alone = tolerances(robot, {budget.names[j]: budget.spread[j]}, inputs, of, samples=2000)
+    assert_allclose(alone.drawn[:, 0], budget.parts[:, 0, j], rtol=0.08)
+    assert budget.names[j] in budget.report()
+
+
+def test_a_budget_is_drawn():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    robot = sarrus.mechanisms.slider_crank()
+    budget = tolerances(robot, {"joints.x": 5e-5}, {"motor": np.linspace(0.0, 6.0, 20)}, ["slider.x"], samples=100)
+    axes = budget.plot(count=3)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "the rest" in labels and "drawn" in labels and len(labels) == 5
+
+
+REFUSED = {
+    "bounds": (
+        lambda r: design(r, CRANK, [Variable("pin1.parent.x", 1.0, 0.0)], [JointAngle("pivot", np.zeros(8))]),
+        "low below high",
+    ),
+    "nothing": (lambda r: design(r, CRANK, LENGTHS, []), "no objectives"),
+    "offset": (
+        lambda r: design(r, CRANK, [Variable("motor.offset", -1.0, 1.0)], [JointAngle("pivot", np.zeros(8))]),
+        "offset",
+    ),
+    "name": (
+        lambda r: design(r, CRANK, [Variable("pin1.parent.u", -1.0, 1.0)], [JointAngle("pivot", np.zeros(8))]),
+        "pin1.parent",
+    ),
+    "of": (lambda r: tolerances(r, {"joints.x": 1e-4}, CRANK, ["tracer"]), "FRAME.x"),
+    "spread": (lambda r: tolerances(r, {"joints.x": -1e-4}, CRANK, ["tracer.x"]), "positive"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_refused(case):
+    call, words = REFUSED[case]
+    with pytest.raises((sarrus.ModelError, sarrus.NameNotFoundError, ValueError), match=words):
+        call(four_bar())

@@ -1,0 +1,340 @@
+"""Identification finds what made the data, says by name what data cannot tell, and how sure it is; choices of the model change nothing."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import sarrus
+from sarrus.identification import Samples, exciting_motion, identify, identify_runs
+from sarrus.identification.consistent import pseudo_inertias
+from sarrus.identification.model import EffortModel, base_of, independent_columns
+
+ROUNDING = 1e-9  # of solves of condition 1e3 and less
+
+
+def states(robot, count=60, seed=0):
+    """On the loops near the home, moving and accelerating in all ways that these allow."""
+    rng = np.random.default_rng(seed)
+    away = 0.15 * rng.normal(size=(count, robot.nv))
+    q = robot.project_configuration(robot.integrate(robot.assemble(), away)) if robot.nc else 3.0 * away
+    v = robot.project_velocity(q, rng.normal(size=(count, robot.nv)))
+    return q, v, robot.forward_dynamics(q, v, 5.0 * rng.normal(size=(count, robot.nv)))
+
+
+def driven(robot, *joints):
+    b = robot.to_builder()
+    for name in joints:
+        b.set_actuated(name)
+    return b.build()
+
+
+def with_motors(robot, *names):
+    """The same, with motors in these joints."""
+    from sarrus.analysis.assembly.closing import on_its_tree
+
+    return on_its_tree(robot, actuated=names)
+
+
+def otherwise(robot, seed=1, **terms):
+    """The same machine with other bodies."""
+    rng = np.random.default_rng(seed)
+    bodies = {}
+    for body in robot.description.bodies:
+        I = body.inertia
+        com = I.com + 0.03 * rng.normal(size=3)
+        bodies[body.name] = sarrus.Inertia(1.2 * I.mass, com, I.about_com + 0.02 * np.diag([1.0, 1.1, 0.9]))
+    return robot.replace(inertias=bodies, **terms)
+
+
+def samples(robot, q, v, a, noise=0.0, seed=2, real=None, closed=None):
+    u = (real or robot).actuator_efforts(q, v, a)
+    u = u + noise * np.random.default_rng(seed).normal(size=u.shape)
+    return Samples(dict(zip(robot.actuated, u.T)), q, v, a)
+
+
+def arm():
+    return with_motors(sarrus.mechanisms.stanford_arm(), *sarrus.mechanisms.stanford_arm().joints)
+
+
+def double_pendulum():
+    return with_motors(sarrus.mechanisms.double_pendulum(), *sarrus.mechanisms.double_pendulum().joints)
+
+
+MECHANISMS = {
+    "arm": arm,
+    "four_bar": sarrus.mechanisms.four_bar,
+    "driven where it closes": lambda: with_motors(sarrus.mechanisms.four_bar(), "pin2"),
+    "redundant": lambda: sarrus.mechanisms.five_bar(actuated=3),
+    "delta": sarrus.mechanisms.delta,
+    "stewart": sarrus.mechanisms.stewart,
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_rows_are_derivatives_of_efforts(name):
+    """W is what efforts change by per inertial parameter, and x_k . tau is effort k: by the pull-back, and by inverse dynamics."""
+    robot = MECHANISMS[name]()
+    q, v, a = states(robot, 5)
+    every = robot._effort_regressor(q, v, a)
+    by_pullback = sarrus.derivatives.actuator_efforts(robot, q, v, a).parameters
+    assert_allclose(every[..., robot.nv :], by_pullback, rtol=0, atol=ROUNDING * np.abs(by_pullback).max())
+    u = robot.actuator_efforts(q, v, a)
+    by_power = np.einsum("nuv,nv->nu", every[..., : robot.nv], robot.inverse_dynamics(q, v, a))
+    assert_allclose(by_power, u, rtol=0, atol=ROUNDING * np.abs(u).max())
+    J = robot.constraint_jacobian(q)
+    assert_allclose(np.einsum("ncv,nuv->nuc", J, every[..., : robot.nv]), 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["arm", "four_bar", "delta", "stewart"])
+def test_base_has_the_rank_of_the_projected_equations(name):
+    """As many base parameters as N^T Y has rank, with N by another way; and with them efforts are those of all parameters."""
+    robot = MECHANISMS[name]()
+    q, v, a = states(robot, 80)
+    model = EffortModel(robot, robot.actuated, {}, None)
+    base = base_of(model, samples(robot, q, v, a))
+    N = sarrus.works.free_motions(robot, q).basis
+    X = (np.swapaxes(N, 1, 2) @ robot.regressor(q, v, a)).reshape(-1, len(model.names))
+    size = np.linalg.norm(X, axis=0)
+    s = np.linalg.svd(X / np.maximum(size, 1e-9 * size.max()), compute_uv=False)
+    assert len(base.kept) == np.count_nonzero(s > 1e-8 * s[0])
+    W = model.rows(q, v, a)[0]
+    pi = np.random.default_rng(3).normal(size=W.shape[-1])
+    assert_allclose(W[..., base.kept] @ (base.combination @ pi), W @ pi, rtol=0, atol=1e-7 * np.abs(W @ pi).max())
+
+
+def test_base_of_a_planar_arm_is_the_published_one():
+    """Khalil and Dombre, Modeling, Identification and Control of Robots, 2002, ch. 9: six of two links in a vertical plane, m2 within mx1 and I1."""
+    robot = double_pendulum()
+    names = base_of(EffortModel(robot, robot.actuated, {}, None), samples(robot, *states(robot))).expressions(
+        EffortModel(robot, robot.actuated, {}, None).names
+    )
+    assert len(names) == 6
+    lumped = [name for name in names if " " in name]
+    assert sum("lower.m" in name or ".m" in name.split(" ")[-1] for name in lumped) == 2
+
+
+def test_dependent_columns_are_told_by_name_and_factor():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    X[:, 2] = 0.4 * X[:, 0] - 2.0 * X[:, 1]
+    X[:, 3] = 0.0
+    base = independent_columns(X, np.arange(4), np.zeros(4))
+    assert base.expressions(["m2", "m1", "m3", "m4"]) == ("m2 + 0.4 m3", "m1 - 2 m3")
+    assert base.unseen.tolist() == [3]
+
+
+TERMS = {
+    "arm": {"damping": ["joint1", "joint2"], "friction": ["joint1"], "offset": ["joint3"]},
+    "four_bar": {"damping": ["motor", "pin2"], "friction": ["pivot"], "stiffness": ["pivot"]},
+    "delta": {"damping": ["motor1", "motor2", "motor3"], "friction": ["motor1"], "armature": ["motor1"]},
+    "stewart": {"damping": ["leg1"], "friction": ["leg1", "leg2"]},
+}
+
+
+@pytest.mark.parametrize("name", ["four_bar", "delta", "stewart"])
+def test_what_made_the_data_is_found(name):
+    """Without noise all base parameters and terms of joints, also of those that close loops, are right; and the robot predicts new efforts."""
+    robot, terms = MECHANISMS[name](), TERMS[name]
+    numbers = {"damping": 0.3, "friction": 0.2, "stiffness": 1.5}
+    changed = {t: dict.fromkeys(joints, numbers[t]) for t, joints in terms.items() if t in numbers}
+    real = otherwise(robot, **changed)
+    q, v, a = states(robot, 300)
+    found = identify(robot, samples(robot, q, v, a, real=real), terms=terms)
+    model = EffortModel(real, real.actuated, terms, None)
+    truth = found._base.combination @ model.values
+    assert_allclose(found.values, truth, rtol=0, atol=1e-6 * np.abs(truth).max())
+    q, v, a = states(robot, 20, seed=9)
+    expected = real.actuator_efforts(q, v, a)
+    assert_allclose(found.robot.actuator_efforts(q, v, a), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+def test_every_parameter_is_within_three_deviations_in_95_of_100():
+    robot = sarrus.mechanisms.stewart()
+    real = otherwise(robot)
+    q, v, a = states(robot, 300)
+    u = real.actuator_efforts(q, v, a)
+    inside = 0
+    for seed in range(100):
+        noise = np.random.default_rng(seed).normal(size=u.shape) * [0.1, 0.2, 0.3, 0.1, 0.2, 0.3]
+        found = identify(robot, Samples(dict(zip(robot.actuated, (u + noise).T)), q, v, a), consistent=False)
+        truth = found._base.combination @ EffortModel(real, real.actuated, {}, None).values
+        inside = inside + (np.abs(found.values - truth) < 3.0 * found.deviations)
+    assert found.names[0].startswith("platform.m + piston1.m")
+    assert inside.min() >= 95
+    assert inside.mean() < 99.95  # deviations are no larger than they are: of normal errors 0.27 % are beyond three
+    assert_allclose(found.noise, [0.1, 0.2, 0.3, 0.1, 0.2, 0.3], rtol=0.3)
+    assert_allclose(found.held_out, found.noise, rtol=0.5)
+
+
+def test_bodies_that_are_found_can_exist():
+    """Least squares alone leave inertias that no body has; the consistent ones are as near as noise lets one tell."""
+    robot = sarrus.mechanisms.stewart()
+    q, v, a = states(robot, 200)
+    data = samples(robot, q, v, a, noise=1.0, real=otherwise(robot))
+    found = identify(robot, data)
+    n = 10 * len(robot.description.bodies)
+    assert np.linalg.eigvalsh(pseudo_inertias(found.parameters[:n].reshape(-1, 10))).min() > 0.0
+    assert found.misfit < 2.0 * np.sqrt(len(found.names))
+    assert found.robot.mass > 0.0
+    alone = identify(robot, data, consistent=False)
+    assert np.linalg.eigvalsh(pseudo_inertias(alone.parameters[:n].reshape(-1, 10))).min() < 0.0
+    with pytest.raises(sarrus.ModelError):
+        _ = alone.robot
+
+
+def test_what_the_motion_does_not_excite_is_said():
+    """A crank turning evenly tells nothing of its own inertia."""
+    robot = sarrus.mechanisms.pendulum()
+    robot = with_motors(robot, *robot.joints)
+    t = np.linspace(0.0, 6.0, 300)
+    q, v, a = t[:, None], np.ones((300, 1)), np.zeros((300, 1))
+    found = identify(robot, samples(robot, q, v, a))
+    still = [name for name, s in zip(found.names, found.deviations) if np.isinf(s)]
+    assert still == ["bob.Iyy"] and found.unexcited == ("(bob.Iyy)",)
+    assert "not excited by this motion: (bob.Iyy)" in found.report()
+
+
+def test_which_joint_closes_a_loop_does_not_matter():
+    answers = []
+    for free in (True, False):
+        robot = sarrus.mechanisms.delta(platform_free=free)
+        crank = {f"motor{k}": 0.3 * np.sin(np.linspace(0, 6, 200) + k) for k in (1, 2, 3)}
+        q = robot.follow(crank)
+        v = robot.complete_velocity(q, {name: np.cos(3.0 * x) for name, x in crank.items()})
+        a = robot.complete_acceleration(q, v, {name: np.sin(7.0 * x) for name, x in crank.items()})
+        found = identify(
+            robot, samples(robot, q, v, a, real=otherwise(robot)), terms={"damping": ["ball1a"]}, consistent=False
+        )
+        answers.append(dict(zip(found.names, found.values)))
+        last = found.held_out
+        assert last.max() < 1e-5
+    assert answers[0].keys() == answers[1].keys()
+
+
+def test_passive_joints_are_named_with_zeros():
+    robot = double_pendulum()
+    q, v, _ = states(robot)
+    first, second = robot.joints
+    real = otherwise(robot)
+    a = real.forward_dynamics(q, v, np.tile([2.0, 0.0], (len(q), 1)))
+    with pytest.raises(sarrus.NotRealizableError):
+        identify(robot, Samples({first: np.full(len(q), 2.0)}, q, v, a))
+    found = identify(robot, Samples({first: np.full(len(q), 2.0), second: np.zeros(len(q))}, q, v, a))
+    assert found.noise.max() < 1e-6
+
+
+def test_readings_of_encoders_are_enough():
+    """Filtered and differentiated, completed by the loops: friction of a four-bar to a percent, from 0.2 mrad of noise."""
+    robot = sarrus.mechanisms.four_bar()
+    real = robot.replace(damping={"motor": 0.5}, friction={"motor": 0.3})
+    t = np.arange(0.0, 5.0, 0.005)
+    angle, rate, bend = 0.5 + np.sin(3 * t) + 2 * t, 3 * np.cos(3 * t) + 2, -9 * np.sin(3 * t)
+    q = robot.follow({"motor": angle})
+    v = robot.complete_velocity(q, {"motor": rate})
+    u = real.actuator_efforts(q, v, robot.complete_acceleration(q, v, {"motor": bend}))[:, 0]
+    rng = np.random.default_rng(0)
+    read, felt = angle + 2e-4 * rng.normal(size=len(t)), u + 0.05 * rng.normal(size=len(t))
+    data = Samples.from_joints(robot, t, {"motor": read}, {"motor": felt}, cutoff=10.0)
+    found = identify(
+        robot, data.rows(slice(None, None, 2)), terms={"damping": ["motor"], "friction": ["motor"]}, bodies=[]
+    )
+    assert_allclose(found.values, [0.5, 0.3], rtol=0.03)
+
+
+def test_runs_tell_what_equations_do():
+    """Of a four-bar with a motor: from positions and velocities, without accelerations."""
+    robot = sarrus.mechanisms.four_bar()
+    real = robot.replace(
+        damping={"motor": 0.5}, inertias={"crank": sarrus.Inertia.rod(1.3, (0, 0, 0), (0.4, 0, 0), 0.02)}
+    )
+    t = np.arange(301) / 200
+    u = (8.0 * np.sin(9.0 * t) + 4.0)[:, None]
+    run = sarrus.simulate(real, robot.assemble(), np.zeros(3), 1.5, sarrus.control.Efforts(t, u, ["motor"]), dt=0.005)
+    data = Samples({"motor": u}, run.q, run.v, t=run.t)
+    found = identify_runs(robot, data, terms={"damping": ["motor"]}, bodies=["crank"])
+    model = EffortModel(real, real.actuated, {"damping": ["motor"]}, ["crank"])
+    assert_allclose(found.values, found._base.combination @ model.values, rtol=0, atol=1e-6)
+    assert found.held_out.max() < 1e-6
+    assert_allclose(found.robot.joint("motor").type.damping, 0.5, atol=1e-3)
+
+
+def test_a_motion_is_made_that_tells_more():
+    robot = sarrus.mechanisms.five_bar()
+    home = robot.joint_states(robot.assemble()).q
+    ranges = {name: (home[name][0] - 0.4, home[name][0] + 0.4) for name in robot.actuated}
+    motion = exciting_motion(robot, ranges, 2.0, rounds=10, samples=30, terms={"damping": list(ranges)})
+    assert motion.condition < 0.85 * motion.first_condition  # the best of 24 at random
+    assert np.abs(robot.constraint_residual(motion.q)).max() < 1e-9
+    finer = motion.joints(np.linspace(0.0, 2.0, 500))
+    for name, (low, high) in ranges.items():
+        assert low - 0.05 < finer[name].min() and finer[name].max() < high + 0.05
+        assert_allclose(finer[name][0], finer[name][-1], atol=1e-12)
+    q = robot.follow(motion.joints(motion.t))
+    assert_allclose(q, motion.q, atol=1e-9)
+
+
+def four_bar_samples(**changes):
+    robot = sarrus.mechanisms.four_bar()
+    q, v, a = states(robot, 100)
+    parts = {"efforts": {"motor": np.zeros(100)}, "q": q, "v": v, "a": a} | changes
+    return robot, Samples(**parts)
+
+
+REFUSED = {
+    "no mapping": (lambda: four_bar_samples(efforts=[1.0]), TypeError, "mapping of joints"),
+    "rows": (lambda: four_bar_samples(efforts={"motor": np.zeros(5)}), sarrus.ShapeError, "100 rows of q"),
+    "not finite": (
+        lambda: four_bar_samples(efforts={"motor": np.full(100, np.nan)}),
+        sarrus.ShapeError,
+        "finite; row 0",
+    ),
+    "no joint": (
+        lambda: identify(*four_bar_samples(efforts={"motr": np.zeros(100)})),
+        sarrus.NameNotFoundError,
+        "did you mean 'motor'",
+    ),
+    "no body": (lambda: identify(*four_bar_samples(), bodies=["crankk"]), sarrus.NameNotFoundError, "crank"),
+    "no term": (
+        lambda: identify(*four_bar_samples(), terms={"drag": ["motor"]}),
+        sarrus.ModelError,
+        "damping, friction",
+    ),
+    "held out": (lambda: identify(*four_bar_samples(), held_out=0.9), ValueError, "0 to 0.5"),
+    "off the loops": (
+        lambda: identify(*four_bar_samples(q=np.random.default_rng(0).normal(size=(100, 3)))),
+        sarrus.StateError,
+        "off the loops",
+    ),
+    "no accelerations": (lambda: identify(*four_bar_samples(a=None)), sarrus.ModelError, "identify_runs"),
+    "too few": (
+        lambda: identify(*(lambda r, d: (r, d.rows(slice(8))))(*four_bar_samples())),
+        sarrus.ModelError,
+        "too few",
+    ),
+    "no times": (lambda: identify_runs(*four_bar_samples()), sarrus.ModelError, "times"),
+    "uneven": (
+        lambda: Samples.from_joints(
+            sarrus.mechanisms.four_bar(), [0, 1, 3], {"motor": [0, 0, 0]}, {"motor": [0, 0, 0]}, cutoff=1.0
+        ),
+        sarrus.ShapeError,
+        "evenly",
+    ),
+    "short": (
+        lambda: Samples.from_joints(
+            sarrus.mechanisms.four_bar(), [0, 1, 2], {"motor": [0, 0, 0]}, {"motor": [0, 0, 0]}, cutoff=1.0
+        ),
+        sarrus.ModelError,
+        "twelve|12 periods",
+    ),
+    "ranges": (
+        lambda: exciting_motion(sarrus.mechanisms.four_bar(), {"motor": (1.0, 0.0)}, 1.0),
+        sarrus.ModelError,
+        "lowest, highest",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_refused(case):
+    call, error, words = REFUSED[case]
+    with pytest.raises(error, match=words):
+        call()
