@@ -86,10 +86,8 @@ _ON_DEMAND = {
     "simulation.sweep": ("simulate_many",),
     "simulation.trajectory": ("Trajectory",),
     "viewer.viewer": ("view",),
-    **{
-        module: (module,)
-        for module in ("control", "derivatives", "floating", "interop", "mechanisms", "results", "rolling", "works")
-    },
+    **{module: (module,) for module in ("calibration", "control", "derivatives", "design", "dimensions", "floating")},
+    **{module: (module,) for module in ("identification", "interop", "mechanisms", "results", "rolling", "works")},
 }
 
 
