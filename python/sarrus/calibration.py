@@ -28,6 +28,7 @@ __all__ = ["Calibration", "Measurements", "calibrate"]
 
 SHARPEST = 1e-12  # of the largest singular value, one below which rounding decides
 ROUNDING = 1e-15  # [m, rad] of residuals, which loops closed to 1e-13 cannot undercut by much
+SMALL = 0.02  # of a combination, a part that its name leaves out
 SETTLED = 1e-6  # of the cost, a step that gains less is the last
 
 
@@ -64,7 +65,7 @@ class Calibration(Brief):
     robot : the mechanism with the dimensions found
     changes : dimension to how much it differs from what the mechanism had [rad, m], those that do not show besides included: the least that fits
     offsets : joint to what is to be added to its encoder's reading
-    names : (k) what shows, a dimension each, with those that cannot be told apart from it: "rod.length - 1 elbow.parent.x"
+    names : (k) what shows, a dimension each, with those that cannot be told apart from it: "rod.length - 1 elbow.parent.x". Parts below 2 % are left out
     values, deviations : (k,) of these combinations, and standard deviations of these
     unseen : dimensions that no measurement shows
     binding : dimensions whose change the loops would not survive, as out of the plane of a planar linkage: they were not looked at
@@ -202,7 +203,7 @@ def calibrate(
     zero = {name: np.zeros((1, way.shape[1])) for name, way in rows.inputs.items()}
     return Calibration(
         chosen.changed(x), dict(zip(chosen.names, x.tolist(), strict=True)), {name: way[0] for name, way in chosen.led(zero, x).items()},
-        tuple(combined(row, chosen.names, k) for row, k in zip(base.combination, base.kept.tolist(), strict=True)), base.combination @ x,
+        tuple(combined(row, chosen.names, k, SMALL) for row, k in zip(base.combination, base.kept.tolist(), strict=True)), base.combination @ x,
         np.sqrt(np.diag(covariance)), unseen, binding, float(s[0] / s[-1]), before, _size(residual),
         tuple(rows.names[i] for i in np.flatnonzero(weight**2 < 0.5)), covariance, base,
     )  # fmt: skip

@@ -257,7 +257,7 @@ def design(
     0.05
     """
     try:
-        from scipy.optimize import least_squares  # type: ignore[import-untyped,unused-ignore]
+        from scipy.optimize import least_squares
     except ImportError:
         raise ImportError('design() improves with SciPy: pip install "sarrus[design]"') from None
     checked_mechanism(robot, "robot")

@@ -8,6 +8,8 @@ from .analysis.linear_algebra import FreeMotions
 from .analysis.linearization import Linearization, Modes
 from .analysis.mobility.map import MobilityMap
 from .analysis.mobility.report import ActuationMobility, Mobility
+from .calibration import Calibration
+from .design import Budget, Design
 from .dynamics.contact import ContactMotion
 from .dynamics.derivatives import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .dynamics.loop_operations import JointStates, LoopReactions
@@ -16,6 +18,8 @@ from .dynamics.state_derivatives import DifferenceDerivatives, IntegrateDerivati
 from .floating.partition import EndPoint, FreeFloatingForm
 from .floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
 from .simulation.contact_history import ContactForces
+from .identification.excitation import Excitation
+from .identification.identify import Identification
 from .simulation.derivatives import Sensitivities, StateCotangents
 from .simulation.runs import Sweep
 from .simulation.sweep import Status
@@ -29,6 +33,8 @@ from .works.reference_member import ReferenceMemberSolution
 __all__ = [
     "ActuationMobility", "CogJacobians", "Constraint", "ContactForces", "ContactMotion", "Contacts", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium",
     "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion", "FreeMotions", "IntegrateDerivatives", "InverseDynamicsDerivatives", "Joint", "JointStates",
+    "ActuationMobility", "Budget", "Calibration", "CogJacobians", "Constraint", "ContactMotion", "Contacts", "Design", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium", "Excitation",
+    "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion", "FreeMotions", "Identification", "IntegrateDerivatives", "InverseDynamicsDerivatives", "Joint", "JointStates",
     "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap", "Modes", "MotionDerivatives", "PoeFactors", "ProjectedEquations",
     "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Sensitivities", "StateCotangents", "StateDerivatives", "Status", "Sweep", "Variants", "View",
 ]  # fmt: skip

@@ -38,8 +38,9 @@ class Identification(Brief):
     values, deviations : (k,) their estimates, and standard deviations of these; inf along what the motion did not excite
     nominal : (k,) what the mechanism had
     covariance : (k, k), of noise that is independent from sample to sample
-    noise : (nu,) standard deviation of each motor's efforts about the fit [N m, N]
-    held_out : (nu,) of those samples that were not fitted
+    measured : (m) of what that is measured: motors [N m, N], of runs the numbers of a state
+    noise : (m,) standard deviation of each about the fit
+    held_out : (m,) of those samples that were not fitted
     condition : of the rows, weighted, with columns of length 1: how much noise is magnified at worst. Below 100 is good
     unseen : parameters that no motion near the data's shows
     unexcited : combinations that other motions would show, and this one does not
@@ -54,6 +55,7 @@ class Identification(Brief):
     deviations: Array
     nominal: Array
     covariance: Array
+    measured: tuple[str, ...]
     noise: Array
     held_out: Array
     condition: float
@@ -90,18 +92,16 @@ class Identification(Brief):
         lines += [f"not seen by efforts: {', '.join(self.unseen)}"] * bool(self.unseen)
         lines += [f"not excited by this motion: {name}" for name in self.unexcited]
         lines += [f"condition {self.condition:.3g}; consistent bodies cost {self.misfit:.3g} standard deviations"]
-        pairs = zip(self._motor_names, self.noise, self.held_out, strict=True)
-        lines += [f"{name}: {fit:.4g} about the fit, {out:.4g} held out [N m, N]" for name, fit, out in pairs]
+        pairs = zip(self.measured, self.noise, self.held_out, strict=True)
+        lines += [f"{name}: {fit:.4g} about the fit, {out:.4g} held out" for name, fit, out in pairs]
         return "\n".join(lines)
 
     def _rows(self) -> Iterator[tuple[str, float, float, float]]:
         return zip(self.names, self.values.tolist(), self.deviations.tolist(), self.nominal.tolist(), strict=True)
 
-    @property
-    def _motor_names(self) -> list[str]:
-        robot = self._model.robot
-        sizes = {name: robot.joint(name).type.nv for name in robot.actuated}
-        return [name + f"[{k}]" * (size > 1) for name, size in sizes.items() for k in range(size)]
+    def of(self, robot: Mechanism) -> Array:
+        """(k,) the base parameters of another mechanism of the same parts."""
+        return self._base.combination @ self._model.values_of(robot)
 
     def _repr_html_(self) -> str:
         rows = [(name, f"{x:.6g}", f"{s:.2g}", f"{x0:.6g}") for name, x, s, x0 in self._rows()]
@@ -191,7 +191,7 @@ def identify(
     blunt = min(1.0, float(fit.noise.max() / (BLUNT * size)))
     parameters, misfit = _whole(model, base, values, blunt * fit.root, consistent)
     return Identification(
-        expressions, values, fit.deviations, nominal, fit.covariance, fit.noise, _deviation(out, fit.change, counts[1]), fit.condition,
+        expressions, values, fit.deviations, nominal, fit.covariance, model.motors, fit.noise, _deviation(out, fit.change, counts[1]), fit.condition,
         tuple(model.names[i] for i in base.unseen), tuple(unexcited), model.names, parameters, misfit, model, base, robot,
     )  # fmt: skip
 

@@ -58,12 +58,20 @@ class EffortModel:
             *(f"{body}.{p}" for body in self.bodies for p in PARAMETERS),
             *(f"{joint}.{term}" + f"[{k}]" * (robot.joint(joint).type.nv > 1) for term, joint, k in self.terms),
         )
-        own = [getattr(robot.joint(joint).type, term, 0.0) for term, joint, _ in self.terms]
-        own = [np.broadcast_to(x, robot.joint(j).type.nv)[k] for x, (_, j, k) in zip(own, self.terms, strict=True)]
-        self.values = np.concatenate([np.zeros(0), *(specs[name].parameters for name in self.bodies), own])
+        self.values = self.values_of(robot)
         order = list(specs)
         place = self.robot.nv + 10 * np.array([order.index(name) for name in self.bodies], int)[:, None] + np.arange(10)
         self._columns = place.ravel()
+
+    def values_of(self, robot: Mechanism) -> Array:
+        """(p,) that a mechanism of the same parts has."""
+        bodies = {body.name: body.inertia.parameters for body in robot.description.bodies}
+        own = [
+            (getattr(robot.joint(joint).type, term, 0.0), robot.joint(joint).type.nv, k)
+            for term, joint, k in self.terms
+        ]
+        of_joints = [np.broadcast_to(x, nv)[k] for x, nv, k in own]
+        return np.concatenate([np.zeros(0), *(bodies[name] for name in self.bodies), of_joints])
 
     def _terms(self, terms: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, int]]:
         for term, joints in terms.items():
@@ -75,6 +83,12 @@ class EffortModel:
                 if term == "stiffness" and kind.nv != 1:
                     raise ModelError(f"stiffness is identified of joints with one coordinate; '{joint}' has {kind.nv}")
                 yield from ((term, joint, k) for k in range(kind.nv))
+
+    @property
+    def motors(self) -> tuple[str, ...]:
+        """Of each effort the joint, "joint[1]" where it has several."""
+        sizes = {name: self.robot.joint(name).type.nv for name in self.robot.actuated}
+        return tuple(name + f"[{k}]" * (size > 1) for name, size in sizes.items() for k in range(size))
 
     def measured(self, data: Samples) -> Array:
         """(n, nu) in the order of the mechanism's motors."""
@@ -153,9 +167,9 @@ class Base:
         )
 
 
-def combined(row: Array, names: Sequence[str], first: int) -> str:
-    """A combination of names, of which one stands first; what is rounding beside the largest is none."""
-    rest = [i for i in np.flatnonzero(np.abs(row) > 1e-7 * np.abs(row).max(initial=0.0)).tolist() if i != first]
+def combined(row: Array, names: Sequence[str], first: int, least: float = 1e-7) -> str:
+    """A combination of names, of which one stands first; a factor that is so small beside the largest is none."""
+    rest = [i for i in np.flatnonzero(np.abs(row) > least * np.abs(row).max(initial=0.0)).tolist() if i != first]
     parts = [
         f" {'-' if row[i] < 0 else '+'} {'' if abs(abs(row[i]) - 1) < 1e-7 else f'{abs(row[i]):.4g} '}{names[i]}"
         for i in rest

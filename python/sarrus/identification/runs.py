@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array, checked_count, checked_number
+from ..analysis.independent_coordinates import velocity_names
 from ..control.sampling import Efforts
 from ..errors import ModelError
 from ..mechanism import Mechanism, checked_mechanism
@@ -109,8 +110,10 @@ def identify_runs(
     deviations = np.where((np.abs(Vt[~good]) > 1e-6).any(axis=0), np.inf, np.sqrt(np.diag(covariance)))
     left = runs.compared(at, base, None)[0]
     out = np.sqrt(np.mean(left[~fitted] ** 2, axis=0)) if not fitted.all() else np.full(len(noise), np.nan)
+    names = velocity_names(robot)
+    measured = (*(f"{name} at the end" for name in names), *(f"rate of {name}" for name in names))
     return Identification(
-        base.expressions(model.names), values, deviations, nominal, covariance, np.sqrt(np.mean(left[fitted] ** 2, axis=0)), out,
+        base.expressions(model.names), values, deviations, nominal, covariance, measured, np.sqrt(np.mean(left[fitted] ** 2, axis=0)), out,
         float(s[0] / s[-1]), tuple(model.names[i] for i in base.unseen), (), model.names, at,
         float(np.linalg.norm(root @ (base.combination @ at - values))), model, base, robot,
     )  # fmt: skip
