@@ -10,7 +10,15 @@ from sarrus.io import formats
 
 MODULES = sorted(
     {name for name in sarrus.__all__ if inspect.ismodule(getattr(sarrus, name))}
-    | {"spatial", "calibration", "design", "dimensions", "gymnasium", "identification", "jax"}
+    | {
+        "spatial",
+        "calibration",
+        "design",
+        "dimensions",
+        "gymnasium",
+        "identification",
+        "jax",
+    }
 )
 GROUPS = {  # pages of what `sarrus` itself holds; what no other page names is on the last one
     "building": ("Building a mechanism", ["Builder", "from_dh", "from_screws", "from_sdof", "from_spacedyn", "load", "loads", "load_builder"]),

@@ -86,8 +86,14 @@ _ON_DEMAND = {
     "simulation.sweep": ("simulate_many",),
     "simulation.trajectory": ("Trajectory",),
     "viewer.viewer": ("view",),
-    **{module: (module,) for module in ("calibration", "casadi", "control", "crocoddyl", "derivatives", "design", "dimensions")},
-    **{module: (module,) for module in ("floating", "gymnasium", "identification", "interop", "jax", "mechanisms", "results")},
+    **{
+        module: (module,)
+        for module in ("calibration", "casadi", "control", "crocoddyl", "derivatives", "design", "dimensions")
+    },
+    **{
+        module: (module,)
+        for module in ("floating", "gymnasium", "identification", "interop", "jax", "mechanisms", "results")
+    },
     **{module: (module,) for module in ("rolling", "torch", "works")},
 }
 

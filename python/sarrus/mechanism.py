@@ -301,7 +301,8 @@ class Mechanism(LoopFunctions):
 
         Parameters
         ----------
-        path : .json (sarrus' own form, which holds everything), .urdf (loops in a .yaml beside it), .xml (MJCF) or .sdf
+        path : .json (sarrus' own form, which holds everything), .urdf (loops in a .yaml beside it), .xml (MJCF), .sdf or
+            .usda, .usd (needs ``pip install usd-core``)
         lossy : whether what the format cannot say, and what changes the motion, may be left out, with a warning
 
         Raises

@@ -17,9 +17,9 @@ from .dynamics.operations import Constraint, Joint, Kinematics
 from .dynamics.state_derivatives import DifferenceDerivatives, IntegrateDerivatives, MotionDerivatives, StateDerivatives
 from .floating.partition import EndPoint, FreeFloatingForm
 from .floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
-from .simulation.contact_history import ContactForces
 from .identification.excitation import Excitation
 from .identification.identify import Identification
+from .simulation.contact_history import ContactForces
 from .simulation.derivatives import Sensitivities, StateCotangents
 from .simulation.runs import Sweep
 from .simulation.sweep import Status
@@ -31,9 +31,7 @@ from .works.projected import ProjectedEquations
 from .works.reference_member import ReferenceMemberSolution
 
 __all__ = [
-    "ActuationMobility", "CogJacobians", "Constraint", "ContactForces", "ContactMotion", "Contacts", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium",
-    "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion", "FreeMotions", "IntegrateDerivatives", "InverseDynamicsDerivatives", "Joint", "JointStates",
-    "ActuationMobility", "Budget", "Calibration", "CogJacobians", "Constraint", "ContactMotion", "Contacts", "Design", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium", "Excitation",
+    "ActuationMobility", "Budget", "Calibration", "CogJacobians", "Constraint", "ContactForces", "ContactMotion", "Contacts", "Design", "DifferenceDerivatives", "DynamicSingularityMap", "EndPoint", "Equilibrium", "Excitation",
     "ForwardDynamicsDerivatives", "FreeFloatingForm", "FreeFloatingMotion", "FreeMotions", "Identification", "IntegrateDerivatives", "InverseDynamicsDerivatives", "Joint", "JointStates",
     "JointWrenches", "Kinematics", "Linearization", "LoopReactions", "Mobility", "MobilityMap", "Modes", "MotionDerivatives", "PoeFactors", "ProjectedEquations",
     "ReactionNullSpace", "ReducedForm", "ReferenceMemberSolution", "Sensitivities", "StateCotangents", "StateDerivatives", "Status", "Sweep", "Variants", "View",

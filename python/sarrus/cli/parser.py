@@ -185,7 +185,7 @@ def _add_models(command: Command) -> None:
         "convert", "converted",
         "a model in another format",
         "Writes a model in the format that the ending of FILE tells: .json (sarrus' own, which holds everything), .urdf (with its loops "
-        "in a .yaml beside it), .xml (MJCF), .sdf. What a format cannot say is an error, if it changes the motion, else a warning.",
+        "in a .yaml beside it), .xml (MJCF), .sdf, .usda. What a format cannot say is an error, if it changes the motion, else a warning.",
         "sarrus convert robot.xml robot.sdf",
     )  # fmt: skip
     _model(convert)

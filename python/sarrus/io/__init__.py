@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .._arrays import checked_path
 from .._files import read_bytes
 from ..errors import ModelError
-from . import complete, mjcf, sdf, urdf
+from . import complete, mjcf, sdf, urdf, usd
 from .document import check_ties, root_tag
 from .mujoco import from_mujoco
 from .pinocchio import from_pinocchio, to_pinocchio
@@ -32,11 +32,12 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# how a document begins: a brace, or the name of its root element; its reader, and which keyword of `load` is that one's own
+# how a document begins: a brace, #usda, or the name of its root element; its reader, and which keyword of `load` is that one's own
 READERS: dict[str, tuple[Callable[..., Builder], str]] = {
     "robot": (urdf.read, "loops"),
     "mujoco": (mjcf.read, ""),
     "sdf": (sdf.read, "model"),
+    "#usda": (usd.read, ""),
     "{": (complete.read, ""),
 }
 # where the suffix does not tell, the document does
@@ -47,6 +48,7 @@ SUFFIXES = {
     ".mjcf": "mujoco",
     ".sdf": "sdf",
     ".world": "sdf",
+    **dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), "#usda"),
     ".json": "{",
 }
 
@@ -58,13 +60,13 @@ def load(
     path: str | os.PathLike[str], *, floating_base: bool | None = None,
     package_dirs: Iterable[str | os.PathLike[str]] = (), loops: Loops = None, model: str | None = None,
 ) -> Mechanism:  # fmt: skip
-    """Read a mechanism from a model file. What becomes of each part of it: :mod:`sarrus.io.urdf`, :mod:`sarrus.io.mjcf`, :mod:`sarrus.io.sdf`;
-    sarrus' own form: :mod:`sarrus.io.complete`.
+    """Read a mechanism from a model file. What becomes of each part of it: :mod:`sarrus.io.urdf`, :mod:`sarrus.io.mjcf`, :mod:`sarrus.io.sdf`,
+    :mod:`sarrus.io.usd`; sarrus' own form: :mod:`sarrus.io.complete`.
 
     Parameters
     ----------
-    path : file name; the suffix tells the format: `.urdf`; `.mjcf`; `.sdf`, `.world`; `.json`, sarrus' own; `.xml`, where the root element
-        does; `.xacro` with ``pip install xacro``, which runs what the file's macros say
+    path : file name; the suffix tells the format: `.urdf`; `.mjcf`; `.sdf`, `.world`; `.usd`, `.usda`, `.usdc`, `.usdz` with
+        ``pip install usd-core``; `.json`, sarrus' own; `.xml`, where the root element does; `.xacro` with ``pip install xacro``, which runs what the file's macros say
     floating_base : whether the root link floats (`sarrus.Free`) or is fixed to the ground; default: what the format means, that a
         URDF's root is fixed, and what nothing in an SDF holds floats
     package_dirs : folders that hold the packages of "package://" and "model://" names, or are one
@@ -141,8 +143,8 @@ def load_builder(
 def loads(
     text: str | bytes, *, floating_base: bool | None = None, loops: Loops = None, model: str | None = None
 ) -> Mechanism:
-    """Read a mechanism from the text of a model file; as :func:`load`. Its root element tells the format: robot, mujoco, sdf; or a brace,
-    sarrus' own. OSError where a file of ``loops=`` cannot be read.
+    """Read a mechanism from the text of a model file; as :func:`load`. Its root element tells the format: robot, mujoco, sdf; or #usda, or
+    a brace, sarrus' own. OSError where a file of ``loops=`` cannot be read.
 
     Examples
     --------
@@ -172,8 +174,9 @@ def _read(
     model: str | None = None, **places: Any,
 ) -> Builder:  # fmt: skip
     if not begins:
-        brace = hasattr(text, "lstrip") and text.lstrip()[:1] == ("{" if isinstance(text, str) else b"{")
-        begins = "{" if brace else root_tag(text)
+        start = text.lstrip()[:5] if hasattr(text, "lstrip") else ""
+        start = start if isinstance(start, str) else start.decode(errors="replace")
+        begins = "{" if start[:1] == "{" else start if start == "#usda" else root_tag(text)
     # what begins like nothing that is known is left to one reader, to say what is wrong with it
     read, keyword = READERS.get(begins, READERS["robot"])
     options = {name: value for name, value in (("loops", loops), ("model", model)) if value is not None}

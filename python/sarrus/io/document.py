@@ -107,7 +107,7 @@ class Element:
     tag: str
     attributes: dict[str, str]
     source: str
-    line: int
+    line: int | str  # in USD the path of its prim
     owner: Element | None
     notes: Notes
     known: Grammar

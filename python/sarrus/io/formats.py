@@ -1,4 +1,4 @@
-"""URDF, SDF and MJCF as tables: what they say of joints, what is not read, and the grammar of their elements.
+"""URDF, SDF, MJCF and USD as tables: what they say of joints, what is not read, and the grammar of their elements.
 
 Another number of a joint is one row here: it is read, written, refused where a format lacks it, and documented by that. What takes more than
 a number has CUSTOM for values, and its readers and writers know it.
@@ -6,11 +6,13 @@ a number has CUSTOM for values, and its readers and writers know it.
 
 from __future__ import annotations
 
+import math
+
 from . import drake
 from .mujoco import FLAGS
 from .table import BOUND, CUSTOM, POSITIVE, Format, Row
 
-__all__ = ["DRIVES", "MJCF", "NO_LIMIT", "ORIENTATION", "SDF", "URDF", "WAY_OUT", "page"]
+__all__ = ["DRIVES", "MJCF", "NO_LIMIT", "ORIENTATION", "SDF", "URDF", "USD", "WAY_OUT", "page"]
 
 NO_LIMIT = 1e16  # what SDF writes for none
 WAY_OUT = "let MuJoCo compile the file, and take sarrus.io.from_mujoco(mujoco.MjModel.from_xml_path(...))"
@@ -20,7 +22,7 @@ _DAMPING, _STIFFNESS, _INERTIA = "N m s/rad, N s/m", "N m/rad, N/m", "kg m², kg
 
 def page() -> str:
     """Markdown of all that the tables say."""
-    return "\n".join(["# What files say", "", *(line for one in (URDF, SDF, MJCF) for line in one.page())])
+    return "\n".join(["# What files say", "", *(line for one in (URDF, SDF, MJCF, USD) for line in one.page())])
 
 
 # ---- URDF ------------------------------------------------------------------------------------------------------------
@@ -215,4 +217,44 @@ MJCF = Format(
         Row("composite flexcomp attach", "", refusal=f"makes bodies, which is not read: {WAY_OUT}"),
     ],
     joints={"Fixed": "weld", "Revolute": "hinge", "Prismatic": "slide", "Spherical": "ball", "Free": "free"},
+)  # fmt: skip
+
+# ---- USD -------------------------------------------------------------------------------------------------------------
+
+_MASS = "physics:mass physics:density physics:centerOfMass physics:diagonalInertia physics:principalAxes"
+_BODY = f"""name type sarrus:frame {_MASS} physics:rigidBodyEnabled physics:kinematicEnabled physics:collisionEnabled
+    physics:staticFriction physics:dynamicFriction physics:restitution
+    (physics:startsAsleep physics:velocity physics:angularVelocity physics:simulationOwner physics:approximation)"""
+_LAW = "stands for a law of control, which is not read: sarrus.io.usd.drives has it"
+USD = Format(
+    "USD",
+    {
+        "stage": "metersPerUnit kilogramsPerUnit upAxis defaultPrim | scene joint shape prim",
+        "scene": "name type physics:gravityDirection physics:gravityMagnitude |",
+        "joint": """name type physics:axis physics:body0 physics:body1 physics:localPos0 physics:localPos1 physics:localRot0 physics:localRot1
+            physics:jointEnabled physics:excludeFromArticulation physics:minDistance physics:maxDistance
+            (physics:collisionEnabled) | drive limit""",
+        "drive": "name physics:type |",
+        "limit": "name physics:low physics:high |",
+        "shape": f"{_BODY} radius height axis size |",
+        "prim": f"{_BODY} |",
+    },
+    [
+        Row("joint", "@physics:lowerLimit", "lower", default=-math.inf, unit="deg, m"),
+        Row("joint", "@physics:upperLimit", "upper", default=math.inf, unit="deg, m"),
+        Row("joint", "drive/@physics:maxForce", "effort_limit", BOUND, default=math.inf, unit=_EFFORT),
+        Row("joint", "@physxJoint:maxJointVelocity", "velocity_limit", BOUND, default=math.inf, unit="deg/s, m/s"),
+        Row("joint", "@mjc:damping", "damping", POSITIVE, unit=_DAMPING),
+        Row("joint", "@mjc:frictionloss", "friction", POSITIVE, unit=_EFFORT),
+        Row("joint", "@mjc:armature", "armature", POSITIVE, unit=_INERTIA),
+        Row("joint", "@mjc:stiffness", "stiffness", POSITIVE, unit=_STIFFNESS),
+        Row("joint", "@mjc:springref", "rest", unit="deg, m", needs="stiffness"),
+        Row("drive", "@physics:stiffness", unit="N m/deg, N/m", note=f"stiffness of drives {_LAW}"),
+        Row("drive", "@physics:damping", unit="N m s/deg, N s/m", note=f"damping of drives {_LAW}"),
+        Row("drive", "@physics:targetPosition", unit="deg, m", note=f"targetPosition of drives {_LAW}"),
+        Row("drive", "@physics:targetVelocity", unit="deg/s, m/s", note=f"targetVelocity of drives {_LAW}"),
+    ],
+    joints={
+        "Fixed": "fixed", "Revolute": "revolute", "Prismatic": "prismatic", "Spherical": "spherical", "Cylindrical": "d6", "Planar": "d6",
+    },
 )  # fmt: skip

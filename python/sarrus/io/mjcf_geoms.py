@@ -128,7 +128,7 @@ def _of_geom(document: Document, geom: Geom, body: Element) -> Inertia:
         element.fail(f"gives {body} its mass by {what}, which is not read: write an <inertial>, or {WAY_OUT}")
     with at(element):
         try:
-            volume, com, moments = _of_mesh(document, element, body) if geom.kind == "mesh" else _solid(*geom[1:3])
+            volume, com, moments = _of_mesh(document, element, body) if geom.kind == "mesh" else solid(*geom[1:3])
             mass = density * volume if mass is None else mass
             about_com = mass / volume * moments
         except ZeroDivisionError:
@@ -139,7 +139,7 @@ def _of_geom(document: Document, geom: Geom, body: Element) -> Inertia:
         return Inertia(mass, com, about_com).transformed(geom.place)
 
 
-def _solid(kind: str, size: tuple[float, ...]) -> tuple[float, Array, Array]:
+def solid(kind: str, size: tuple[float, ...]) -> tuple[float, Array, Array]:
     """Volume, centre of mass, and inertia about it by unit density."""
     a, b, c = (*size, 0.0, 0.0)[:3]  # radius and half length, or three half sizes
     if kind in ("sphere", "ellipsoid"):

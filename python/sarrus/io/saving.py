@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .._arrays import checked_path
 from ..errors import ModelError
 from ..mechanism import checked_mechanism
-from . import complete, write_mjcf, write_sdf, write_urdf
+from . import complete, write_mjcf, write_sdf, write_urdf, write_usd
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism
@@ -20,6 +20,8 @@ WRITERS: dict[str, Callable[..., list[Path]]] = {
     ".urdf": write_urdf.save,
     ".xml": write_mjcf.save,
     ".sdf": write_sdf.save,
+    ".usda": write_usd.save,
+    ".usd": write_usd.save,
 }
 
 

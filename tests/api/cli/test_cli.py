@@ -401,7 +401,7 @@ def test_convert_says_what_is_lost(tmp_path, capsys):
 def test_convert_takes_what_can_be_written(capsys):
     with pytest.raises(SystemExit) as end:
         main(["convert", "four_bar", "a.step"])
-    assert end.value.code == 2 and "does not end in .json, .urdf, .xml or .sdf" in capsys.readouterr().err
+    assert end.value.code == 2 and "does not end in .json, .urdf, .xml, .sdf, .usda or .usd" in capsys.readouterr().err
     assert main(["convert", "four_bar", "no/such/folder/a.json"]) == 1
 
 

@@ -558,7 +558,7 @@ def test_what_floats_from_a_body_floats_in_the_world(tmp_path):
 
 @pytest.mark.parametrize("name", ["a", "a.step", "a.yaml"])
 def test_unknown_formats(name, tmp_path):
-    with pytest.raises(ModelError, match=r"cannot write .*\.json, \.urdf, \.xml, \.sdf can be written"):
+    with pytest.raises(ModelError, match=r"cannot write .*\.json, \.urdf, \.xml, \.sdf, \.usda, \.usd can be written"):
         sarrus.mechanisms.pendulum().save(tmp_path / name)
 
 

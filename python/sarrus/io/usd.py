@@ -1,0 +1,606 @@
+"""USD with UsdPhysics, read by usd-core (``pip install usd-core``): .usd, .usda, .usdc, .usdz.
+
+What becomes of each part of a stage:
+
+==============================  ===================================================================================
+the stage                       metersPerUnit, kilogramsPerUnit and degrees become SI; the axes stay, and gravity points down by
+                                upAxis, or as the scene says. Instances and references are read as what they stand for
+RigidBodyAPI                    a body, called as its prim, or by its path where another is called so; kinematic: it is fixed to the ground
+MassAPI, CollisionAPI           its inertia; what is not told is found from the colliders and densities (their own, the material's, else
+                                1000 kg/m³) as UsdPhysics says
+joints                          between the frames localPos and localRot of the bodies that hold body0 and body1, or of the world: revolute,
+                                prismatic, spherical, fixed; the general one with the axes that its limits leave, distance where both are one
+excludeFromArticulation         a joint that closes a loop, where the others connect its bodies already
+LimitAPI, limits                limits of joints
+DriveAPI                        a motor with its maxForce; the law (stiffness, damping, targets) is control and no part of a mechanism: :func:`drives`
+mjc:…, newton:…, physxJoint:…   damping, stiffness, friction, armature, velocity_limit, as the table of the format says
+ArticulationRootAPI             which body floats where no joint leads to the ground: by a Free joint "root_joint"
+where bodies stand              home
+colliders                       shapes that touch: sphere, capsule, cube, cylinder, plane, with dynamicFriction and restitution; no meshes
+other shapes                    visuals, but for meshes
+Xforms that say sarrus:frame    frames, as the writer marks them
+anything else of physics        a warning
+==============================  ===================================================================================
+
+Numbers of 32 bits: :mod:`sarrus.io.usd_stage`. Where frames are rounded to them, rows of loops contradict one another that would agree: such loops
+are loosened (:func:`sarrus.without_redundant_constraints`), which is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._arrays import Array
+from ..analysis.joint_targets import start_near
+from ..analysis.mobility.loosening import without_redundant_constraints
+from ..analysis.scaling import ScaledLoops
+from ..building.builder import Builder
+from ..description import joints
+from ..description.joints import PARAMETERS, JointType, axis_frame
+from ..errors import AssemblyError, ModelError
+from ..mechanism import Mechanism
+from ..shapes import Box, Capsule, Cylinder, Plane, Sphere
+from ..spatial import Inertia, Rotation, Transform
+from .document import NO_CONTACTS, Connected, Element, Names, add_shape, at, check_ties, noted_inertia
+from .formats import USD
+from .mesh_inertia import mass_properties
+from .mjcf_geoms import solid
+from .usd_stage import Prim, read_stage
+
+__all__ = ["Drive", "drives", "factor", "read"]
+
+LETTERS = "XYZ"
+WATER = 1000.0  # kg/m³, where no density is told
+FLOATS = 1e-5  # what frames of 32 bits leave of loops, and of coordinates that are zero, relative to the bodies; and what is none of their doing
+EXACT = 1e-10
+SIDES = ("0", "1")
+
+
+class Drive(NamedTuple):
+    """The law of a drive: effort = stiffness (position - q) + damping (velocity - q'), in SI units."""
+
+    stiffness: float
+    damping: float
+    position: float
+    velocity: float
+
+
+def read(
+    text: str | bytes, *, source: str = "<string>", floating_base: bool | None = None, beside: str = "",
+    package_dirs: Iterable[str] = (),
+) -> Builder:  # fmt: skip
+    """Builder of the mechanism that a stage holds, which can be added to. A ModelError tells file, prim and what is wrong.
+
+    Parameters
+    ----------
+    text : the document, of a .usda; with `beside` that of the file there is read
+    source : what errors and warnings call it; the file's name
+    beside : folder of the file, where what it refers to has to lie; empty: there is none
+    floating_base : False fixes to the ground what floats
+    package_dirs : folders besides, in which what it refers to may lie
+    """
+    if not isinstance(floating_base, bool | np.bool_ | None):
+        raise ModelError(f"floating_base is True or False; got {floating_base!r}")
+    reader = _Reader(read_stage(text, source, beside, package_dirs, USD.grammar))
+    reader.read(floating_base)
+    reader.root.prim = None  # the stage goes now and not with the garbage: who keeps a layer is given it again, whatever its file became
+    return reader.builder
+
+
+def drives(text: str | bytes, *, source: str = "<string>", beside: str = "") -> dict[str, Drive | dict[str, Drive]]:
+    """The laws of a stage's drives, by joint; of the general joint by the axis, such as "rotX". Arguments are those of :func:`read`."""
+    reader = _Reader(read_stage(text, source, beside, (), USD.grammar))
+    found: dict[str, Drive | dict[str, Drive]] = {}
+    for name, element in reader.joints.items():
+        laws = {}
+        for drive in element.all("drive"):
+            turns = str(drive.get("name")).startswith(("rot", "angular"))
+            rows = [row for row in USD.rows if row.element == "drive" and row.unit]
+            laws[drive.attributes["name"]] = Drive(
+                *(drive.number(row.name, 0.0) * reader.factor(row.unit, turns) for row in rows)
+            )
+        if laws:
+            found[name] = laws if element.get("type") == "d6" else next(iter(laws.values()))
+    reader.root.prim = None
+    return found
+
+
+def factor(unit: str, turns: bool, metre: float = 1.0, kilogram: float = 1.0) -> float:
+    """A unit in SI: of "N m/deg, N/m" the first for what turns, the second for what slides, by a stage's metre and kilogram."""
+    sizes = {
+        "N": kilogram * metre, "m": metre, "m²": metre**2, "kg": kilogram, "s": 1.0, "rad": 1.0, "deg": math.pi / 180.0,
+    }  # fmt: skip
+    above, _, below = unit.split(", ")[not turns].partition("/")
+    return math.prod(sizes[x] for x in above.split()) / math.prod(sizes[x] for x in below.split())
+
+
+class _Reader:
+    """A stage, of which one part after the other is added to a Builder."""
+
+    def __init__(self, root: Prim) -> None:
+        self.root = root
+        self.prims: list[Prim] = root.children  # type: ignore[assignment]
+        self.metre, self.kilogram = (root.number(name) for name in ("metersPerUnit", "kilogramsPerUnit"))
+        if not (self.metre > 0.0 and self.kilogram > 0.0):
+            root.fail("wants positive metersPerUnit and kilogramsPerUnit")
+        self.by_path = {prim.path: prim for prim in self.prims}
+        names, taken = Names(["ground"]), Names()
+        self.bodies: dict[str, str] = {}  # path -> name
+        self.joints: dict[str, Prim] = {}
+        for prim in self.prims:
+            prim.look_for_unknown()
+            for part in (prim, *prim.children):
+                part.look_for_unknown()
+                USD.remark(part)
+            if prim.has("PhysicsRigidBodyAPI") and prim.truth("physics:rigidBodyEnabled", True):
+                self.bodies[prim.path] = names.new(_free(prim, names))
+            elif prim.tag == "joint" and prim.truth("physics:jointEnabled", True):
+                self.joints[taken.new(_free(prim, taken))] = prim
+            elif prim.tag == "joint":
+                prim.note("joints that are not enabled are not read:", prim.attributes["name"])
+            elif prim.attributes["type"] == "PointInstancer":
+                prim.note("what a PointInstancer makes is not read")
+        self.names, self.taken = names, taken
+        if not self.bodies:
+            root.fail("has no prim with RigidBodyAPI")
+        self.place = {path: self._pose(self.by_path[path]) for path in self.bodies}
+        with at(root):
+            self.builder = Builder(root.get("defaultPrim") or "stage", self._gravity())
+        self.home: dict[str, Any] = {}
+
+    def factor(self, unit: str, turns: bool) -> float:
+        return factor(unit, turns, self.metre, self.kilogram)
+
+    def read(self, floating_base: bool | None) -> None:
+        for path, name in self.bodies.items():
+            with at(self.by_path[path]):
+                self.builder.add_body(name, self._inertia(self.by_path[path]))
+        self._add_joints(floating_base)
+        for prim in self.prims:
+            body = self._holder(prim.path)
+            if prim.tag == "shape":
+                self._add_shape(prim, body)
+            elif prim.attributes.get("sarrus:frame") == "true":
+                with at(prim):
+                    self.builder.add_frame(self.names.new(_free(prim, self.names)), *self._on(prim.path, Transform()))
+        self._heal()
+        self.builder.warnings += list(self.root.notes)
+
+    # ---- where things are --------------------------------------------------------------------------------------------
+
+    def _pose(self, prim: Prim) -> Transform:
+        """Of a prim in the world, without its scale."""
+        R, scale = self._turn(prim)
+        return Transform(R, prim.world[:3, 3] * self.metre)
+
+    def _turn(self, prim: Prim) -> tuple[Array, Array]:
+        """Rotation and scale of a prim in the world."""
+        M = prim.world[:3, :3]
+        scale = np.linalg.norm(M, axis=0)
+        if not (np.isfinite(prim.world).all() and scale.all() and np.linalg.det(M) > 0.0):
+            prim.fail("is mirrored, or has no size: its place is no rotation with a scale")
+        U, s, Vt = np.linalg.svd(M / scale)
+        if np.abs(s - 1.0).max() > FLOATS:
+            prim.fail("is sheared: its place is no rotation with a scale")
+        R = M / scale
+        exact = np.abs(s - 1.0).max() < 4e-16 and np.abs(R.T @ R - np.eye(3)).max() < 4e-16
+        return (R if exact else U @ Vt), scale
+
+    def _holder(self, path: str) -> str | None:
+        """The path of the body that a prim is or lies in."""
+        while path not in self.bodies and path.count("/") > 1:
+            path = path.rpartition("/")[0]
+        return path if path in self.bodies else None
+
+    def _on(self, path: str, frame: Transform) -> tuple[str, Transform]:
+        """Body and pose in it of a frame in a prim; its scale has acted already."""
+        body = self._holder(path)
+        if body == path:
+            return self.bodies[path], frame
+        prim = self.by_path.get(path)
+        in_world = frame if prim is None else self._pose(prim) @ frame
+        return ("ground", in_world) if body is None else (self.bodies[body], self.place[body].inverse() @ in_world)
+
+    def _end(self, joint: Prim, side: str) -> tuple[str, Transform]:
+        """Body and pose in it of one of a joint's frames."""
+        target = joint.get(f"physics:body{side}") or ""
+        if " " in target or (target and target not in self.by_path):
+            joint.fail(f"has a body{side} that is no one prim of the stage: {target[:200]!r}")
+        prim = self.by_path.get(target)
+        scale = np.ones(3) if prim is None else self._turn(prim)[1]
+        position = np.array(joint.numbers(f"physics:localPos{side}", 3, (0.0, 0.0, 0.0)))
+        frame = Transform(_rotation(joint, f"physics:localRot{side}"), position * scale * self.metre)
+        return self._on(target, frame)
+
+    def _gravity(self) -> tuple[float, ...]:
+        scenes = [prim for prim in self.prims if prim.tag == "scene"]
+        down = -np.eye(3)["XYZ".index(self.root.text("upAxis"))]
+        if not scenes:
+            return tuple(9.81 * down + 0.0)
+        if len(scenes) > 1:
+            scenes[1].note("of several PhysicsScenes the first is read")
+        direction = np.array(scenes[0].numbers("physics:gravityDirection", 3, (0.0, 0.0, 0.0)))
+        size = scenes[0].number("physics:gravityMagnitude", -1.0, finite=False) * self.metre
+        if direction.any():
+            down = direction / np.linalg.norm(direction)
+        return tuple((9.81 if size < 0.0 else size) * down + 0.0)
+
+    # ---- joints ------------------------------------------------------------------------------------------------------
+
+    def _add_joints(self, floating_base: bool | None) -> None:
+        ends = {name: tuple(self._end(prim, side) for side in SIDES) for name, prim in self.joints.items()}
+        check_ties(((a[0], b[0]) for a, b in ends.values()), self.root.source)
+        made = {name: self._joint(prim) for name, prim in self.joints.items()}
+        held = {name: ends[name] for name, one in made.items() if one is not None}
+        for name in [name for name, (a, b) in held.items() if a[0] == b[0]]:
+            self.joints[name].note("joints of one body, or of the world, with itself are not read:", name)
+            del held[name]
+        edges = {name: (a[0], b[0]) for name, (a, b) in held.items() if made[name][0] is not None}  # type: ignore[index]
+        closing = [n for n in edges if self.joints[n].truth("physics:excludeFromArticulation", False)]
+        tree = Connected(["ground", *self.bodies.values()], [edges[n] for n in edges if n not in closing])
+        tree.reach("ground")
+        roots = list(self._roots(tree))
+        for k, (path, free) in enumerate(roots):
+            name = self.taken.new(f"root_joint_{self.bodies[path]}" if k else "root_joint")
+            with at(self.by_path[path]):
+                if free and not (floating_base is False and k == 0):
+                    pose = self.place[path]
+                    self.builder.add_joint(name, joints.Free(), "ground", self.bodies[path])
+                    self.home[name] = [*Rotation(pose.rotation).quaternion.tolist(), *pose.translation.tolist()]
+                else:
+                    self.builder.add_joint(
+                        name, joints.Fixed(), "ground", self.bodies[path], at_parent=self.place[path]
+                    )
+        for name, ((parent, at_parent), (child, at_child)) in held.items():
+            prim, (kind, driven, backward) = self.joints[name], made[name]  # type: ignore[misc]
+            with at(prim):
+                if kind is None:
+                    length = prim.number("physics:maxDistance") * self.metre
+                    a, b = ((body, place.translation) for body, place in ((parent, at_parent), (child, at_child)))
+                    self.builder.add_distance(name, a, b, length=length)
+                    continue
+                if backward:
+                    parent, at_parent, child, at_child = child, at_child, parent, at_parent
+                self.builder.add_joint(
+                    name,
+                    kind,
+                    parent,
+                    child,
+                    at_parent=at_parent,
+                    at_child=at_child,
+                    actuated=driven,
+                    loop=name in closing,
+                )
+                between = self._in_world(parent, at_parent).inverse() @ self._in_world(child, at_child)
+                if (q := _coordinates(kind, between)) is not None:
+                    self.home[name] = q
+
+    def _in_world(self, body: str, frame: Transform) -> Transform:
+        path = next((path for path, name in self.bodies.items() if name == body), None)
+        return frame if path is None else self.place[path] @ frame
+
+    def _roots(self, tree: Connected) -> Iterator[tuple[str, bool]]:
+        """Paths of bodies that a joint of their own holds, or lets float: kinematic ones, and one of each part that floats."""
+        for path, name in self.bodies.items():
+            if self.by_path[path].truth("physics:kinematicEnabled", False):
+                self.by_path[path].note("kinematic bodies stay where they are:", name)
+                if name not in tree.reached:
+                    tree.reach(name)
+                    yield path, False
+        rooted = [prim.path for prim in self.prims if prim.has("PhysicsArticulationRootAPI")]
+        first = [path for root in rooted for path in self.bodies if path == root or path.startswith(f"{root}/")]
+        for path in sorted(self.bodies, key=lambda path: path not in first):
+            if self.bodies[path] not in tree.reached:
+                tree.reach(self.bodies[path])
+                yield path, True
+
+    def _joint(self, prim: Prim) -> tuple[JointType | None, bool, bool] | None:
+        """Type, whether a motor drives it, and whether it leads from body1 to body0; no type of a distance, None: it holds nothing."""
+        kind = prim.attributes["type"]
+        with at(prim):
+            if kind == "distance":
+                low, high = (prim.number(f"physics:{name}Distance", -1.0) for name in ("min", "max"))
+                if low == high > 0.0:
+                    return None, False, False
+                prim.note("distance joints that leave a distance free are not read:", prim.attributes["name"])
+                return None
+            if kind == "d6":
+                return self._general(prim)
+            if kind in ("revolute", "prismatic"):
+                axis = prim.word("physics:axis", "X Y Z", "X")
+                turns, instance = kind == "revolute", "angular" if kind == "revolute" else "linear"
+                numbers, driven = self._numbers(prim, turns, instance)
+                return (joints.Revolute if turns else joints.Prismatic)(axis.lower(), **numbers), driven, False
+            terms = {row.field: prim.number(row.name, 0.0) * self.factor(row.unit, True) for row in _terms()}
+            if kind == "fixed" and any(terms.values()):
+                prim.note("damping and the like of fixed joints are not read")
+            return (joints.Fixed() if kind == "fixed" else joints.Spherical(**terms)), bool(prim.all("drive")), False
+
+    def _numbers(
+        self, prim: Prim, turns: bool, instance: str, low: str = "", high: str = ""
+    ) -> tuple[dict[str, Any], bool]:
+        """The numbers of an axis, and whether a drive acts on it."""
+        drive = next((part for part in prim.all("drive") if part.get("name") == instance), None)
+        if drive is not None and drive.number("physics:maxForce", math.inf, finite=False) == 0.0:
+            drive = None
+        one = Element("joint", {**prim.attributes}, prim.source, prim.line, self.root, prim.notes, prim.known)
+        one.children = [] if drive is None else [drive]
+        if low:
+            limit = next((part for part in prim.all("limit") if part.get("name") == instance), None)
+            for name, key in ((low, "physics:low"), (high, "physics:high")):
+                if limit is not None and key in limit.attributes:
+                    one.attributes[name] = limit.attributes[key]
+        numbers: dict[str, Any] = USD.read(one)
+        for row in USD.numbers:
+            if row.field in numbers:
+                numbers[row.field] *= self.factor(row.unit, turns)
+        limits = numbers.pop("lower", -math.inf), numbers.pop("upper", math.inf)
+        if limits[0] > limits[1]:
+            prim.fail(f"has its lower limit above the upper: {limits[0]:g} > {limits[1]:g}")
+        bounds = {name: numbers.pop(name, math.inf) for name in ("effort_limit", "velocity_limit")}
+        numbers |= {name: value for name, value in bounds.items() if value < math.inf}
+        if not np.isinf(limits).all():
+            numbers["limits"] = limits
+        return numbers, drive is not None
+
+    def _general(self, prim: Prim) -> tuple[JointType | None, bool, bool] | None:
+        """The joint of the axes that no limit locks, by a lower end above the upper."""
+        locked = set()
+        for limit in prim.all("limit"):
+            low, high = (
+                limit.number(f"physics:{k}", d, finite=False) for k, d in (("low", -math.inf), ("high", math.inf))
+            )
+            if limit.get("name") == "distance":
+                limit.note("limits of the distance of general joints are not read:", prim.attributes["name"])
+            elif low > high:
+                locked.add(limit.get("name"))
+        free = [f"{way}{axis}" for way in ("rot", "trans") for axis in LETTERS if f"{way}{axis}" not in locked]
+        per = [self._numbers(prim, name[0] == "r", name, "physics:lowerLimit", "physics:upperLimit") for name in free]
+        turning = [name[-1] for name in free if name[0] == "r"]
+        sliding = [name[-1] for name in free if name[0] == "t"]
+        driven = any(one for _, one in per)
+        if len(free) == 6:
+            prim.note("general joints that leave all free are not read: they hold nothing:", prim.attributes["name"])
+            return None
+        if not free:
+            return joints.Fixed(), False, False
+        # of Planar the slides come first
+        planar = len(turning) == 1 and len(sliding) == 2 and turning[0] not in sliding
+        order = [per[k][0] for k in ((1, 2, 0) if planar else range(len(per)))]
+        if planar and turning != ["Z"]:
+            order[:2] = order[1::-1] if turning == ["Y"] else order[:2]
+        numbers = {
+            field: [one.get(field, none) for one in order]
+            for field, none in ((row.field, math.inf if "limit" in row.field else 0.0) for row in USD.numbers)
+            if any(field in one for one in order)
+        }
+        if any("limits" in one for one in order):
+            both = [one.get("limits", (-math.inf, math.inf)) for one in order]
+            numbers["limits"] = [[low for low, _ in both], [high for _, high in both]]
+        if len(free) == 1:
+            return (joints.Revolute if turning else joints.Prismatic)(free[0][-1].lower(), **numbers), driven, False
+        if len(turning) == 3 and not sliding:
+            if numbers.pop("limits", None):
+                prim.note("limits of general joints that turn about all axes are not read:", prim.attributes["name"])
+            return joints.Spherical(**numbers), driven, False
+        if planar:
+            return joints.Planar(turning[0].lower(), **numbers), driven, False
+        if turning == sliding and len(turning) == 1:
+            return joints.Cylindrical(turning[0].lower(), **numbers), driven, False
+        if len(turning) > 1:
+            prim.note(
+                "general joints that turn about several axes do so about one after the other, x first:",
+                prim.attributes["name"],
+            )
+        # a gimbal slides along axes that it has turned: those of body0 are so seen from body1
+        backward = bool(turning and sliding)
+        if backward and any(limit for limit in numbers.get("limits", ())):
+            low, high = np.array(numbers["limits"])
+            numbers["limits"] = [-high, -low]
+        if backward and "rest" in numbers:
+            numbers["rest"] = [-x for x in numbers["rest"]]
+        names = [f"{name[0]}{name[-1].lower()}" for name in free]
+        return joints.Gimbal([p for p in PARAMETERS if p in names], **numbers), driven, backward
+
+    # ---- what moves, what touches ------------------------------------------------------------------------------------
+
+    def _inertia(self, body: Prim) -> Inertia:
+        """As UsdPhysics says: what the body tells, then what its colliders do, of which a child's density goes before its parent's."""
+        whole = Inertia.zero()
+        tells = body.attributes
+        mass = self._number(body, "physics:mass") * self.kilogram
+        if "physics:mass" not in tells or "physics:diagonalInertia" not in tells or "physics:centerOfMass" not in tells:
+            for prim in self.prims:
+                if prim.has("PhysicsCollisionAPI") and self._holder(prim.path) == body.path:
+                    whole += self._solid(prim, body)
+        if "physics:mass" not in tells:
+            mass = whole.mass
+            if not mass:
+                body.note(
+                    "bodies without mass, density and colliders of a volume have no inertia:", body.attributes["name"]
+                )
+        com, about_com = whole.com, whole.about_com * (mass / whole.mass if whole.mass else 0.0)
+        if "physics:centerOfMass" in tells:
+            told = np.array(body.numbers("physics:centerOfMass", 3)) * self._turn(body)[1] * self.metre
+            d = told - com
+            if whole.mass:  # which then turns about that point
+                about_com = about_com + mass * (d @ d * np.eye(3) - np.outer(d, d))
+            com = told
+        if "physics:diagonalInertia" in tells:
+            moments = np.array(body.numbers("physics:diagonalInertia", 3)) * self.kilogram * self.metre**2
+            if whole.mass and "physics:principalAxes" not in tells:
+                body.note("principal axes that are not told are the body's own:", body.attributes["name"])
+            R = _rotation(body, "physics:principalAxes")
+            about_com = R @ np.diag(moments) @ R.T
+        elif mass and not whole.mass:
+            body.note("bodies that tell a mass, no inertia and no colliders are points:", body.attributes["name"])
+        return noted_inertia(mass, com, about_com, lambda text: body.note(f"{body}: {text}"))
+
+    def _number(self, prim: Prim, name: str) -> float:
+        value = prim.number(name, 0.0)
+        if value < 0.0:
+            prim.fail(f"has a negative {name.partition(':')[2]}: {value:g}")
+        return value
+
+    def _solid(self, prim: Prim, body: Prim) -> Inertia:
+        """A collider of a body, with its mass or density, in the body's frame."""
+        if not prim.truth("physics:collisionEnabled", True):
+            return Inertia.zero()
+        with at(prim):
+            volume, com, moments = self._volume(prim)
+            if not volume:
+                return Inertia.zero()
+            mass = 0.0 if prim is body else self._number(prim, "physics:mass") * self.kilogram
+            if not mass:
+                above, density, path = prim, 0.0, prim.path
+                while not density and path.startswith(body.path):
+                    above = self.by_path.get(path, prim)
+                    density, path = self._number(above, "physics:density"), path.rpartition("/")[0]
+                material = self.by_path.get(prim.bound_material())
+                density = density or (self._number(material, "physics:density") if material is not None else 0.0)
+                mass = volume * (density * self.kilogram / self.metre**3 or WATER)
+            if "physics:diagonalInertia" in prim.attributes and prim is not body:
+                prim.note("inertias and centres of mass of colliders are not read: they are taken as even")
+            place = self.place[body.path].inverse() @ self._pose(prim)
+            return Inertia(mass, com, mass / volume * moments, check=False).transformed(place)
+
+    def _measures(self, prim: Prim) -> tuple[str, Array, Transform]:
+        """Kind, measures (radius and length, or size), and the place of its frame in the prim's, z being its axis."""
+        kind, scale = prim.attributes["type"].removesuffix("_1"), self._turn(prim)[1] * self.metre
+        axis = LETTERS.index(prim.word("axis", "X Y Z", "Z"))
+        turned = Transform(axis_frame(np.eye(3)[axis])) if kind not in ("Cube", "Sphere") else Transform()
+        if kind == "Cube":
+            return kind, scale * prim.number("size", 2.0), turned
+        radius, height = (
+            prim.number("radius", 0.5 if kind == "Capsule" else 1.0),
+            prim.number("height", 1.0 if kind == "Capsule" else 2.0),
+        )
+        across = scale if kind == "Sphere" else np.delete(scale, axis)
+        if kind in ("Sphere", "Capsule", "Cylinder") and np.ptp(across) > FLOATS * across[0]:
+            prim.fail(f"is a {kind} whose scale differs between directions, which is none")
+        if kind == "Capsule" and abs(scale[axis] / across[0] - 1.0) > FLOATS:
+            prim.fail("is a Capsule whose scale differs between directions, which is none")
+        return kind, np.array([radius * across[0], height * scale[axis]]), turned
+
+    def _volume(self, prim: Prim) -> tuple[float, Array, Array]:
+        """Volume, centre and inertia about it by unit density, in the prim's frame."""
+        if prim.attributes["type"] == "Mesh":
+            return self._of_mesh(prim)
+        if prim.tag != "shape" or prim.attributes["type"] in ("Plane", "Cone"):
+            return 0.0, np.zeros(3), np.zeros((3, 3))
+        kind, (r, *rest), turned = self._measures(prim)
+        halves = (r / 2.0, *(x / 2.0 for x in rest)) if kind == "Cube" else (r, *(x / 2.0 for x in rest))
+        volume, com, moments = solid("box" if kind == "Cube" else kind.lower(), halves)
+        return volume, com, turned.rotation @ moments @ turned.rotation.T
+
+    def _of_mesh(self, prim: Prim) -> tuple[float, Array, Array]:
+        """A mesh by its faces, each from its first corner on."""
+        points, counts, indices = (
+            np.asarray(prim.prim.GetAttribute(name).Get() or ())
+            for name in ("points", "faceVertexCounts", "faceVertexIndices")
+        )
+        starts = np.cumsum(counts) - counts
+        fans = [(s, s + k, s + k + 1) for s, n in zip(starts, counts, strict=True) for k in range(1, n - 1)]
+        if not fans or indices.min() < 0 or indices.max() >= len(points) or counts.sum() > len(indices):
+            prim.fail("has no faces, or some of points that are not there")
+        corners = np.asarray(points, np.float64)[indices[np.array(fans)]] * self._turn(prim)[1] * self.metre
+        if str(prim.prim.GetAttribute("orientation").Get()) == "leftHanded":
+            corners = corners[:, ::-1]
+        return mass_properties(corners, "exact")
+
+    def _add_shape(self, prim: Prim, body: str | None) -> None:
+        """Whatever is wrong with it, one can compute with the robot: faults become warnings."""
+        touches = prim.has("PhysicsCollisionAPI") and prim.truth("physics:collisionEnabled", True)
+        if touches:
+            prim.note(f"shapes of CollisionAPI may touch, {NO_CONTACTS}")
+        kind = prim.attributes["type"].removesuffix("_1")
+        what = "as shapes that touch" if touches else "as visuals"
+        if kind in ("Mesh", "Cone") or (kind in ("Plane", "Capsule") and not touches):
+            prim.note(f"{kind} prims are not read {what}")
+            return
+        try:
+            with at(prim):
+                if kind == "Plane":
+                    _, _, turned = self._measures(prim)
+                    shape: Any = Plane()
+                else:
+                    kind, (r, *rest), turned = self._measures(prim)
+                    l = rest[0] if rest else 0.0
+                    shape = {"Sphere": Sphere(r), "Capsule": Capsule(r, l), "Cylinder": Cylinder(r, l)}.get(kind)
+                    shape = shape or Box((float(r), *map(float, rest)))  # type: ignore[arg-type]
+                owner, place = self._on(prim.path, Transform())
+                if touches:
+                    material = self.by_path.get(prim.bound_material())
+                    add_shape(self.builder, owner, prim, shape, place @ turned, **self._coefficients(material))
+                elif owner != "ground":
+                    self.builder.add_visual(owner, shape, place @ turned, color=prim.color())
+        except ModelError as error:
+            where, fault = str(error).split(": ", 1)
+            prim.notes.add(where, f"{fault}; it is not read {what}")
+
+    def _coefficients(self, material: Prim | None) -> dict[str, float]:
+        if material is None or not material.has("PhysicsMaterialAPI"):
+            return {}
+        mu = {name: self._number(material, f"physics:{name}Friction") for name in ("static", "dynamic")}
+        if mu["static"] != mu["dynamic"]:
+            material.note("of friction the dynamic one is read, and not the static one")
+        return {"friction": mu["dynamic"], "restitution": self._number(material, "physics:restitution")}
+
+    # ---- what floats of 32 bits leave --------------------------------------------------------------------------------
+
+    def _heal(self) -> None:
+        """Home, of the joints that have coordinates; and looser joints where loops are open by rounding, and rows say it."""
+        robot = Mechanism(self.builder._described(tuple(self.builder._constraints.values())))
+        self.builder.set_home({name: q for name, q in self.home.items() if name in robot.joints})
+        if not robot.nc:
+            return
+        robot = Mechanism(self.builder._described(tuple(self.builder._constraints.values())))
+        q = start_near(robot, None, {}, 0.0)
+        s = np.linalg.svd(ScaledLoops(robot, q, 0.0).jacobian(q), compute_uv=False)
+        if not ((s > EXACT) & (s < FLOATS)).any():
+            return
+        try:
+            loose = without_redundant_constraints(robot, tolerance=FLOATS)
+        except (ModelError, AssemblyError) as error:
+            self.root.note(f"loops are open by what numbers of 32 bits round, and stay so: {error}")
+            return
+        self.builder._joints = {spec.name: spec for spec in loose.description.joints}
+        self.builder.warnings += loose.warnings[len(robot.warnings) :]
+
+
+def _free(prim: Prim, taken: Names) -> str:
+    """A prim's name, or its path where that is taken."""
+    return prim.path[1:] if prim.attributes["name"] in taken else prim.attributes["name"]
+
+
+def _rotation(prim: Prim, name: str) -> Array:
+    """Of a quaternion, the real part first."""
+    w, x, y, z = prim.numbers(name, 4, (1.0, 0.0, 0.0, 0.0))
+    if not any((w, x, y, z)):
+        prim.fail(f"has a {name} of zeros, which is no rotation")
+    return Rotation.from_quaternion((x, y, z, w)).matrix
+
+
+def _terms() -> Iterator[Any]:
+    """The rows of terms that a joint of many directions has alike for all of them."""
+    return (
+        row for row in USD.numbers if row.place.startswith("@mjc") and row.field in ("damping", "friction", "armature")
+    )
+
+
+def _coordinates(kind: JointType, between: Transform) -> list[float] | None:
+    """Of a joint whose frames stand so to each other; None where they are zero, or no matter."""
+    p, (turn, angle) = between.translation, Rotation(between.rotation).axis_angle
+    if kind.kind == "Spherical":
+        return None if abs(angle) < FLOATS else Rotation(between.rotation).quaternion.tolist()
+    axis = vars(kind).get("axis", vars(kind).get("normal"))
+    if axis is None:
+        return None
+    about, along = float(turn @ axis) * angle, float(p @ axis)
+    on_plane = [*(p @ axis_frame(axis)[:, :2]).tolist(), about]
+    q = {"Revolute": [about], "Prismatic": [along], "Cylindrical": [about, along], "Planar": on_plane}[kind.kind]
+    return None if np.abs(q).max() < FLOATS else q

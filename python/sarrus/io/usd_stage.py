@@ -1,0 +1,335 @@
+"""Stages of USD as elements, and back: the one place that knows usd-core.
+
+A prim becomes an :class:`~sarrus.io.document.Element` that also knows where it stands in the world, and whose numbers are text, as those of
+every other format: the reader, the writer and the tables see no USD. Instances of a multiple-apply schema are elements in it: of
+"drive:angular:physics:maxForce" the element is ``<drive name="angular">`` and the attribute "physics:maxForce".
+
+Most numbers of UsdPhysics have 32 bits. The writer puts beside one that loses by this an attribute "sarrus:…" with all 64, which is read
+for as long as the short number still is the one it stands for. Without it a number of 32 bits is taken as the shortest decimal that it
+rounds: 0.1 and not 0.10000000149.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from .._arrays import Array
+from .._files import check_regular, is_within
+from ..errors import ModelError
+from .document import DEEPEST, LARGEST, MOST, Element, Grammar, Notes
+from .table import text_of
+
+__all__ = ["BINARY", "Prim", "read_stage", "write_stage"]
+
+BINARY = (b"PXR-USDC", b"PK\x03\x04")  # how .usdc and .usdz begin
+TAGS = {f"Physics{kind}Joint": kind.lower() for kind in ("Revolute", "Prismatic", "Spherical", "Fixed", "Distance")}
+TAGS["PhysicsJoint"] = "d6"
+SHAPES = ("Sphere", "Capsule", "Capsule_1", "Cube", "Cylinder", "Cylinder_1", "Plane", "Cone", "Mesh")
+# of shapes, what is no physics and still theirs; of joints, what is no number of theirs
+MEASURES = frozenset(("radius", "height", "axis", "size"))
+LOOKS = frozenset(("visibility", "purpose", "extent", "proxyPrim", "doubleSided", "orientation", "xformOpOrder"))
+PHYSICAL = ("phys", "newton", "mjc", "sarrus", "drive", "limit")
+# names that others have for what the tables know
+ALIASES = {
+    "physxJoint:armature": "mjc:armature", "newton:armature": "mjc:armature", "newton:friction": "mjc:frictionloss",
+}  # fmt: skip
+INSTANCES = ("drive", "limit")
+MEANS_NONE = ("physics:mass", "physics:diagonalInertia")  # whose zeros are no numbers
+
+
+@dataclass(eq=False, slots=True)
+class Prim(Element):
+    """An element with its path, the schemas that are applied to it, and its place: 4 x 4, with the scale of what is in it."""
+
+    path: str = ""
+    schemas: frozenset[str] = frozenset()
+    world: Array = field(default_factory=lambda: np.eye(4))
+    prim: Any = None
+
+    def has(self, schema: str) -> bool:
+        return schema in self.schemas
+
+    def bound_material(self) -> str:
+        """The path of the material that physics is to take; empty where there is none."""
+        from pxr import UsdShade
+
+        material, _ = UsdShade.MaterialBindingAPI(self.prim).ComputeBoundMaterial("physics")
+        return str(material.GetPath()) if material else ""
+
+    def color(self) -> tuple[float, ...] | None:
+        """Of its surface, if it is one everywhere."""
+        color: Any = self.prim.GetAttribute("primvars:displayColor").Get() or ()
+        opacity = self.prim.GetAttribute("primvars:displayOpacity").Get() or ()
+        numbers = [*color[0], *opacity[:1]] if len(color) == 1 else []
+        return tuple(float(str(np.float32(x))) for x in numbers) or None
+
+
+def _pxr() -> Any:
+    try:
+        return importlib.import_module("pxr.Tf")
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("USD takes usd-core: pip install usd-core", name="pxr") from None
+
+
+def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterable[str], known: Grammar) -> Prim:
+    """The root, whose attributes are those of the stage, and in it all prims, one after the other, parents first."""
+    Tf = _pxr()
+    from pxr import Sdf, Usd, UsdGeom, UsdPhysics
+
+    notes = Notes()
+    try:
+        if beside:
+            layer = _checked_layers(os.path.join(beside, source), [beside, *package_dirs])
+        else:
+            if not isinstance(text, str):
+                if text.startswith(BINARY):
+                    raise ModelError(f"{source}: binary USD is read from files: sarrus.load")
+                text = bytes(text).decode()
+            if len(text) > LARGEST:
+                raise ModelError(f"{source}: has {len(text)} letters; at most {LARGEST} of a model are read")
+            layer = Sdf.Layer.CreateAnonymous(".usda")
+            layer.ImportFromString(text)
+            if layer.GetCompositionAssetDependencies():
+                raise ModelError(f"{source}: text that names other files has no folder to look in: sarrus.load")
+        stage = Usd.Stage.Open(layer, None)
+    except (Tf.ErrorException, UnicodeDecodeError) as error:
+        why = str(error).split(" : ")[-1].strip()
+        raise ModelError(f"{source}: no USD that can be read: {why[:300]}") from None
+    sizes = {
+        "metersPerUnit": UsdGeom.GetStageMetersPerUnit(stage),
+        "kilogramsPerUnit": UsdPhysics.GetStageKilogramsPerUnit(stage),
+    }
+    attributes = {name: text_of(_nice(value)) for name, value in sizes.items()} | {
+        "upAxis": UsdGeom.GetStageUpAxis(stage),
+        "defaultPrim": stage.GetRootLayer().defaultPrim,
+    }
+    root = Prim(
+        "stage", attributes, source, "/", None, notes, known, prim=stage
+    )  # which lives as long as its prims are asked
+    if not UsdGeom.StageHasAuthoredMetersPerUnit(stage):
+        root.note("metersPerUnit is not told: by what USD says they are centimetres")
+    cache, healed = UsdGeom.XformCache(), [0]
+    for prim in Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)):
+        if prim.IsPseudoRoot():
+            continue
+        if len(root.children) >= MOST or prim.GetPath().pathElementCount > DEEPEST:
+            root.fail(f"has more than {MOST} prims, or some that are nested deeper than {DEEPEST}")
+        root.children.append(_element(prim, root, cache, healed))
+    if healed[0] and stage.GetRootLayer().customLayerData.get("creator") != "sarrus":
+        root.note("numbers of 32 bits are taken as the shortest decimals that they round")
+    return root
+
+
+def _checked_layers(path: str, folders: list[str]) -> Any:
+    """The layer of a file, once it and all that it names, wherever in it, are regular files in these folders."""
+    from pxr import Sdf
+
+    first, done, pending = None, set[str](), [os.path.abspath(path)]
+    while pending:
+        name = pending.pop()
+        if name in done:
+            continue
+        done.add(name)
+        outer = name.partition("[")[0]  # of a file in a .usdz the package
+        if first is not None and not is_within(outer, folders):
+            raise ModelError(f"{Path(path).name}: names {name!r}, outside of the file's folder: give package_dirs=")
+        try:
+            check_regular(outer, LARGEST)
+        except FileNotFoundError:
+            raise ModelError(f"{Path(path).name}: names {name!r}, which is not there") from None
+        layer = Sdf.Layer.FindOrOpen(name)
+        if layer is not None and not layer.dirty:  # which somebody keeps, and its file may be another since
+            layer.Reload()
+        if first is not None and layer is None:
+            raise ModelError(f"{Path(path).name}: names {name!r}, which is no USD that can be read")
+        first = first or layer
+        if layer is None:
+            raise ModelError(f"{Path(path).name}: no USD that can be read")
+        pending += [layer.ComputeAbsolutePath(asset) for asset in layer.GetCompositionAssetDependencies() if asset]
+    return first
+
+
+def _element(prim: Any, root: Element, cache: Any, healed: list[int]) -> Prim:
+    kind, path = str(prim.GetTypeName()), str(prim.GetPath())
+    schemas = frozenset(map(str, prim.GetAppliedSchemas()))
+    tag = "joint" if kind in TAGS else "scene" if kind == "PhysicsScene" else "shape" if kind in SHAPES else "prim"
+    attributes = {"name": str(prim.GetDisplayName() or prim.GetName()), "type": TAGS.get(kind, kind)}
+    element = Prim(tag, attributes, root.source, path, root, root.notes, root.known)
+    element.path, element.schemas, element.prim = path, schemas, prim
+    element.world = np.array(cache.GetLocalToWorldTransform(prim)).T
+    parts: dict[tuple[str, str], Element] = {}
+    for schema in sorted(schemas):
+        api, _, instance = schema.partition(":")
+        if instance and (part := api.removeprefix("Physics").removesuffix("API").lower()) in INSTANCES:
+            child = Element(part, {"name": instance}, root.source, element.line, element, root.notes, root.known)
+            parts[part, instance] = child
+            element.children.append(child)
+    for attribute in prim.GetAuthoredAttributes():
+        name = str(attribute.GetName())
+        head, _, rest = name.partition(":")
+        if name in LOOKS or (head in ("primvars", "xformOp", "ui", "sarrus") and name != "sarrus:frame"):
+            continue
+        if not (head.startswith(PHYSICAL) or (tag == "joint") or (tag == "shape" and name in MEASURES)):
+            continue
+        text = _text(attribute, element, healed)
+        if text is None:
+            continue
+        owner: Element = element
+        name = ALIASES.get(name, name)
+        instance, _, of_part = rest.partition(":")
+        if head in INSTANCES:
+            if (head, instance) not in parts:
+                element.note(f"attribute {name!r} is not read: no schema of that name is applied")
+                continue
+            name, owner = of_part, parts[head, instance]
+        owner.attributes[name] = text
+    for relationship in prim.GetAuthoredRelationships():
+        if (name := str(relationship.GetName())).startswith(("physics:", "newton:")):
+            element.attributes[name] = " ".join(map(str, relationship.GetForwardedTargets()))
+    return element
+
+
+def _nice(value: Any) -> Any:
+    """A double for each number: of 32 bits the shortest decimal."""
+    return np.array([float(str(x)) for x in np.ravel(np.asarray(value, np.float32))]) if np.ndim(value) else value
+
+
+def _numbers(value: Any) -> Any:
+    """The numbers of a value of USD, quaternions with the real part first; None where it is none."""
+    if hasattr(value, "GetReal"):
+        return np.array([value.GetReal(), *value.GetImaginary()])
+    try:
+        return np.asarray(value) if not isinstance(value, str) else None
+    except (TypeError, ValueError):
+        return None
+
+
+def _text(attribute: Any, element: Prim, healed: list[int]) -> str | None:
+    """What an attribute says; None where that is what it says anyway."""
+    value = attribute.Get()
+    exact = element.prim.GetAttribute(f"sarrus:{attribute.GetName()}")
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    numbers = _numbers(value)
+    if numbers is None or numbers.dtype.kind not in "fiu":
+        return str(value)
+    if exact and exact.HasAuthoredValue():
+        double = np.asarray(_numbers(exact.Get()), dtype=np.float64)
+        if double.shape == numbers.shape and np.array_equal(double.astype(np.float32), numbers.astype(np.float32)):
+            return text_of(double)
+        element.note(f"sarrus:{attribute.GetName()} is not read: the number that it stands for was changed since")
+    definition = element.prim.GetPrimDefinition().GetAttributeDefinition(attribute.GetName())
+    if definition and definition.GetFallbackValue() == value:
+        return None
+    if str(attribute.GetTypeName()) in ("double", "double3", "quatd", "int"):
+        return text_of(numbers)
+    numbers = numbers.astype(np.float32)
+    nice = np.array([float(str(x)) for x in numbers.ravel()])
+    healed[0] += int((nice != numbers.ravel()).any())
+    return text_of(nice)
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def write_stage(root: ET.Element) -> str:
+    """The text of a stage: its element's children are prims, and theirs below them, or instances of schemas.
+
+    Attributes: "type" and "name" of the prim, "schemas" that are applied, "pose", position and quaternion, and "scale"; and those of USD.
+    """
+    _pxr()
+    from pxr import Sdf, Tf, Usd, UsdGeom, UsdPhysics
+
+    stage = Usd.Stage.CreateInMemory()
+    UsdGeom.SetStageUpAxis(stage, "Z")
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    UsdPhysics.SetStageKilogramsPerUnit(stage, 1.0)
+    stage.GetRootLayer().customLayerData = {"creator": "sarrus"}
+    paths: dict[str, str] = {}  # of elements, by their ids
+    links: list[tuple[Any, str, str]] = []
+
+    def define(element: ET.Element, above: str, taken: set[str]) -> None:
+        name = base = Tf.MakeValidIdentifier(element.get("name", "prim"))
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        path = f"{above}/{name}"
+        paths[element.get("id", path)] = path
+        prim = stage.DefinePrim(path, element.get("type", "Xform"))
+        if not above:
+            stage.SetDefaultPrim(prim)
+        if element.get("name") not in (None, name) or base != name:
+            prim.SetDisplayName(element.get("name"))
+        for schema in element.get("schemas", "").split():
+            prim.AddAppliedSchema(schema)
+        _place(UsdGeom.Xformable(prim), element)
+        below = set[str]()
+        for child in element:
+            if child.tag in INSTANCES:
+                prim.AddAppliedSchema(f"Physics{child.tag.title()}API:{child.get('name')}")
+                for key, text in child.attrib.items():
+                    if key != "name":
+                        _set(prim, f"{child.tag}:{child.get('name')}:{key}", text)
+            else:
+                define(child, path, below)
+        for key, text in element.attrib.items():
+            if key.startswith(("physics:body", "material:")):
+                links.append((prim, key, text))
+            elif key not in ("type", "name", "id", "schemas", "pose", "scale"):
+                _set(prim, key, text)
+
+    for child in root:
+        define(child, "", set())
+    for prim, key, target in links:
+        (prim.GetRelationship(key) or prim.CreateRelationship(key, False)).SetTargets([Sdf.Path(paths[target])])
+    return str(stage.GetRootLayer().ExportToString())
+
+
+def _place(xform: Any, element: ET.Element) -> None:
+    from pxr import Gf, UsdGeom
+
+    if pose := element.get("pose"):
+        x, y, z, a, b, c, w = map(float, pose.split())
+        xform.AddTranslateOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Vec3d(x, y, z))
+        if (a, b, c) != (0.0, 0.0, 0.0):
+            xform.AddOrientOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Quatd(w, a, b, c))
+    if scale := element.get("scale"):
+        xform.AddScaleOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Vec3d(*map(float, scale.split())))
+
+
+def _set(prim: Any, name: str, text: str) -> None:
+    """An attribute of its schema's type; where 32 bits are too few, or the value means that there is none, another with all of them."""
+    from pxr import Gf, Sdf
+
+    types = Sdf.ValueTypeNames
+    attribute = prim.GetAttribute(name)
+    if not attribute:
+        custom = types.Bool if text in ("true", "false") else types.Double
+        attribute = prim.CreateAttribute(name, custom, custom=name.startswith("sarrus:"))
+    kind = str(attribute.GetTypeName())
+    if kind in ("token", "bool"):
+        attribute.Set(text if kind == "token" else text == "true")
+        return
+    values = list(map(float, text.split()))
+    if kind.endswith("[]"):  # one value for all of a surface
+        attribute.Set([Gf.Vec3f(*values)] if len(values) == 3 else values)
+        return
+    short, wide = {1: (float, types.Double), 3: (Gf.Vec3f, types.Double3), 4: (Gf.Quatf, types.Quatd)}[len(values)]
+    if kind == "double":
+        attribute.Set(values[0])
+        return
+    attribute.Set(short(*values))
+    same = [float(str(x)) for x in np.asarray(values, np.float32)] == values
+    if not same or (name in MEANS_NONE and not any(values)):
+        double: Any = {1: float, 3: Gf.Vec3d, 4: Gf.Quatd}[len(values)]
+        prim.CreateAttribute(f"sarrus:{name}", wide, custom=True).Set(double(*values))

@@ -1,0 +1,286 @@
+"""USD with UsdPhysics, as .usda or .usd text, in metres, kilograms and degrees, z up.
+
+============================  ==========================================================================================================
+bodies                        prims with RigidBodyAPI and MassAPI, beside each other, where the robot is at home, or where its loops close
+joints                        revolute, prismatic, spherical and fixed ones as they are; Cylindrical and Planar as the general joint; others are chains
+                              of those, with massless bodies between; of a Free one the body floats
+loops                         joints with excludeFromArticulation
+motors                        DriveAPI with maxForce and no law
+damping, friction, armature,  mjc:damping, mjc:frictionloss, mjc:armature, mjc:stiffness and mjc:springref
+stiffness and rest
+distances                     distance joints of one length
+frames                        Xforms that say sarrus:frame
+visuals, shapes that touch    as they are, but for meshes and height fields; friction and restitution as a material
+numbers                       of 32 bits, where UsdPhysics has no more, with all their digits beside them: :mod:`sarrus.io.usd_stage`
+============================  ==========================================================================================================
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from .._arrays import Array
+from ..description import ConstraintSpec, DistanceSpec, JointSpec, ShapeSpec, VisualSpec
+from ..errors import AssemblyError
+from ..shapes import Box, Capsule, Cylinder, Plane, Sphere
+from ..spatial import Inertia, Rotation, Transform
+from . import lowering
+from .formats import USD
+from .lowering import Step, Writer
+from .outline import Element, Link, Losses, add, frame_along, link_of, no_shape
+from .table import has_passive, put
+from .usd import factor
+from .usd_stage import write_stage
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+__all__ = ["save"]
+
+SHAPES: dict[type, str] = {Box: "Cube", Capsule: "Capsule", Cylinder: "Cylinder", Plane: "Plane", Sphere: "Sphere"}
+ENDS = ("lower", "upper")
+WORDS = {kind: f"Physics{name.title()}Joint" for kind, name in USD.joints.items() if name != "d6"}
+
+
+class _Writer(Writer):
+    format = USD
+    gravity = True
+
+    def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
+        super().__init__(robot, losses, path)
+        d = robot.description
+        self.root = ET.Element("stage")
+        self.top = add(self.root, "prim", type="Xform", name=robot.name, schemas="PhysicsArticulationRootAPI")
+        scene = add(self.top, "prim", type="PhysicsScene", name="scene")
+        size = float(np.linalg.norm(d.gravity))
+        put(scene, "@physics:gravityDirection", np.array(d.gravity) / size if size else (0.0, 0.0, -1.0))
+        put(scene, "@physics:gravityMagnitude", size)
+        self.prims: dict[str, Element] = {}
+        self.pose = {"ground": Transform()}
+        q = self._home()
+        for body in d.bodies:
+            self.pose[body.name] = Transform.from_matrix(robot.pose(q, body.name))
+            self._body(body.name, body.inertia)
+        for spec in d.joints:
+            if spec.laws:
+                losses.motion.append(f"constraint '{spec}'")
+            elif spec.joint.kind == "Free":
+                self._free(spec)
+            else:
+                self._joint(spec)
+        for frame in d.frames:
+            element = add(self._on(frame.body), "prim", type="Xform", name=frame.name)
+            element.set("sarrus:frame", "true")
+            self.place(element, frame.placement)
+        self.constraints()
+        losses.motion += [f"spring '{spring.name}'" for spring in d.springs]
+        for visual in d.visuals:
+            self.visual(None, visual)
+        for shape in d.shapes:
+            self.collision(None, shape)
+
+    def files(self) -> dict[Path, str]:
+        return {self.path: write_stage(self.root)}
+
+    def _home(self) -> Array:
+        """Home, where it closes the loops."""
+        robot = self.robot
+        try:
+            return np.asarray(robot.assemble(time=0.0)) if robot.nc else robot._at(robot.description.home)
+        except AssemblyError as error:
+            self.losses.note(f"a place where the loops close ({error})")
+            return robot._at(robot.description.home)
+
+    def _on(self, body: str) -> Element:
+        return self.top if body == "ground" else self.prims[body]
+
+    def _body(self, name: str, inertia: Inertia) -> None:
+        element = add(self.top, "prim", type="Xform", name=name, id=name, schemas="PhysicsRigidBodyAPI PhysicsMassAPI")
+        self.prims[name] = element
+        self.place(element, self.pose[name])
+        I = inertia.about_com
+        moments, axes = (np.diag(I), np.eye(3)) if np.array_equal(I, np.diag(np.diag(I))) else np.linalg.eigh(I)
+        put(element, "@physics:mass", inertia.mass)
+        put(element, "@physics:centerOfMass", inertia.com)
+        put(element, "@physics:diagonalInertia", moments)
+        put(element, "@physics:principalAxes", _wxyz(axes * np.sign(np.linalg.det(axes))))
+
+    # ---- joints ------------------------------------------------------------------------------------------------------
+
+    def _free(self, spec: JointSpec) -> None:
+        if passive := has_passive(spec.joint):
+            self.losses.motion.append(f"{', '.join(passive)} of joint '{spec.name}' (Free)")
+        self.note_whole(spec)
+        self.losses.minor.append(f"the name and the frames of joint '{spec.name}': what no joint leads to floats")
+
+    def _joint(self, spec: JointSpec) -> None:
+        link, kind = link_of(spec), link_of(spec).kind
+        ends = ((spec.parent, spec.at_parent), (spec.child, spec.at_child))
+        if kind == "Helical":
+            self.losses.motion.append(f"the pitch of joint '{spec.name}'")
+        if kind in ("Fixed", "Spherical"):
+            element = self._element(spec.name, WORDS[kind], *ends)
+            self._whole(element, spec) if kind == "Spherical" else None
+        elif kind in WORDS or (
+            kind in USD.joints and not has_passive(spec.joint) and spec.joint.velocity_limit is None
+        ):
+            self.look_for_lacking(spec)
+            numbers = {axis: self.numbers(link, axis) for axis in link.axes}
+            self._axes(spec, kind, ends, [Step(spec.name, axis, values) for axis, values in numbers.items()])
+        else:
+            self.look_for_lacking(spec)
+            self._chain(link)
+
+    def _whole(self, element: Element, spec: JointSpec) -> None:
+        self.note_whole(spec)
+        terms = ["damping", "friction", "armature"]
+        values, uneven = self.even(spec.joint, terms)
+        if uneven or set(has_passive(spec.joint)) - set(terms):
+            text = "springs, and terms that differ between directions"
+            self.losses.motion.append(f"{text}, of joint '{spec.name}' ({spec.joint.kind})")
+        USD.write(element, values)
+
+    def _chain(self, link: Link) -> None:
+        spec, near, start = link.spec, link.spec.parent, link.start
+        for step in self.steps(link):
+            last = step.axis is link.axes[-1]
+            point, child = (
+                Transform(translation=step.axis.point),
+                spec.child if last else self.links.new(f"{step.name}_link"),
+            )
+            if not last:
+                self.pose[child] = self.pose[near] @ start @ point
+                self._body(child, Inertia.zero())
+            ends = ((near, start @ point), (child, link.end.inverse() @ point if last else Transform()))
+            self._axes(spec, "Revolute" if step.turns else "Prismatic", ends, [step])
+            near, start = child, point.inverse()
+        self.note_planar(link)
+
+    def _axes(self, spec: JointSpec, kind: str, ends: Any, steps: list[Step]) -> None:
+        """A joint of one axis, or the general one with the axes of a Cylindrical or Planar one left free, z first of them."""
+        along, letter = next((s.axis.direction for s in steps[::-1] if s.turns), steps[0].axis.direction), "Z"
+        if kind in WORDS and (along == np.abs(along).round()).all():
+            letter = "XYZ"[int(np.argmax(along))]
+        else:
+            ends = tuple((body, place @ frame_along(along)) for body, place in ends)
+        element = self._element(steps[0].name, WORDS.get(kind, "PhysicsJoint"), *ends)
+        if kind in WORDS:
+            put(element, "@physics:axis", letter)
+            self._numbers(element, element, steps[0], spec, "angular" if steps[0].turns else "linear")
+            return
+        self.note_planar(link_of(spec))
+        names = {"Cylindrical": ("rotZ", "transZ"), "Planar": ("transX", "transY", "rotZ")}[kind]
+        free = dict(zip(names, steps, strict=True))
+        for axis in (f"{way}{x}" for way in ("trans", "rot") for x in "XYZ"):
+            limit = add(element, "limit", name=axis)
+            if axis in free:
+                self._numbers(element, limit, free[axis], spec, axis)
+            else:
+                limit.attrib.update({"physics:low": "1", "physics:high": "-1"})
+
+    def _numbers(self, joint: Element, limits: Element, step: Step, spec: JointSpec, instance: str) -> None:
+        """The numbers of an axis: its limits in `limits`, a motor in an element of its own, the rest in the joint."""
+        inside = {row.field: _in_file(step.numbers[row.field], factor(row.unit, step.turns)) for row in USD.numbers}
+        values: dict[str, float] = {
+            name: x for name, x in inside.items() if x is not None and (np.isfinite(x) or name in ENDS)
+        }
+        if spec.actuated:
+            add(joint, "drive", name=instance)
+        elif values.pop("effort_limit", None) is not None:
+            self.losses.note(f"the effort limit of joint '{spec.name}', which is passive")
+        if limits is not joint:
+            drive = joint.findall("drive")[-1] if spec.actuated else joint
+            places = {"lower": (limits, "low"), "upper": (limits, "high"), "effort_limit": (drive, "maxForce")}
+            for name in values.keys() & places.keys():
+                put(places[name][0], f"@physics:{places[name][1]}", values[name])
+            return
+        USD.write(joint, values)
+
+    def _element(self, name: str, kind: str, *ends: tuple[str, Transform]) -> Element:
+        element = add(self.top, "prim", type=kind, name=name)
+        for side, (body, place) in enumerate(ends):
+            if body != "ground":
+                element.set(f"physics:body{side}", body)
+            put(element, f"@physics:localPos{side}", place.translation)
+            put(element, f"@physics:localRot{side}", _wxyz(place.rotation))
+        if name in self.robot.loop_joints:
+            element.set("physics:excludeFromArticulation", "true")
+        return element
+
+    def closing(self, spec: JointSpec) -> None:
+        """As any other joint; it stands there already."""
+
+    def tie(self, spec: ConstraintSpec) -> bool:
+        if not isinstance(spec, DistanceSpec):
+            return False
+        ends = ((body, Transform(translation=point)) for body, point in spec.points)
+        element = self._element(spec.name, "PhysicsDistanceJoint", *ends)
+        for name in ("min", "max"):
+            put(element, f"@physics:{name}Distance", spec.length)
+        return True
+
+    # ---- shapes ------------------------------------------------------------------------------------------------------
+
+    def visual(self, link: Element | None, visual: VisualSpec) -> None:
+        if (element := self._shape(visual, "visual")) is not None and visual.color is not None:
+            for name, numbers in (("Color", visual.color[:3]), ("Opacity", visual.color[3:])):
+                put(element, f"@primvars:display{name}", numbers)
+
+    def collision(self, link: Element | None, spec: ShapeSpec) -> Element | None:
+        if spec.group is not None or self.robot.description.contacts:
+            self.losses.note("groups of shapes, and which may touch")
+        if (element := self._shape(spec, spec.name)) is None:
+            return None
+        element.set("schemas", "PhysicsCollisionAPI")
+        if (spec.friction, spec.restitution) != (None, None):
+            element.set("schemas", "PhysicsCollisionAPI MaterialBindingAPI")
+            key = f"material of {spec.name}"
+            material = add(self.top, "prim", type="Material", name=key, id=key, schemas="PhysicsMaterialAPI")
+            mu = {"staticFriction": spec.friction, "dynamicFriction": spec.friction, "restitution": spec.restitution}
+            for name, value in mu.items():
+                if value is not None:
+                    put(material, f"@physics:{name}", value)
+            element.set("material:binding:physics", key)
+        return element
+
+    def _shape(self, spec: VisualSpec | ShapeSpec, name: str) -> Element | None:
+        shape: Any = spec.shape
+        if type(shape) not in SHAPES:
+            self.losses.note(no_shape(spec))
+            return None
+        element = add(self._on(spec.body), "prim", type=SHAPES[type(shape)], name=name)
+        self.place(element, spec.placement)
+        if isinstance(shape, Box):
+            element.set("size", "1")
+            put(element, "@scale", shape.size)
+        else:
+            for measure, field in (("radius", "radius"), ("height", "length")):
+                if hasattr(shape, field):
+                    put(element, f"@{measure}", getattr(shape, field))
+            if not isinstance(shape, Sphere):
+                element.set("axis", "Z")
+        return element
+
+    def place(self, element: Element, place: Transform) -> None:
+        if not np.array_equal(place.matrix, np.eye(4)):
+            put(element, "@pose", [*place.translation, *Rotation(place.rotation).quaternion])
+
+
+def _wxyz(rotation: Array) -> Array:
+    return Rotation(rotation).quaternion[[3, 0, 1, 2]]
+
+
+def _in_file(value: float | None, unit: float) -> float | None:
+    """A number in the file's unit, that which gives the same double again if there is one."""
+    if value is None or not np.isfinite(value):
+        return value
+    near = value / unit
+    return next((x for x in (near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf)) if x * unit == value), near)
+
+
+save = partial(lowering.save, _Writer)
