@@ -51,7 +51,7 @@ from .mechanism import Mechanism
 from .spatial import Inertia, Rotation, Transform
 
 if TYPE_CHECKING:
-    from . import control, derivatives, floating, interop, io, mechanisms, results, rolling, works
+    from . import control, derivatives, floating, generation, interop, io, mechanisms, results, rolling, works
     from .analysis.equilibrium import equilibrium
     from .analysis.mobility.loosening import without_redundant_constraints
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
@@ -67,7 +67,7 @@ __all__ = [
     "Inertia", "IntegrationError", "LimitWarning", "Mechanism", "ModelError", "ModelWarning", "NameNotFoundError", "NotRealizableError",
     "Planar", "Prismatic", "Revolute", "Rotation", "SarrusError", "ShapeError", "Skeleton", "Spherical", "StateError",
     "StiffnessWarning", "Trajectory", "Transform", "Universal", "__version__", "build_info", "control", "derivatives", "description", "equilibrium", "errors",
-    "floating", "from_dh", "from_screws", "from_sdof", "from_spacedyn", "interop", "io", "laws", "load",
+    "floating", "from_dh", "from_screws", "from_sdof", "from_spacedyn", "generation", "interop", "io", "laws", "load",
     "load_builder", "loads", "mechanisms", "results", "rolling", "shapes", "simulate", "simulate_many", "view",
     "without_redundant_constraints", "works",
 ]  # fmt: skip
@@ -88,7 +88,7 @@ _ON_DEMAND = {
     "viewer.viewer": ("view",),
     **{
         module: (module,)
-        for module in ("control", "derivatives", "floating", "interop", "mechanisms", "results", "rolling", "works")
+        for module in ("control", "derivatives", "floating", "generation", "interop", "mechanisms", "results", "rolling", "works")
     },
 }
 
