@@ -23,13 +23,14 @@ CPP = (
     "elements",
     "simulation",
     "kernels",
+    "recording",
     "sarrus.hpp",
     "bindings",
 )
 
 # modules and packages of python/sarrus/, from the ground up; __init__ is the package as a user sees it
 PYTHON = (
-    ("_core", "errors"),
+    ("_core", "_recording", "errors"),
     ("_arrays", "_files", "_renamed", "_showing"),
     ("_build", "spatial"),
     ("laws", "rolling", "shapes"),
@@ -45,7 +46,7 @@ PYTHON = (
     ("mechanisms",),
     ("control",),
     ("figures", "simulation"),
-    ("derivatives", "dimensions", "viewer"),
+    ("derivatives", "dimensions", "generation", "viewer"),
     ("_differentiable", "identification"),
     ("calibration", "design"),
     ("casadi", "crocoddyl", "gymnasium", "jax", "torch"),

@@ -89,7 +89,7 @@ SARRUS_KERNEL(loop_joint_jacobian, {
 })
 /// 3 where no velocity satisfies the loops: a linear equation, of which nothing but rounding is left otherwise.
 template <class T> SARRUS_INLINE T allowed(const T& error) {
-  return verdict_beyond(error, tolerances::unresolved, contradictory);
+  return verdict_beyond(error, T(tolerances::unresolved), contradictory);
 }
 
 /// The same, and 4 where a gap of the loops decides.

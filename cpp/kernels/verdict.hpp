@@ -7,13 +7,13 @@
 namespace sarrus {
 
 /// 2 where the equation leaves a motion open; otherwise `status` where its relative residual is larger than `most`.
-template <class T> SARRUS_INLINE T verdict_beyond(const T& error, double most, Status status) {
-  const T beyond = select(error > T(most), T(status), T(0.0));
+template <class T> SARRUS_INLINE T verdict_beyond(const T& error, const T& most, Status status) {
+  const T beyond = select(error > most, T(status), T(0.0));
   return select(error < T(tolerances::undetermined), beyond, T(no_answer));
 }
 /// 3 where the relative residual is that of a contradiction.
 template <class T> SARRUS_INLINE T verdict(const T& error) {
-  return verdict_beyond(error, tolerances::contradiction, contradictory);
+  return verdict_beyond(error, tolerance<T>(tolerances::contradiction, tolerances::contradiction_in_single), contradictory);
 }
 /// 4 where the state is off the loops. Where they are closed and no velocity is allowed, that comes first.
 template <class T> SARRUS_INLINE T verdict(const T& error, const OffLoops<T>& off) {
@@ -24,7 +24,8 @@ template <class T> SARRUS_INLINE T verdict(const T& error, const OffLoops<T>& of
 /// And 2 where rounding decides what is independent.
 template <class T> SARRUS_INLINE T verdict_of_solution(const T& error, const OffLoops<T>& off) {
   const T status = verdict(error, off);
-  return select(both(error > T(tolerances::unresolved), status < T(no_answer)), T(no_answer), status);
+  return select(both(error > tolerance<T>(tolerances::unresolved, tolerances::unresolved_in_single), status < T(no_answer)),
+                T(no_answer), status);
 }
 
 }  // namespace sarrus

@@ -71,7 +71,7 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& s, Arena& arena, T* mobilit
     if (!lacks[k]) continue;
     inertia[k] = select(inertia[k] > T(0.0), inertia[k], T(mass * square(T(numbers(s.tree.unit[k])))));
     mobility[k] = T(1.0) / inertia[k];
-    epsilon[k] += inertia[k] * T(tolerances::borrowed);
+    epsilon[k] += inertia[k] * tolerance<T>(tolerances::borrowed, tolerances::borrowed_in_single);
   }
   for (int r = 0; r < s.rows; ++r) scale[r] = size[r];
   each_entry(s, [&](int r, int k, const T& x) SARRUS_INLINED {
@@ -95,8 +95,8 @@ SARRUS_NOINLINE auto moves_nothing(const Saddle<T>& s, Arena& arena, const Solve
   solve(x, work);
   for (int k = 0; k < nv; ++k)
     moved += select(s.mobility[k] > T(0.0), x[k] * x[k] / select(s.mobility[k] > T(0.0), s.mobility[k], T(1.0)), T(0.0));
-  constexpr double most = tolerances::no_inertia / tolerances::borrowed;
-  return moved > pushed * T(most * most);
+  const T most = T(tolerances::no_inertia) / tolerance<T>(tolerances::borrowed, tolerances::borrowed_in_single);
+  return moved > pushed * square(most);
 }
 
 }  // namespace sarrus

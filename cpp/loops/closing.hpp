@@ -124,7 +124,8 @@ T close(const Tree& tree, Arena& arena, const Closing<T>& how, const T* time, co
       return scaled_step(tree, how, y, x);
     }
     // what is damped less than rounding needs the proximal way, and no other lane is to notice
-    const T tight = select(rounding, T(0.0), select(small, T(tolerances::regularisation), T(0.0)));
+    const T tight = select(rounding, T(0.0),
+                           select(small, tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single), T(0.0)));
     for (int k = 0; k < nv; ++k) b[k] = y[k] = T(0.0);
     for (int r = 0; r < rows; ++r) b[nv + r] = y[nv + r] = T(0.0), least[r] = T(0.0);
     for (int r = 0; r < loops.rows; ++r) b[nv + r] = y[nv + r] = -gap.phi[r], S[r] = mu;

@@ -148,7 +148,8 @@ template <class T> LoopEquation<T> loop_equation(const Tree& tree, Arena& arena,
 template <class T> Factor<T> factorise_tightly(const LoopEquation<T>& e, Arena& arena) {
   if (e.pieces) return e.pieces->factorise(arena);
   T* mu = arena.take<T>(e.matrix.rows);
-  for (int r = 0; r < e.matrix.rows; ++r) mu[r] = e.scale[r] * T(tolerances::regularisation);
+  for (int r = 0; r < e.matrix.rows; ++r)
+    mu[r] = e.scale[r] * tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single);
   return factorise(e.matrix, arena, e.epsilon, mu);
 }
 
@@ -288,12 +289,14 @@ T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, 
         J[entry] = select(rounding, T(0.0), x) * T(c.row + r < carrying ? 1.0 : 0.0);
         b[c.column[k]] += J[entry] * lambda[c.row + r];
         epsilon[c.column[k]] += J[entry] * J[entry];
-        if (c.row + r >= counting) mu[c.row + r] += J[entry] * J[entry] * T(tolerances::regularisation);
+        if (c.row + r >= counting)
+          mu[c.row + r] += J[entry] * J[entry] * tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single);
       }
   }
   for (int k = 0; k < nv; ++k) {
     const T size = select(epsilon[k] > T(0.0), epsilon[k], T(1.0));
-    inverse[k] = T(1.0) / size, epsilon[k] = size * T(tolerances::regularisation);
+    inverse[k] = T(1.0) / size,
+    epsilon[k] = size * tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single);
   }
   const Saddle<T> s = {tree,
                        e.pieces ? loops.dynamics : loops.statics,

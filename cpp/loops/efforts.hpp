@@ -75,7 +75,7 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
                                 const Motion<T>* stored, const Sharing<T>& sharing, OffLoops<T>* off) {
   const Loops& loops = tree.loops;
   const int nv = tree.nv, rows = loops.rows + loops.motor_rows, constraints = loops.constraints + loops.motor_constraints;
-  T *weight = nullptr, passive = T(tolerances::passive);
+  T *weight = nullptr, passive = tolerance<T>(tolerances::passive, tolerances::passive_in_single);
   if (sharing.weights) {
     weight = arena.take<T>(loops.actuators);
     // rounding of the factor, eps / passive, and what a correction leaves of the heaviest motor's effort, passive * largest, are as large then
@@ -109,7 +109,7 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   }
   for (int k = 0; k < nv + rows; ++k) b[k] = T(0.0);
   for (int r = 0; r < rows; ++r) {
-    mu[r] = r < loops.rows ? scale[r] * T(tolerances::passive) : T(0.0);
+    mu[r] = r < loops.rows ? scale[r] * tolerance<T>(tolerances::passive, tolerances::passive_in_single) : T(0.0);
   }
   LoopEquation<T> e = {{tree, loops.statics, nullptr, constraints, rows, motors, J, soft, mobility, nullptr}, b, scale, T(0.0)};
   set_row_weights(arena, e);

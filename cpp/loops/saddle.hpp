@@ -182,7 +182,7 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
     for (int r = 0; s.soft && r < s.rows; ++r) count(nv + r, s.soft[r]);
     for (int i = 0; i < n; ++i) step[i] += x[i];
     // what no longer moves is as good as it gets, and nobody needs to know by how much; the rest is looked at
-    const T little = size * T(1e-24) + unheld * T(1e-30);
+    const T little = size * tolerance<T>(1e-24, 1e-14) + unheld * T(1e-30);
     const auto near = both(active, moved < little), far = both(active, moved > little);
     T now = error;
     if (any(far)) now = residual(s, b, step, r);

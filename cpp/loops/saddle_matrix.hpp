@@ -34,9 +34,10 @@ template <class T> struct Factor {
 /// mu comes when a row's turn comes, so that it does not drown in numbers that cancel; and where these were large, it is a share of them:
 /// of `passed`, the size of all that has been subtracted from the pivot d. Returns it.
 template <class T, class Passed> SARRUS_INLINE T subtract_mu(T& d, T mu, Passed passed) {
-  const auto cancelled = both(mu > T(0.0), abs(d) * T(1e3 * tolerances::regularisation) < mu);
+  const T least = tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single);
+  const auto cancelled = both(mu > T(0.0), abs(d) * (T(1e3) * least) < mu);
   if (any(cancelled)) {
-    const T share = passed() * T(tolerances::regularisation);
+    const T share = passed() * least;
     mu = select(both(cancelled, mu < share), share, mu);
   }
   d -= mu;

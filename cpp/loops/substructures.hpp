@@ -183,7 +183,8 @@ template <class T> class SubstructuredEquation {
   }
   Factor<T> factorise(Arena& arena) const {
     T* mu = arena.take<T>(matrix.rows);
-    for (int r = 0; r < matrix.rows; ++r) mu[r] = scale[r] * T(tolerances::regularisation);
+    for (int r = 0; r < matrix.rows; ++r)
+      mu[r] = scale[r] * tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single);
     return sarrus::factorise(matrix, arena, epsilon, mu);
   }
 

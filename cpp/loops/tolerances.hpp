@@ -1,6 +1,13 @@
 // The tolerances of loops, each with its reason. Python reads them as sarrus._core.tolerances; nothing else repeats them.
 #pragma once
 
+namespace sarrus {
+
+/// A tolerance that stands for rounding, as a scalar; `in_single`: what it is in code for single precision (recording/record.hpp).
+template <class T> inline T tolerance(double x, [[maybe_unused]] double in_single) { return T(x); }
+
+}  // namespace sarrus
+
 namespace sarrus::tolerances {
 
 // ---- positions: residuals relative to the mechanism's size, or in rad and m ----------------------------------------------------------
@@ -69,7 +76,7 @@ constexpr double nearly_singular = 1e-3;
 
 /// mu, of the size that a row's J M^-1 J^T has: small enough to leave 1e-10 of accuracy at a hundred-thousandth of a radian from a
 /// singular position, large enough to stand above the rounding of that product.
-constexpr double regularisation = 2e-15;
+constexpr double regularisation = 2e-15, regularisation_in_single = 1e-6;
 /// Corrections so many times what rounding moves are corrections.
 constexpr double corrects = 10.0;
 /// As many corrections as a direction may want that still counts: one that each brings less than that share nearer is singular.
@@ -78,18 +85,18 @@ constexpr double many_corrections = 100.0;
 constexpr int most_corrections = 60;
 /// Of massless bodies, the inertia that the factor borrows, as a share of what rows make them feel: ten digits are left for what is small
 /// beside it, and a few corrections give it back where a motion on the loops has no less than a millionth of that.
-constexpr double borrowed = 1e-10;
+constexpr double borrowed = 1e-10, borrowed_in_single = 1e-4;
 /// A motion whose inertia is less than ten times so much has none.
 constexpr double no_inertia = 1e-1;
 /// Of joints without a motor, the share in the metric of efforts that the factor borrows; corrections give it back.
-constexpr double passive = 1e-8;
+constexpr double passive = 1e-8, passive_in_single = 2e-4;
 /// What stands for the residual where the equation leaves a motion open, because nothing in it has inertia: more than any.
 constexpr double undetermined = 1e200;
 /// A relative residual that no rounding explains: constraints contradict one another.
-constexpr double contradiction = 1e-6;
+constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
 /// And one that is none of a regular equation: so near a singular position, or so nearly, but not quite, the same are some rows, that rounding
 /// decides what is independent.
-constexpr double unresolved = 1e-12;
+constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
 /// Where rounding of the loops' rows moves accelerations by more than that, relative, nobody could use their derivatives: towards a singular
 /// position, at the distance d, this is 1e-16 / d; q of closed loops is known no better, and derivatives change with it as 1 / d^4. Half of
 /// 1e-4 rad.

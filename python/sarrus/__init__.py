@@ -76,6 +76,10 @@ __all__ = [
 globals().update(JOINT_TYPES | DECLARED)
 __all__ += [name for name in (*JOINT_TYPES, *DECLARED) if name not in __all__]
 
+_MODULES = (
+    "calibration casadi control crocoddyl derivatives design dimensions floating generation gymnasium identification interop jax mechanisms results rolling "
+    "torch works"
+).split()
 _ON_DEMAND = {
     "analysis.equilibrium": ("equilibrium",),
     "analysis.mobility.loosening": ("without_redundant_constraints",),
@@ -86,15 +90,7 @@ _ON_DEMAND = {
     "simulation.sweep": ("simulate_many",),
     "simulation.trajectory": ("Trajectory",),
     "viewer.viewer": ("view",),
-    **{
-        module: (module,)
-        for module in ("calibration", "casadi", "control", "crocoddyl", "derivatives", "design", "dimensions")
-    },
-    **{
-        module: (module,)
-        for module in ("floating", "gymnasium", "identification", "interop", "jax", "mechanisms", "results")
-    },
-    **{module: (module,) for module in ("rolling", "torch", "works")},
+    **{module: (module,) for module in _MODULES},
 }
 
 

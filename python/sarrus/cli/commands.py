@@ -340,6 +340,22 @@ def converted(arguments: argparse.Namespace) -> int:
     return 0
 
 
+# ---- generate ----------------------------------------------------------------------------------------------------------
+
+
+def generated(arguments: argparse.Namespace) -> int:
+    """`sarrus generate MODEL --functions ...`."""
+    from ..generation import generate
+
+    made = generate(
+        model(arguments), arguments.functions, arguments.output, name=arguments.name, scalar=arguments.scalar
+    )
+    for f in made.functions.values():
+        print(f"{f.name}: {_counted(f.statements, 'operation', 'operations')}")
+    print(f"wrote {made.header} and {made.source}")
+    return 0
+
+
 # ---- simulate --------------------------------------------------------------------------------------------------------
 
 

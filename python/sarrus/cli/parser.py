@@ -4,6 +4,7 @@
     sarrus info MODEL        what a model holds, and how it can move
     sarrus check MODEL       what is suspicious about it
     sarrus convert MODEL FILE   write it in another format
+    sarrus generate MODEL    functions of it as C code
     sarrus simulate MODEL    let it move; tables, figures, films
     sarrus view MODEL        in the browser, until Ctrl-C
     sarrus new FILE.py       a commented script to start a model from
@@ -138,6 +139,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_demo(command)
     _add_models(command)
+    _add_generate(command)
     _add_simulate(command)
     _add_view(command)
     _add_others(command)
@@ -195,6 +197,22 @@ def _add_models(command: Command) -> None:
         action="store_true",
         help="leave out what the format cannot say, with a warning, even if the motion changes",
     )
+
+
+def _add_generate(command: Command) -> None:
+    generate = command(
+        "generate", "generated",
+        "functions of a model as C code",
+        "Writes functions of a model, loops included, as C99 for the computer that runs it: a header and a source in straight lines, without heap, "
+        "library, recursion or state. Functions are inverse_dynamics, forward_dynamics, mass_matrix, pose:FRAME, positions:JOINT,JOINT, "
+        "transmission:JOINT,JOINT>JOINT,JOINT and others: help(sarrus.generation.generate) lists them.",
+        "sarrus generate four_bar --functions inverse_dynamics positions:motor -o generated",
+    )  # fmt: skip
+    _model(generate)
+    generate("--functions", nargs="+", required=True, metavar="FUNCTION", help="which ones")
+    generate("-o", "--output", type=Path, default=Path(), metavar="DIR", help="the folder that they go to")
+    generate("--name", metavar="NAME", help="of the files and before every function's name (default: the model's)")
+    generate("--scalar", choices=("double", "float"), default="double", help="what they compute in")
 
 
 def _add_simulate(command: Command) -> None:

@@ -1,0 +1,203 @@
+// The extension module sarrus._recording: functions of a state on numbers that are not known yet, and the C that comes of them. It is a module
+// of its own, imported by sarrus.generation: its inline functions, compiled for records, are not to meet those of kernels in one link.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "../recording/c99.hpp"
+#include "../recording/derive.hpp"
+#include "../recording/operations.hpp"
+
+namespace sarrus::bindings {
+namespace {
+
+namespace py = pybind11;
+using Samples = py::array_t<double, py::array::c_style | py::array::forcecast>;
+
+/// An expression of a graph; numbers mix with it.
+struct Number {
+  std::shared_ptr<Graph> graph;
+  int id;
+};
+using Numbers = std::vector<Number>;
+
+const Mechanism& one_mechanism(const py::handle& mechanism) {
+  const Mechanism& m = mechanism.cast<const Mechanism&>();
+  if (m.variants()) throw py::type_error("variants are many mechanisms: generate code of one");
+  return m;
+}
+
+class Recording {
+ public:
+  Recording(const py::object& mechanism, int samples, bool single)
+      : mechanism_(mechanism), m_(one_mechanism(mechanism)), tree_(m_.tree()), graph_(std::make_shared<Graph>(samples, single)) {
+    if (samples < 1) throw py::value_error("samples must be 1 or more");
+  }
+
+  /// Of sample values (samples, n): n numbers.
+  Numbers input(const Samples& values) {
+    if (values.ndim() != 2 || values.shape(0) != graph_->samples)
+      throw py::value_error("an input wants its values in the samples: (" + std::to_string(graph_->samples) + ", n)");
+    Numbers all;
+    std::vector<double> one(static_cast<std::size_t>(graph_->samples));
+    for (py::ssize_t k = 0; k < values.shape(1); ++k) {
+      for (py::ssize_t s = 0; s < values.shape(0); ++s) one[static_cast<std::size_t>(s)] = values.at(s, k);
+      all.push_back(numbered(graph_->input(one.data())));
+    }
+    return all;
+  }
+  bool driven() const {
+    const Loops& loops = tree_.tree().loops;
+    return std::any_of(loops.constraint, loops.constraint + loops.constraints, [](const Constraint& c) { return c.driven; });
+  }
+  int pfaffian_values() const { return tree_.tree().loops.pfaffian_values; }
+  Number constant(double x) { return numbered(graph_->constant(x)); }
+
+  /// The result, and the status.
+  std::pair<Numbers, Number> call(const std::string& name, const std::vector<std::optional<Numbers>>& inputs,
+                                  const std::optional<std::string>& frame, const std::string& expressed_in) {
+    const auto& known = recorded_operations();
+    const auto operation = std::find_if(known.begin(), known.end(), [&](const auto& each) { return name == each.name; });
+    if (operation == known.end()) throw py::value_error("'" + name + "' is not recorded");
+    std::vector<std::optional<Ids>> ids;
+    for (const auto& numbers : inputs) ids.push_back(numbers ? std::optional(ids_of(*numbers)) : std::nullopt);
+    Graph::current() = graph_.get();
+    const RecordedResult r = record(tree_.tree(), *operation, frame ? placed(*frame, expressed_in) : Frame{}, ids);
+    return {all_numbered(r.result), numbered(r.status)};
+  }
+
+  std::vector<Numbers> derivatives(const Numbers& results, const Numbers& inputs) {
+    std::vector<Numbers> rows;
+    for (const Ids& row : sarrus::derivatives(*graph_, ids_of(results), ids_of(inputs))) rows.push_back(all_numbered(row));
+    return rows;
+  }
+
+  void assume(const Number& x, double least) {
+    ids_of({x});
+    graph_->assume(graph_->less(graph_->constant(least), graph_->magnitude(x.id)));
+  }
+  /// 0, or `otherwise` where something that was decided by the samples is decided otherwise.
+  Number assumptions(double otherwise) {
+    const int all = graph_->all_assumed();
+    return numbered(graph_->choice(all, graph_->constant(0.0), graph_->constant(otherwise)));
+  }
+
+  Samples values(const Numbers& numbers) const {
+    Samples x({static_cast<py::ssize_t>(graph_->samples), static_cast<py::ssize_t>(numbers.size())});
+    const Ids ids = ids_of(numbers);
+    for (std::size_t k = 0; k < ids.size(); ++k)
+      for (int s = 0; s < graph_->samples; ++s) x.mutable_at(s, static_cast<py::ssize_t>(k)) = graph_->values(ids[k])[s];
+    return x;
+  }
+
+  C99Function c99(const std::string& name, const std::vector<std::pair<std::string, Numbers>>& inputs,
+                  const std::vector<std::pair<std::string, Numbers>>& outputs, const std::optional<Number>& status) const {
+    return sarrus::c99(*graph_, name, named(inputs), named(outputs), status ? ids_of({*status})[0] : -1);
+  }
+
+ private:
+  Number numbered(int id) const { return {graph_, id}; }
+  Numbers all_numbered(const Ids& ids) const {
+    Numbers all;
+    for (const int id : ids) all.push_back(numbered(id));
+    return all;
+  }
+  Ids ids_of(const Numbers& numbers) const {
+    Ids ids;
+    for (const Number& x : numbers) {
+      if (x.graph != graph_) throw py::value_error("a number of another recording");
+      ids.push_back(x.id);
+    }
+    return ids;
+  }
+  NamedIds named(const std::vector<std::pair<std::string, Numbers>>& arrays) const {
+    NamedIds all;
+    for (const auto& [name, numbers] : arrays) all.push_back({name, ids_of(numbers)});
+    return all;
+  }
+  Frame placed(const std::string& name, const std::string& expressed_in) const {
+    const PlacedFrame* at = m_.find_frame(name);
+    if (!at) throw py::key_error(name);
+    const ExpressedIn axes = expressed_in == "world"           ? ExpressedIn::world
+                             : expressed_in == "world_aligned" ? ExpressedIn::world_aligned
+                                                               : ExpressedIn::frame;
+    return {at->link, at->body, at->X, axes, m_.number_of(*at)};
+  }
+
+  py::object mechanism_;  // which the tree points into
+  const Mechanism& m_;
+  RoundedTree tree_;
+  std::shared_ptr<Graph> graph_;
+};
+
+template <class F> Number combined(const Number& a, const Number& b, const F& f) {
+  if (a.graph != b.graph) throw py::value_error("numbers of two recordings do not mix");
+  return {a.graph, f(*a.graph, a.id, b.id)};
+}
+
+void bind_number(py::module_& m) {
+  py::class_<Number> number(m, "Number");
+  const auto both_ways = [&](const std::string& name, int (Graph::*f)(int, int)) {
+    const auto apply = [f](Graph& g, int a, int b) { return (g.*f)(a, b); };
+    const auto flipped = [f](Graph& g, int a, int b) { return (g.*f)(b, a); };
+    const auto of = [](const Number& a, double b) { return Number{a.graph, a.graph->constant(b)}; };
+    number.def(("__" + name + "__").c_str(), [=](const Number& a, const Number& b) { return combined(a, b, apply); },
+               py::is_operator());
+    number.def(("__" + name + "__").c_str(), [=](const Number& a, double b) { return combined(a, of(a, b), apply); },
+               py::is_operator());
+    number.def(("__r" + name + "__").c_str(), [=](const Number& a, double b) { return combined(a, of(a, b), flipped); },
+               py::is_operator());
+  };
+  both_ways("add", &Graph::sum), both_ways("sub", &Graph::difference);
+  both_ways("mul", &Graph::product), both_ways("truediv", &Graph::quotient);
+  const auto function = [&](const char* name, int (Graph::*f)(int)) {
+    number.def(name, [f](const Number& a) { return Number{a.graph, (*a.graph.*f)(a.id)}; });
+  };
+  number.def_property_readonly("constant", [](const Number& a) -> std::optional<double> {
+    const Expression& e = (*a.graph)[a.id];
+    return e.op == Op::constant ? std::optional(e.number) : std::nullopt;
+  });
+  number.def("larger", [](const Number& a, const Number& b) {
+    return combined(a, b, [](Graph& g, int x, int y) { return g.choice(g.less(x, y), y, x); });
+  });
+  // NumPy's functions of arrays of objects ask for these names
+  function("__neg__", &Graph::negative), function("sqrt", &Graph::root), function("sin", &Graph::sine),
+      function("cos", &Graph::cosine);
+}
+
+}  // namespace
+}  // namespace sarrus::bindings
+
+PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
+  using namespace sarrus::bindings;
+  using sarrus::C99Function;
+  m.doc() = "Recorded functions of a state. Use it through sarrus.generation.";
+  bind_number(m);
+  py::class_<Recording>(m, "Recording")
+      .def(py::init<const py::object&, int, bool>(), py::arg("mechanism"), py::arg("samples"), py::arg("single"))
+      .def_property_readonly("driven", &Recording::driven, "Whether laws of time have a say.")
+      .def_property_readonly("pfaffian_values", &Recording::pfaffian_values)
+      .def("input", &Recording::input)
+      .def("constant", &Recording::constant)
+      .def("call", &Recording::call, py::arg("operation"), py::arg("inputs"), py::arg("frame"), py::arg("expressed_in"))
+      .def("derivatives", &Recording::derivatives)
+      .def("assume", &Recording::assume)
+      .def("assumptions", &Recording::assumptions)
+      .def("values", &Recording::values)
+      .def("c99", &Recording::c99, py::arg("name"), py::arg("inputs"), py::arg("outputs"), py::arg("status"));
+  py::class_<C99Function>(m, "C99Function")
+      .def_readonly("declaration", &C99Function::declaration)
+      .def_readonly("definition", &C99Function::definition)
+      .def_readonly("operations", &C99Function::operations)
+      .def_readonly("statements", &C99Function::statements)
+      .def_readonly("alive", &C99Function::alive)
+      .def_readonly("turns", &C99Function::turns);
+  m.def("turn", &sarrus::c99_turn, py::arg("single"));
+  py::dict known;
+  for (const auto& each : sarrus::recorded_operations())
+    known[each.name] = py::make_tuple(each.inputs, each.axes, (each.facts & sarrus::fact::at_frame) != 0);
+  m.attr("operations") = known;
+}

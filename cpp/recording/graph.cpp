@@ -1,0 +1,226 @@
+#include "graph.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+namespace sarrus {
+namespace {
+
+double evaluated(Op op, double a, double b, double c) {
+  switch (op) {
+    case Op::constant:
+    case Op::input: break;
+    case Op::negative: return -a;
+    case Op::sum: return a + b;
+    case Op::difference: return a - b;
+    case Op::product: return a * b;
+    case Op::quotient: return a / b;
+    case Op::root: return std::sqrt(a);
+    case Op::sine: return std::sin(a);
+    case Op::cosine: return std::cos(a);
+    case Op::arctangent: return std::atan2(a, b);
+    case Op::nearest: return std::nearbyint(a);
+    case Op::magnitude: return std::fabs(a);
+    case Op::less: return a < b;
+    case Op::both: return a != 0.0 && b != 0.0;
+    case Op::opposite: return a == 0.0;
+    case Op::choice: return a != 0.0 ? b : c;
+  }
+  return 0.0;
+}
+
+std::uint64_t hash(const Expression& e) {
+  std::uint64_t number, h = static_cast<std::uint64_t>(e.op) + 1;
+  std::memcpy(&number, &e.number, sizeof number);
+  for (const std::uint64_t part : {static_cast<std::uint64_t>(e.operand[0] + 1), static_cast<std::uint64_t>(e.operand[1] + 1),
+                                   static_cast<std::uint64_t>(e.operand[2] + 1), number})
+    h = (h ^ part) * 0x9E3779B97F4A7C15ull, h ^= h >> 29;
+  return h;
+}
+
+}  // namespace
+
+// ---- the list ------------------------------------------------------------------------------------------------------------------------
+
+int Graph::find(const Expression& e) const {
+  const auto [first, last] = found_.equal_range(hash(e));
+  for (auto at = first; at != last; ++at) {
+    const Expression& other = (*this)[at->second];
+    if (other.op == e.op && std::equal(e.operand, e.operand + 3, other.operand) && other.number == e.number) return at->second;
+  }
+  return -1;
+}
+
+int Graph::make(const Expression& e) {
+  if (const int known = find(e); known >= 0) return known;
+  const int i = size();
+  expressions_.push_back(e);
+  found_.emplace(hash(e), i);
+  for (int s = 0; s < samples; ++s) {
+    double x[3] = {};
+    for (int k = 0; k < 3; ++k)
+      if (e.operand[k] >= 0) x[k] = values(e.operand[k])[s];
+    values_.push_back(e.op == Op::constant ? e.number : evaluated(e.op, x[0], x[1], x[2]));
+  }
+  return i;
+}
+
+int Graph::constant(double x) { return make({Op::constant, {-1, -1, -1}, x == 0.0 ? 0.0 : x}); }  // no -0
+
+int Graph::input(const double* of_samples) {
+  const int i = make({Op::input, {-1, -1, -1}, static_cast<double>(inputs_++)});
+  std::copy_n(of_samples, samples, values_.end() - samples);
+  return i;
+}
+
+// ---- arithmetic: signs go outwards, where sums take them up, and constants behind variables --------------------------------------------
+
+int Graph::negative(int a) {
+  if (is_constant(a)) return constant(-number(a));
+  if (is(a, Op::negative)) return operand(a);
+  if (is(a, Op::difference)) return difference(operand(a, 1), operand(a));
+  return make({Op::negative, {a, -1, -1}});
+}
+
+int Graph::sum(int a, int b) {
+  if (is_constant(a) && is_constant(b)) return constant(number(a) + number(b));
+  if (is(a, 0.0)) return b;
+  if (is(b, 0.0)) return a;
+  if (is(b, Op::negative)) return difference(a, operand(b));
+  if (is(a, Op::negative)) return difference(b, operand(a));
+  if (is_constant(b) && number(b) < 0.0) return difference(a, constant(-number(b)));
+  if (is_constant(a) && number(a) < 0.0) return difference(b, constant(-number(a)));
+  if (is(a, Op::difference) && operand(a, 1) == b) return operand(a);
+  if (is(b, Op::difference) && operand(b, 1) == a) return operand(b);
+  if (const int one = collected(a, b, 1.0); one >= 0) return one;
+  return make({Op::sum, {std::min(a, b), std::max(a, b), -1}});
+}
+
+int Graph::difference(int a, int b) {
+  if (is_constant(a) && is_constant(b)) return constant(number(a) - number(b));
+  if (a == b) return constant(0.0);
+  if (is(b, 0.0)) return a;
+  if (is(a, 0.0)) return negative(b);
+  if (is(b, Op::negative)) return sum(a, operand(b));
+  if (is(a, Op::negative)) return negative(sum(operand(a), b));
+  if (is_constant(b) && number(b) < 0.0) return sum(a, constant(-number(b)));
+  if (is(a, Op::sum) && operand(a) == b) return operand(a, 1);
+  if (is(a, Op::sum) && operand(a, 1) == b) return operand(a);
+  if (const int one = collected(a, b, -1.0); one >= 0) return one;
+  if (const int turned = find({Op::difference, {b, a, -1}}); turned >= 0) return make({Op::negative, {turned, -1, -1}});
+  return make({Op::difference, {a, b, -1}});
+}
+
+/// c1 x + c2 x = (c1 + c2) x, and sin^2 x + cos^2 x = 1; -1: neither.
+int Graph::collected(int a, int b, double sign) {
+  if (!is(a, Op::product) || !is(b, Op::product)) return -1;
+  const int x = operand(a), y = operand(b);
+  if (x == y && is_constant(operand(a, 1)) && is_constant(operand(b, 1)))
+    return product(x, constant(number(operand(a, 1)) + sign * number(operand(b, 1))));
+  const bool squares = operand(a, 1) == x && operand(b, 1) == y;
+  const bool turn = (is(x, Op::sine) && is(y, Op::cosine)) || (is(x, Op::cosine) && is(y, Op::sine));
+  return sign > 0.0 && squares && turn && operand(x) == operand(y) ? constant(1.0) : -1;
+}
+
+int Graph::product(int a, int b) {
+  if (is_constant(a)) std::swap(a, b);
+  if (is_constant(a)) return constant(number(a) * number(b));
+  if (is_constant(b)) {
+    const double x = number(b);
+    if (x == 0.0) return b;
+    if (x == 1.0) return a;
+    if (x < 0.0) return negative(product(a, constant(-x)));
+    if (is(a, Op::negative)) return negative(product(operand(a), b));
+    if (is(a, Op::product) && is_constant(operand(a, 1))) return product(operand(a), constant(number(operand(a, 1)) * x));
+    return make({Op::product, {a, b, -1}});
+  }
+  if (is(a, Op::negative)) return negative(product(operand(a), b));
+  if (is(b, Op::negative)) return negative(product(a, operand(b)));
+  if (is(a, Op::product) && is_constant(operand(a, 1))) return product(product(operand(a), b), operand(a, 1));
+  if (is(b, Op::product) && is_constant(operand(b, 1))) return product(product(a, operand(b)), operand(b, 1));
+  return make({Op::product, {std::min(a, b), std::max(a, b), -1}});
+}
+
+/// a times 1 / b: one division serves all that divide by b.
+int Graph::quotient(int a, int b) {
+  if (is_constant(b)) return product(a, constant(1.0 / number(b)));
+  if (is(a, 0.0)) return a;
+  if (a == b) return constant(1.0);
+  if (is(b, Op::negative)) return negative(quotient(a, operand(b)));
+  if (is(a, Op::product) && operand(a) == b) return operand(a, 1);
+  if (is(a, Op::product) && operand(a, 1) == b) return operand(a);
+  return product(a, make({Op::quotient, {constant(1.0), b, -1}}));
+}
+
+// ---- functions -----------------------------------------------------------------------------------------------------------------------
+
+int Graph::function(Op op, int a) {
+  return is_constant(a) ? constant(evaluated(op, number(a), 0.0, 0.0)) : make({op, {a, -1, -1}});
+}
+int Graph::sine(int a) { return is(a, Op::negative) ? negative(sine(operand(a))) : function(Op::sine, a); }
+int Graph::cosine(int a) { return function(Op::cosine, is(a, Op::negative) ? operand(a) : a); }
+int Graph::magnitude(int a) {
+  if (is(a, Op::negative)) return magnitude(operand(a));
+  return never_negative(a) ? a : function(Op::magnitude, a);
+}
+int Graph::arctangent(int y, int x) {
+  if (is_constant(y) && is_constant(x)) return constant(std::atan2(number(y), number(x)));
+  return make({Op::arctangent, {y, x, -1}});
+}
+
+// ---- conditions ----------------------------------------------------------------------------------------------------------------------
+
+bool Graph::never_negative(int i) const {
+  const Expression& e = (*this)[i];
+  switch (e.op) {
+    case Op::constant: return e.number >= 0.0;
+    case Op::root:
+    case Op::magnitude: return true;
+    case Op::product: return e.operand[0] == e.operand[1] || (never_negative(e.operand[0]) && never_negative(e.operand[1]));
+    case Op::sum:
+    case Op::quotient: return never_negative(e.operand[0]) && never_negative(e.operand[1]);
+    case Op::choice: return never_negative(e.operand[1]) && never_negative(e.operand[2]);
+    default: return false;
+  }
+}
+
+int Graph::less(int a, int b) {
+  if (is_constant(a) && is_constant(b)) return constant(number(a) < number(b));
+  if (a == b) return constant(0.0);
+  if (is_constant(b) && number(b) <= 0.0 && never_negative(a)) return constant(0.0);
+  if (is_constant(a) && number(a) < 0.0 && never_negative(b)) return constant(1.0);
+  return make({Op::less, {a, b, -1}});
+}
+int Graph::both(int a, int b) {
+  if (is_constant(a)) return number(a) != 0.0 ? b : a;
+  if (is_constant(b)) return number(b) != 0.0 ? a : b;
+  return a == b ? a : make({Op::both, {std::min(a, b), std::max(a, b), -1}});
+}
+int Graph::opposite(int a) {
+  if (is_constant(a)) return constant(number(a) == 0.0);
+  return is(a, Op::opposite) ? operand(a) : make({Op::opposite, {a, -1, -1}});
+}
+int Graph::choice(int condition, int a, int b) {
+  if (is_constant(condition)) return number(condition) != 0.0 ? a : b;
+  return a == b ? a : make({Op::choice, {condition, a, b}});
+}
+
+bool Graph::any(int condition) {
+  if (is_constant(condition)) return number(condition) != 0.0;
+  const double* holds = values(condition);
+  if (std::any_of(holds, holds + samples, [](double x) { return x != 0.0; })) return true;
+  if (!single) assume(opposite(condition));
+  return false;
+}
+
+int Graph::all_assumed() {
+  std::sort(assumed_.begin(), assumed_.end());
+  assumed_.erase(std::unique(assumed_.begin(), assumed_.end()), assumed_.end());
+  int all = constant(1.0);
+  for (const int i : assumed_) all = both(all, i);
+  return all;
+}
+
+}  // namespace sarrus

@@ -1,0 +1,116 @@
+#include "record.hpp"
+
+#include "../kernels/loop_operations.hpp"
+#include "../kernels/operation_sizes.hpp"
+#include "../kernels/tree_operations.hpp"
+#include "operations.hpp"
+
+namespace sarrus {
+
+/// A law of time: pieces by choice.
+void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
+  const int pieces = static_cast<int>(law.start.size()), terms = static_cast<int>(law.coefficient.size()) / pieces;
+  const Record t = time ? *time : Record(0.0);
+  for (int piece = 0; piece < pieces; ++piece) {
+    const double* c = law.coefficient.data() + piece * terms;
+    const Record s = t - Record(law.start[piece]);
+    Record x[3] = {0.0, 0.0, 0.0};
+    for (int k = terms - 1; k >= 0; --k)
+      x[2] = x[2] * s + Record(2.0) * x[1], x[1] = x[1] * s + x[0], x[0] = x[0] * s + Record(c[k]);
+    for (int i = 0; i < 3; ++i) out[i] = piece == 0 ? x[i] : select(t < Record(law.start[piece]), out[i], x[i]);
+  }
+  for (std::size_t h = 0; h < law.harmonic.size(); h += 3) {
+    const double amplitude = law.harmonic[h], rate = law.harmonic[h + 1];
+    Record s, c;
+    sincos(t * Record(rate) + Record(law.harmonic[h + 2]), s, c);
+    out[0] += Record(amplitude) * s, out[1] += Record(amplitude * rate) * c, out[2] -= Record(amplitude * rate * rate) * s;
+  }
+}
+void evaluate(const Law& law, const Record*, const Record* time, Record (&out)[3]) { evaluate(law, time, out); }
+
+namespace {
+
+Record run(Operation operation, const Call<Record>& call) {
+  switch (operation) {
+#define SARRUS_RUN(name) \
+  case Operation::name: return Kernel<Operation::name>::run(call);
+    SARRUS_RECORDED(SARRUS_RUN)
+#undef SARRUS_RUN
+    default: return Record(no_answer);
+  }
+}
+
+int size_of_result(const RecordedOperation& operation, const Tree& tree) {
+  int size = 1;
+  for (const char* axis = operation.axes; *axis; ++axis) size *= size_of_axis(*axis, tree);
+  return size;
+}
+
+void round_off(double& x, double unit) {
+  for (const double exact : {0.0, 1.0, -1.0, 0.5, -0.5})
+    if (std::fabs(x - exact * unit) < 1e-15 * unit) x = exact * unit;
+}
+void round_off(Transform<double>& X, double length) {
+  for (int i = 0; i < 9; ++i) round_off(X.R.data()[i], 1.0);
+  for (int i = 0; i < 3; ++i)
+    if (std::fabs(X.p(i)) < 1e-16 * length) X.p(i) = 0.0;
+}
+
+}  // namespace
+
+const std::vector<RecordedOperation>& recorded_operations() {
+  static const std::vector<RecordedOperation> all = [] {
+    using namespace fact;
+    std::vector<RecordedOperation> some;
+    const auto add = [&](const RecordedOperation& each) {
+      switch (each.operation) {
+#define SARRUS_CASE(name) case Operation::name:
+        SARRUS_RECORDED(SARRUS_CASE) some.push_back(each);
+#undef SARRUS_CASE
+        default: break;
+      }
+    };
+#define SARRUS_INFO(name, inputs, axes, facts) add({Operation::name, #name, inputs, axes, facts});
+    SARRUS_OPERATIONS(SARRUS_INFO)
+#undef SARRUS_INFO
+    return some;
+  }();
+  return all;
+}
+
+RoundedTree::RoundedTree(const Tree& tree) : tree_(tree), links_(tree.link, tree.link + tree.links) {
+  const Loops& loops = tree.loops;
+  constraints_.assign(loops.constraint, loops.constraint + loops.constraints + loops.motor_constraints);
+  for (Link& b : links_) {
+    round_off(b.X_tree, tree.length);
+    for (int i = 0; i < 3; ++i)
+      if (std::fabs(b.inertia.h(i)) < 1e-16 * tree.mass * tree.length) b.inertia.h(i) = 0.0;
+    for (Sym3<double>* S : {&b.inertia.I, &b.euler})
+      for (double* x : {&S->xx, &S->xy, &S->xz, &S->yy, &S->yz, &S->zz})
+        if (std::fabs(*x) < 1e-17 * tree.mass * tree.length * tree.length) *x = 0.0;
+  }
+  for (Constraint& c : constraints_) round_off(c.X_parent, tree.length), round_off(c.X_child, tree.length);
+  tree_.link = links_.data();
+  tree_.loops.constraint = constraints_.data();
+}
+
+RecordedResult record(const Tree& tree, const RecordedOperation& operation, const Frame& frame,
+                      const std::vector<std::optional<Ids>>& in) {
+  std::vector<std::vector<Record>> rows(max_inputs);
+  const Record* given[max_inputs] = {};
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    if (!in[k]) continue;
+    for (const int i : *in[k]) rows[k].push_back(Record::of(i));
+    given[k] = rows[k].data();
+  }
+  std::vector<Record> out(static_cast<std::size_t>(size_of_result(operation, tree)), Record(0.0));
+  const Parameters parameters = {frame, 0, nullptr, false};
+  Arena& arena = thread_arena();
+  const Arena::Scope scope(arena);
+  const Record status = run(operation.operation, {tree, arena, parameters, given, nullptr, out.data()});
+  Ids ids;
+  for (const Record& x : out) ids.push_back(x.id);
+  return {ids, status.id};
+}
+
+}  // namespace sarrus

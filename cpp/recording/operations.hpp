@@ -1,0 +1,54 @@
+// Functions of a state, recorded: an operation of kernels/operation_list.hpp by its name, on numbers that are not known yet.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../kernels/operation_list.hpp"
+#include "../mechanism/mechanism.hpp"
+#include "graph.hpp"
+
+namespace sarrus {
+
+/// Those that are compiled for records.
+#define SARRUS_RECORDED(X)                                                                                                  \
+  X(inverse_dynamics)                                                                                                       \
+  X(mass_matrix)                                                                                                            \
+  X(bias_forces)                                                                                                            \
+  X(gravity_forces)                                                                                                         \
+  X(pose)                                                                                                                   \
+  X(velocity) X(jacobian) X(integrate) X(coordinate_rate) X(forward_dynamics) X(constraint_jacobian) X(constraint_residual) \
+      X(actuator_efforts)
+
+struct RecordedOperation {
+  Operation operation;
+  const char *name, *inputs, *axes;
+  unsigned facts;
+};
+const std::vector<RecordedOperation>& recorded_operations();
+
+/// A mechanism whose numbers are rounded where arithmetic has left next to nothing of a zero or of a one (cosines of quarter turns): what is
+/// multiplied by a zero falls away. They change by less than rounding of the mechanism's size.
+class RoundedTree {
+ public:
+  explicit RoundedTree(const Tree& tree);
+  RoundedTree(const RoundedTree&) = delete;
+  RoundedTree& operator=(const RoundedTree&) = delete;
+  const Tree& tree() const { return tree_; }
+
+ private:
+  Tree tree_;
+  std::vector<Link> links_;
+  std::vector<Constraint> constraints_;
+};
+
+/// Of the expressions `in` (none: not given): those of the result, and the one of the status. Graph::current() takes them.
+struct RecordedResult {
+  Ids result;
+  int status;
+};
+RecordedResult record(const Tree& tree, const RecordedOperation& operation, const Frame& frame,
+                      const std::vector<std::optional<Ids>>& in);
+
+}  // namespace sarrus

@@ -1,0 +1,63 @@
+// Record: a number that is not known yet. An algorithm that is a template on its scalar, run on records, leaves the expressions of its answer
+// in a graph. A comparison gives a condition that is not known either: select() keeps both sides, and any(), which decides whether a loop goes
+// on, asks the sample states that the graph carries along.
+#pragma once
+
+#include "../loops/tolerances.hpp"
+#include "../spatial/vector.hpp"
+#include "graph.hpp"
+
+namespace sarrus {
+
+struct Condition {
+  int id;
+};
+
+struct Record {
+  int id;
+
+  Record() = default;
+  Record(double x) : id(graph().constant(x)) {}
+  static Record of(int id) {
+    Record x;
+    x.id = id;
+    return x;
+  }
+  static Graph& graph() { return *Graph::current(); }
+
+  Record& operator+=(Record b) { return *this = *this + b; }
+  Record& operator-=(Record b) { return *this = *this - b; }
+  Record& operator*=(Record b) { return *this = *this * b; }
+  Record& operator/=(Record b) { return *this = *this / b; }
+  Record operator-() const { return of(graph().negative(id)); }
+  friend Record operator+(Record a, Record b) { return of(graph().sum(a.id, b.id)); }
+  friend Record operator-(Record a, Record b) { return of(graph().difference(a.id, b.id)); }
+  friend Record operator*(Record a, Record b) { return of(graph().product(a.id, b.id)); }
+  friend Record operator/(Record a, Record b) { return of(graph().quotient(a.id, b.id)); }
+  friend Condition operator<(Record a, Record b) { return {graph().less(a.id, b.id)}; }
+  friend Condition operator>(Record a, Record b) { return b < a; }
+};
+
+inline Record select(Condition m, Record a, Record b) { return Record::of(Record::graph().choice(m.id, a.id, b.id)); }
+inline bool any(Condition m) { return Record::graph().any(m.id); }
+inline Condition both(Condition a, Condition b) { return {Record::graph().both(a.id, b.id)}; }
+inline Record sqrt(Record x) { return Record::of(Record::graph().root(x.id)); }
+inline Record abs(Record x) { return Record::of(Record::graph().magnitude(x.id)); }
+inline Record nearest(Record x) { return Record::of(Record::graph().nearest(x.id)); }
+inline Record atan2(Record y, Record x) { return Record::of(Record::graph().arctangent(y.id, x.id)); }
+inline void sincos(Record x, Record& s, Record& c) {
+  s = Record::of(Record::graph().sine(x.id)), c = Record::of(Record::graph().cosine(x.id));
+}
+
+/// Single precision has tolerances of its own where rounding is meant.
+template <> inline Record tolerance<Record>(double x, double in_single) { return Record(Record::graph().single ? in_single : x); }
+
+struct Law;
+void evaluate(const Law& law, const Record* time, Record (&out)[3]);
+void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]);
+
+}  // namespace sarrus
+
+namespace Eigen {
+template <> struct NumTraits<sarrus::Record> : ScalarTraits<sarrus::Record> {};
+}  // namespace Eigen

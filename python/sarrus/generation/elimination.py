@@ -1,0 +1,43 @@
+"""Linear equations between numbers that are not known yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import ModelError
+
+if TYPE_CHECKING:
+    from .recorder import Numbers, Recorder
+
+LARGE = 0.1  # of the best pivot: so much is good enough, and the one that fills in least is taken
+DEPENDENT = 1e-9  # of the largest entry: rows with no larger pivot say nothing new (tolerances::negligible)
+SMALL = 1e-3  # of a pivot in the samples: what is smaller in use is unlike them
+
+
+def eliminated(recorder: Recorder, A: Numbers, b: Numbers) -> Numbers:
+    """x with A x = b, A (m, n) of rank n in the samples and b (m, ...) a sum of its columns; rows that depend on others are left out."""
+    (m, n), shape = A.shape, b.shape[1:]
+    A, b = A.copy(), b.reshape(m, -1).copy()
+    rows, columns, pivots = list(range(m)), list(range(n)), []
+    largest = np.abs(recorder.values(A)).max(initial=0.0)
+    while columns:
+        size = np.abs(recorder.values(A[np.ix_(rows, columns)]))  # (samples, rows, columns)
+        least, filled = size.min(axis=0), size.max(axis=0) > 0.0
+        if not rows or least.max() <= DEPENDENT * largest:
+            raise ModelError("the loops leave motions free while these joints are held: hold more of them")
+        cost = np.outer(filled.sum(axis=1) - 1, filled.sum(axis=0) - 1) + 1e9 * (least < LARGE * least.max())
+        i, j = np.unravel_index(np.argmin(cost), cost.shape)
+        r, c = rows.pop(i), columns.pop(j)
+        recorder.assume(A[r, c], SMALL * least[i, j])
+        pivots.append((r, c))
+        for other in rows:
+            factor = A[other, c] / A[r, c]
+            A[other, columns] -= factor * A[r, columns]
+            b[other] -= factor * b[r]
+    x = np.empty((n, b.shape[1]), dtype=object)
+    for k, (r, c) in reversed(list(enumerate(pivots))):
+        later = [column for _, column in pivots[k + 1 :]]
+        x[c] = (b[r] - A[r, later] @ x[later] if later else b[r]) / A[r, c]
+    return x.reshape(n, *shape)

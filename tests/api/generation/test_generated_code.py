@@ -1,0 +1,332 @@
+"""Generated C, compiled by the system's compiler and called, beside the core.
+
+``SARRUS_SOAK=1`` compares all mechanisms of the gallery, which takes the compiler half an hour.
+"""
+
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import gallery
+import sarrus
+from ankles import MOTORS, ankle
+from sarrus import generation
+from sarrus.generation import samples
+
+CC = shutil.which("cc")
+needs_compiler = pytest.mark.skipif(CC is None, reason="needs a C compiler")
+STRICT = [
+    "-std=c99",
+    "-O1",
+    "-ffp-contract=fast",
+    "-fno-math-errno",
+    "-pedantic",
+    "-Wall",
+    "-Wextra",
+    "-Wconversion",
+    "-Werror",
+]
+SOAK = bool(os.environ.get("SARRUS_SOAK"))
+EXACT = {"double": 1e-12, "float": 1e-5}  # of the largest entry of an answer: rounding, times what solving costs
+# a few of all kinds: trees, quaternions, redundant rows, a rolling knee, springs across loops
+SOME = ("double_pendulum", "four_bar", "bennett", "six_axis_arm", "free_flyer", "sarrus_linkage")
+MOST = 35_000  # statements that are compiled here
+# in single precision, rounding of what these solve: small inertias beside large ones, rows that nearly depend on others
+ROUGH_IN_SINGLE = dict.fromkeys(("goldberg_6r", "net", "scissor_lift", "slider_crank", "schatz", "hoberman_ring"), 1e-4)
+ROUGH_IN_SINGLE |= {"humanoid_leg": 1e-3, "miura_fold": 1e-3}
+
+
+def states(robot, count, seed=5):
+    """Not those that the recording had."""
+    rng, time = np.random.default_rng(seed), np.zeros(count)
+    q = samples.configurations(robot, time, rng)
+    return {"q": q, **samples.motion(robot, q, time, rng)}
+
+
+def difference(a, b):
+    """Largest one of each state, relative to the largest entry of the answer, or to one."""
+    a, b = a.reshape(len(b), -1), b.reshape(len(b), -1)
+    return (np.abs(a - b) / np.maximum(np.abs(b).max(axis=1, keepdims=True, initial=1e-9), 1e-9)).max(
+        axis=1, initial=0.0
+    )
+
+
+def names_of(robot):
+    frame = robot.bodies[-1]
+    all_ = ["inverse_dynamics", "mass_matrix", "bias_forces", "gravity_forces", "forward_dynamics"]
+    all_ += [f"{what}:{frame}" for what in ("pose", "velocity", "jacobian")]
+    all_ += ["constraint_residual", "constraint_jacobian"] * (robot.nc > 0) + ["actuator_efforts"] * (robot.nu > 0)
+    return all_
+
+
+def of_the_core(robot, name, arguments):
+    operation, _, frame = name.partition(":")
+    unchecked = {"check": False} if operation in ("forward_dynamics", "actuator_efforts") else {}
+    return getattr(robot, operation)(*arguments, *([frame] if frame else []), return_status=True, **unchecked)
+
+
+@needs_compiler
+@pytest.mark.parametrize("scalar", ["double", "float"])
+@pytest.mark.parametrize("name", sarrus.mechanisms.__all__ if SOAK else SOME)
+def test_generated_functions_agree_with_the_core(name, scalar, tmp_path):
+    robot = gallery.made(name)
+    given = states(robot, 12)
+    asked = names_of(robot)
+    made = generation.generate(robot, dict(enumerate_names(asked)), tmp_path, scalar=scalar, most_statements=10**6)
+    long = {key for key, f in made.functions.items() if f.statements > MOST}
+    if long:  # what a compiler would take minutes for
+        asked_here = {k: n for k, n in enumerate_names(asked) if k not in long}
+        made = generation.generate(robot, asked_here, tmp_path, scalar=scalar)
+    code = generation.compiled(made, flags=STRICT)
+    exact = EXACT[scalar] if scalar == "double" else ROUGH_IN_SINGLE.get(name, EXACT[scalar])
+    compared = 0
+    for key, what in enumerate_names(asked):
+        if key in long:
+            continue
+        arguments = [given[k] for k in made.functions[key].inputs]
+        results, status = code(key, *arguments)
+        core, said = of_the_core(robot, what, arguments)
+        answered = (said == 0) & (status == 0)
+        (result,) = results.values()
+        if what == "constraint_residual":  # zero, to rounding of one
+            off = np.abs(result - core).max(axis=1, initial=0.0) / max(1.0, robot._length)
+        else:
+            off = difference(result, core)
+        assert off[answered].max(initial=0.0) < exact, what
+        assert np.all((status & 7)[said != 0] != 0), f"{what}: answers where the core has none"
+        compared += answered.sum()
+    assert compared > 6 * (len(asked) - len(long)), "flags are up in most states"
+
+
+def enumerate_names(names):
+    return [(name.replace(":", "_at_").replace(" ", "_").replace("-", "_"), name) for name in names]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("scalar", "closed", "exact"), [("double", 1e-10, 1e-10), ("float", 1e-6, 1e-5)])
+def test_maps_of_an_ankle(scalar, closed, exact, tmp_path):
+    """Positions, Jacobian and torques both ways, from 0.03 rad away."""
+    robot, rng = ankle(), np.random.default_rng(3)
+    home = robot.assemble()
+    q = np.array([robot.assemble(near=robot.integrate(home, 0.15 * rng.uniform(-1, 1, robot.nv))) for _ in range(20)])
+    last = robot.integrate(q, rng.uniform(-0.03, 0.03, (20, robot.nv)))
+    foot, motors = [0, 1], [robot.joint(name).q_slice.start for name in MOTORS]
+    pair = ",".join(MOTORS)
+    asked = {
+        "all": f"transmission:ankle>{pair}", "back": f"positions:{pair}", "J": f"joint_jacobian:ankle>{pair}", "rates": "rates:ankle",
+        "map": f"torque_map:ankle>{pair}", "inverse": f"torque_map:{pair}>ankle", "inertia": f"reduced_inertia:{pair}",
+        "gravity": f"reduced_gravity:{pair}",
+    }  # fmt: skip
+    made = generation.generate(robot, asked, tmp_path, scalar=scalar, configurations=q[:6])
+    code = generation.compiled(made, flags=STRICT)
+    v = np.array([robot.complete_velocity(q, {"ankle": e}) for e in np.eye(2)])
+    J = v[..., motors].transpose(1, 2, 0)
+    by_motors = np.array([robot.complete_velocity(q, dict(zip(MOTORS, e, strict=True))) for e in np.eye(2)]).transpose(
+        1, 2, 0
+    )
+    u = rng.normal(size=(20, 2))
+
+    both, status = code("all", q[:, foot], last, u)
+    assert not status.any()
+    assert np.abs(robot.constraint_residual(both["q"])).max() < closed
+    assert np.abs(both["q"][:, motors] - q[:, motors]).max() < 10 * closed
+    assert np.abs(both["J"] - J).max() < exact
+    assert np.abs(both["tau"] - np.einsum("nij,ni->nj", J, u)).max() < exact
+    near, _ = code("back", q[:, motors], last)
+    assert np.abs(robot.constraint_residual(near["q"])).max() < closed
+    assert np.abs(code("J", q)[0]["J"] - J).max() < exact
+    assert np.abs(code("rates", q, u)[0]["v"] - np.einsum("fnv,nf->nv", v, u)).max() < exact
+    tau = code("map", q, u)[0]["tau"]
+    assert np.abs(code("inverse", q, tau)[0]["tau"] - u).max() < 10 * exact, "there and back"
+    M = np.einsum("nvi,nvw,nwj->nij", by_motors, robot.mass_matrix(q), by_motors)
+    assert np.abs(code("inertia", q)[0]["M"] - M).max() < exact * np.abs(M).max()
+    g = np.einsum("nvi,nv->ni", by_motors, robot.gravity_forces(q))
+    assert np.abs(code("gravity", q)[0]["tau"] - g).max() < 10 * exact * np.abs(g).max()
+
+
+@needs_compiler
+def test_status_where_no_sample_was(tmp_path):
+    """An elimination's pivots are those of the samples: towards the dead centre of a slider-crank they vanish, and the flag goes up."""
+    robot = sarrus.mechanisms.slider_crank()
+    slider = next(name for name in robot.joints if robot.joint(name).kind == "Prismatic")
+    crank = robot.joints[0] if robot.joints[0] != slider else robot.joints[1]
+    turned = [robot.assemble(fixed={crank: x}) for x in (0.8, 1.2, 1.6, 2.0)]
+    made = generation.generate(robot, {"J": f"joint_jacobian:{slider}>{crank}"}, tmp_path, configurations=turned)
+    code = generation.compiled(made, flags=STRICT)
+    assert not code("J", turned)[1].any()
+    assert code("J", robot.assemble(fixed={crank: 1e-6}))[1] == 8
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "name", ["six_axis_arm", "free_flyer"]
+)  # the latter with a quaternion: by displacements in its tangent space
+def test_derivatives_of_trees(name, tmp_path):
+    robot = gallery.made(name)
+    given = states(robot, 4)
+    asked = ["inverse_dynamics_derivatives", "forward_dynamics_derivatives"][: 2 if name == "six_axis_arm" else 1]
+    code = generation.compiled(generation.generate(robot, asked, tmp_path), flags=STRICT)
+    q, v, a, tau = (given[k] for k in ("q", "v", "a", "tau"))
+    inverse, core = code(asked[0], q, v, a)[0], sarrus.derivatives.inverse_dynamics(robot, q, v, a)
+    for key in ("q", "v"):
+        assert difference(inverse[f"dtau_d{key}"], getattr(core, key)).max() < 1e-12
+    if len(asked) > 1:
+        forward, core = code(asked[1], q, v, tau)[0], sarrus.derivatives.forward_dynamics(robot, q, v, tau)
+        for key in ("q", "v", "tau"):
+            assert difference(forward[f"da_d{key}"], getattr(core, key)).max() < 1e-11, key
+
+
+@needs_compiler
+def test_composition(tmp_path):
+    """What NumPy does with numbers that are not known yet, with equal expressions once."""
+    robot = sarrus.mechanisms.six_axis_arm()
+
+    def power(r):
+        tau = r.call("inverse_dynamics", r.q, r.v, r.a)
+        J = r.call("jacobian", r.q, frame="tool")
+        return {
+            "power": np.array([r.v @ tau]),
+            "force": J.T @ r.input("F", np.ones((6, 6))),
+            "twice": 2.0 * tau - tau / 2,
+        }
+
+    made = generation.generate(robot, {"power": power, "id": "inverse_dynamics", "J": "jacobian:tool"}, tmp_path)
+    f = made.functions
+    added = 6 * 12 + 6 * 2 + 11  # J^T F, 2 tau - tau / 2, v^T tau
+    assert f["power"].statements < f["id"].statements + f["J"].statements + added - 30
+    given = states(robot, 3)
+    F = np.random.default_rng(1).normal(size=(3, 6))
+    result, _ = generation.compiled(made)("power", given["q"], given["v"], given["a"], F)
+    tau = robot.inverse_dynamics(given["q"], given["v"], given["a"])
+    J = robot.jacobian(given["q"], "tool")
+    assert np.abs(result["power"][:, 0] - (given["v"] * tau).sum(axis=1)).max() < 1e-12 * np.abs(tau).max()
+    assert np.abs(result["force"] - np.einsum("nij,ni->nj", J, F)).max() < 1e-12
+    assert np.abs(result["twice"] - 1.5 * tau).max() < 1e-12 * np.abs(tau).max()
+
+
+@needs_compiler
+def test_results_may_stand_where_arguments_stood(tmp_path):
+    robot = sarrus.mechanisms.double_pendulum()
+    made = generation.generate(robot, {"swap": lambda r: {"out": np.concatenate([r.q[::-1], r.q * 2.0])}}, tmp_path)
+    source = tmp_path / "main.c"
+    source.write_text(
+        '#include "double_pendulum.h"\nint main(void) {\n  double x[4] = {1.0, 2.0, 0.0, 0.0};\n  double_pendulum_swap(x, x);\n'
+        "  return x[0] == 2.0 && x[1] == 1.0 && x[2] == 2.0 && x[3] == 4.0 ? 0 : 1;\n}\n"
+    )
+    subprocess.run([CC, "-O2", source, made.source, "-o", tmp_path / "main"], check=True)
+    assert subprocess.run([tmp_path / "main"], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "clang-19", "g++"])
+def test_compilers_have_nothing_to_say(compiler, tmp_path):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    for scalar in ("double", "float"):
+        robot = sarrus.mechanisms.four_bar()
+        made = generation.generate(
+            robot, ["forward_dynamics", "constraint_residual", "pose:rocker"], tmp_path, scalar=scalar
+        )
+        flags = ["-x", "c++", "-std=c++17"] if compiler == "g++" else ["-std=c99", "-Wstrict-prototypes"]
+        warnings = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-Wshadow", "-Werror"]
+        subprocess.run([compiler, *flags, *warnings, "-O1", "-c", made.source, "-o", tmp_path / "a.o"], check=True)
+
+
+def test_same_input_same_files(tmp_path):
+    robot = sarrus.mechanisms.four_bar()
+    texts = [
+        generation.generate(robot, ["forward_dynamics", "positions:motor"], tmp_path / k).source.read_text()
+        for k in "ab"
+    ]
+    assert texts[0] == texts[1]
+    assert "forward_dynamics: q[3], v[3], tau[3] -> a[3]" in texts[0]
+    assert "stack: at most" in texts[0]
+    for word in ("malloc", "static double", "static int", "for (", "while", "#define"):
+        assert word not in texts[0]
+
+
+def test_names_are_the_models(tmp_path):
+    b = sarrus.Builder("a/b 2*/c")
+    b.add_body("body", sarrus.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
+    b.add_joint("left hip", sarrus.Revolute("z"), "ground", "body")
+    made = generation.generate(b.build(), {"tau of": "inverse_dynamics"}, tmp_path)
+    header = made.header.read_text()
+    assert made.header.name == "a_b_2_c.h"
+    assert "a_b_2_c_q_left_hip = 0" in header
+    assert "void a_b_2_c_tau_of(const double q[1]" in header
+    assert header.count("*/") == header.count("/*")
+
+
+BAD = {
+    "no function": (["no_such"], sarrus.NameNotFoundError, "did you mean|no function"),
+    "a frame that is none": (["pose:hand"], sarrus.NameNotFoundError, "no frame is named 'hand'"),
+    "no frame": (["pose"], ValueError, "wants the name of a frame"),
+    "a frame too many": (["mass_matrix:rocker"], ValueError, "wants nothing behind it"),
+    "no joint": (["positions:knee"], sarrus.NameNotFoundError, "knee"),
+    "joints to nothing": (["transmission:motor"], ValueError, "joints to joints"),
+    "too few joints": (lambda r: {"v": r.velocities(r.q, [], [])}, sarrus.ModelError, "leave motions free"),
+    "a result called as an input": (lambda r: {"q": r.q * 2.0}, ValueError, "'q' cannot be"),
+    "a result that C cannot name": (lambda r: {"double": r.q * 2.0}, ValueError, "'double' cannot be"),
+    "nothing": ([], ValueError, "one or more"),
+    "two of a name": (["pose:rocker", "pose_rocker"], (ValueError, KeyError), "no function|two functions"),
+    "a decision": (lambda r: {"x": np.maximum(r.q, 0.0)}, TypeError, "not supported"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_refused(case, tmp_path):
+    functions, error, words = BAD[case]
+    with pytest.raises(error, match=words):
+        generation.generate(
+            sarrus.mechanisms.four_bar(), {"f": functions} if callable(functions) else functions, tmp_path
+        )
+
+
+def test_too_long_a_function(tmp_path):
+    with pytest.raises(sarrus.ModelError, match=r"forward_dynamics takes .* more than most_statements = 100"):
+        generation.generate(sarrus.mechanisms.four_bar(), ["forward_dynamics"], tmp_path, most_statements=100)
+
+
+def test_numbers_of_two_recordings_do_not_mix():
+    r, other = (generation.Recorder(sarrus.mechanisms.pendulum()) for _ in range(2))
+    with pytest.raises(ValueError, match="two recordings"):
+        r.q + other.q
+    with pytest.raises(ValueError, match="another recording"):
+        r.call("mass_matrix", other.q)
+    with pytest.raises(sarrus.ShapeError, match=r"must be \(n, 1\)"):
+        generation.Recorder(r.robot, configurations=[[1.0, 2.0]])
+    with pytest.raises(ValueError, match="'double' or 'float'"):
+        generation.Recorder(r.robot, scalar="half")
+
+
+def test_values_beside_expressions():
+    """What a recording knows of its samples is what the core says there."""
+    robot = sarrus.mechanisms.five_bar()
+    q = robot.random(1, size=3, closed=True)
+    r = generation.Recorder(robot, configurations=q)
+    assert np.abs(r.values(r.call("mass_matrix", r.q)) - robot.mass_matrix(q)).max() < 1e-14
+
+
+def test_command_line(tmp_path, capsys):
+    from sarrus.cli import main
+
+    command = [
+        "generate",
+        "four_bar",
+        "--functions",
+        "positions:motor",
+        "mass_matrix",
+        "-o",
+        str(tmp_path),
+        "--scalar",
+        "float",
+    ]
+    assert main(command) == 0
+    assert "four_bar_positions_motor: " in capsys.readouterr().out
+    assert (
+        "const float held[1], const float last[3], float q[3], float residual[1]"
+        in (tmp_path / "four_bar.h").read_text()
+    )
+    assert main(["generate", "four_bar", "--functions", "no_such", "-o", str(tmp_path)]) == 1
