@@ -332,6 +332,8 @@ def test_numbers_of_pairs():
     """Those of shapes; all of them; and of one pair."""
     b = brick(friction=0.3)
     b.add_shape("brick", Point(), (0, 0, 1.0), name="mast")
+    b.remove_shape("brick")  # so that it is not of the first pair
+    b.add_shape("brick", Box((0.2, 0.2, 0.1)))
     robot, v = b.build(), [0, 0, 0, 1.0, 0, 0]
     for numbers, mu in (({}, 0.3), ({"friction": 0.1}, 0.1), ({"friction": {("floor", "brick"): 0.2}}, 0.2), ({"friction": {("mast", "floor"): 9.0}}, 0.3)):  # fmt: skip
         run = contact(robot, AT, v, 0.1, ShapeContacts(**numbers), dt=1e-3)
