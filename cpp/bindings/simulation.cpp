@@ -466,7 +466,7 @@ class PySimulation {
   /// Where z has what shapes do to each other, and of how many points; (0, -1): they do nothing.
   std::pair<int, int> touching() const {
     const auto& all = plan_.force_elements.all<ShapeContacts>();
-    return all.empty() ? std::pair(0, -1) : std::pair(all.begin()->iz, all.begin()->kept());
+    return all.empty() ? std::pair(0, -1) : std::pair(all.begin()->iz, all.begin()->kept);
   }
 
  private:

@@ -27,6 +27,9 @@ template <class T> struct Touching {
 
 class Scene {
  public:
+  /// An id of a point is the number of its pair, times this, and which parts of the two shapes touch there.
+  static constexpr long long features = 16384;
+
   std::vector<PlacedShape> shapes;
   std::vector<ContactPair> pairs;
 
@@ -80,8 +83,7 @@ class Scene {
       const T within = ahead[i] + ahead[j];
       const Manifold<T> m = touch(shapes[i].shape, at[i], shapes[j].shape, at[j], within);
       for (int l = 0; l < m.count; ++l)
-        if (!(m.at[l].distance > within))
-          found.first[found.count++] = {m.at[l], pair, static_cast<long long>(pair) * 16384 + m.feature[l]};
+        if (!(m.at[l].distance > within)) found.first[found.count++] = {m.at[l], pair, pair * features + m.feature[l]};
     }
     return found;
   }

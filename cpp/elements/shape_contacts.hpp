@@ -28,15 +28,27 @@ struct ShapeContacts : ForceElement {
   template <class F> void fields(F field) {
     field("scene", scene), field("bodies", bodies), field("friction", friction), field("restitution", restitution);
   }
-  int kept() const {
-    int most = 0;
-    for (int pair = 0; pair < static_cast<int>(scene->pairs.size()); ++pair) most += scene->most_points(pair);
-    return std::min(most, of_a_shape * static_cast<int>(scene->shapes.size()));
-  }
-  int states() const { return before_points + of_a_point * kept(); }
+  int kept = 0;  // points
 
+  void settle() {
+    for (int pair = 0; pair < static_cast<int>(scene->pairs.size()); ++pair) kept += scene->most_points(pair);
+    kept = std::min(kept, of_a_shape * static_cast<int>(scene->shapes.size()));
+  }
+  int states() const { return before_points + of_a_point * kept; }
+
+  /// What acted in the step that led to a state, where that is asked; in steps themselves it is rows.
   template <class T> void apply(ElementCall<T>& e) const {
     for (int k = 0; k < states(); ++k) e.z_dot[iz + k] = T(0.0);
+    if constexpr (std::is_same_v<T, double>) {
+      if (e.rigid) return;
+      const double* point = e.z + iz + before_points;
+      for (int k = 0; k < kept && k < static_cast<int>(e.z[iz + 1]); ++k, point += of_a_point) {
+        const ContactPair& pair = scene->pairs[static_cast<long long>(point[id]) / Scene::features];
+        const Vec3<double> p(point + position), f(point + force);
+        add_point_force(e.tree, e.bodies(), bodies[pair.first].link, p, f, e.tau);
+        add_point_force(e.tree, e.bodies(), bodies[pair.second].link, p, Vec3<double>(-f), e.tau);
+      }
+    }
   }
 };
 

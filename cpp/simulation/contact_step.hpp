@@ -127,7 +127,6 @@ class ContactStep {
     for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, RigidContact::numbers, 0.0);
     for (const ShapeContacts& c : elements.all<ShapeContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     if (n == 0) return true;
-    pushed_ = true;
     double *J = doubles(n * nv_), *G = doubles(n * n), *w = doubles(n), *p = doubles(n), *least = doubles(n),
            *friction = doubles(contacts), *low = doubles(n), *high = doubles(n);
     int at = 0, k = 0;
@@ -145,6 +144,7 @@ class ContactStep {
     const ConeProblem problem = {contacts, n, G, w, friction, low, high};
     const ConeSolution found = solve_parts(problem, arena_, p, least);
     if (!found.reached) return false;
+    pushed_ = std::any_of(p, p + n, [](double impulse) { return impulse != 0.0; });
     const double* x = solve_pushed(e, factor, arena_, n, J, p, &left_.momentum);
     for (int c = 0; c < nv_; ++c) v_end[c] = x_.v[c] + x[c];
     if (s_.record) {
@@ -193,7 +193,7 @@ class ContactStep {
         const ShapeContacts& all = *shapes.begin();
         double& count = x_.z[all.iz + 1];
         double* z = x_.z + all.iz + ShapeContacts::before_points + static_cast<int>(count) * ShapeContacts::of_a_point;
-        if (count++ < all.kept()) {
+        if (count++ < all.kept) {
           const Vec3<double> force = transpose_times(contact_axes(row.point->at.normal), Vec3<double>(impulse)) / h_;
           z[ShapeContacts::id] = static_cast<double>(row.point->id);
           for (int r = 0; r < 3; ++r)

@@ -139,7 +139,7 @@ class StepRows {
   /// What the last step has found of a point, or null. Points come in the same order again, so that it is mostly the next.
   const double* state_of(const ShapeContacts& all, long long id) {
     const double* z = x_.z + all.iz;
-    const int count = std::min(static_cast<int>(z[1]), all.kept());
+    const int count = std::min(static_cast<int>(z[1]), all.kept);
     for (int k = 0; k < count; ++k) {
       const int at = (seen_ + k) % count;
       const double* state = z + ShapeContacts::before_points + at * ShapeContacts::of_a_point;

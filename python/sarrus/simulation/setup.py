@@ -70,8 +70,9 @@ class Setup:
         """States (runs, size) from which runs start, on the loops, neutral ones where there is none; and why there is none (runs,)."""
         nq, nv = self.mechanism.nq, self.mechanism.nv
         x, begun = np.zeros((len(q), core.size)), np.full(len(q), Status.FINISHED, np.int8)
-        # of one run by the functions of one state: in lanes their last digits are others
-        for rows in shares(len(q), BLOCK * threads) if len(q) > 1 else range(len(q)):
+        # of one run by the functions of one state: in lanes their last digits are others, and impacts make much of them
+        alone = len(q) == 1 or _core.methods[self.method].rigid
+        for rows in range(len(q)) if alone else shares(len(q), BLOCK * threads):
             robot = self.mechanism._of_rows(np.arange(len(q))[rows])
             q_on, v_on, begun[rows] = self._on_the_loops(robot, q[rows], v[rows], time, threads)
             off = begun[rows] != Status.FINISHED
@@ -199,9 +200,8 @@ def touching_states(core: _core.Simulation) -> tuple[int, int] | None:
 
 def shapes_that_touch(robot: Mechanism | Variants, method: str, elements: Iterable[Any]) -> list[ShapeContacts]:
     """What acts between shapes without being given."""
-    one: Any = robot.base if isinstance(robot, Variants) else robot
     given = any(isinstance(e, ShapeContacts) for e in elements)
-    return [ShapeContacts()] if _core.methods[method].rigid and not given and one._may_touch else []
+    return [ShapeContacts()] if _core.methods[method].rigid and not given and robot._may_touch else []
 
 
 def has_functions_of_q(mechanism: Mechanism | Variants) -> bool:
