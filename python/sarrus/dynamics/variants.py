@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._arrays import Array, real_array
 from ..description.constraints import PfaffianSpec
+from ..description.contacts import Pair
 from ..errors import ModelError, ShapeError
 from ..spatial import Inertia, Transform, checked_poses
 from .loop_operations import LoopFunctions
@@ -29,8 +30,8 @@ else:
 
 # of the structure, which all share
 STRUCTURE = (
-    "_asks_for_rows", "_at", "_closing_joints", "_constraints", "_joints", "_pfaffian_numbers", "_tree_joint", "actuated", "bodies", "constraint",
-    "constraints", "description", "frames", "joint", "joints", "loop_joints", "name", "neutral",
+    "_asks_for_rows", "_at", "_closing_joints", "_constraints", "_joints", "_may_touch", "_pfaffian_numbers", "_tree_joint", "actuated", "bodies",
+    "constraint", "constraints", "description", "frames", "joint", "joints", "loop_joints", "name", "neutral",
 )  # fmt: skip
 # Python's own functions of a state, which ask the core and nothing of the numbers besides
 IN_PYTHON = (
@@ -44,6 +45,7 @@ class VariantFunctions(Base):
     """What :class:`sarrus.results.Variants` has of a state."""
 
     base: LoopFunctions
+    _may_touch: list[Pair]
     _changes: dict[str, Any]  # as they were given, an array each of all that the base was varied to
     _which: NDArray[np.intp]  # the rows of these that it has
     _prepared: dict[Any, Any]
