@@ -98,7 +98,7 @@ def page(title, directives, text=""):
 def directive(path, thing):
     """The one of autodoc that shows it."""
     if inspect.isclass(thing):
-        options = "\n   :members:\n   :inherited-members: Exception, int, tuple, dict"
+        options = "\n   :members:\n   :inherited-members: Exception, VectorEnv, int, tuple, dict"
         return f".. autoclass:: {path}{options}"
     return f".. auto{'function' if callable(thing) else 'data'}:: {path}"
 
