@@ -201,13 +201,10 @@ class Moves:
                 f"joint '{joint}' closes a loop and is {j.kind}: readings of Revolute and Prismatic ones have derivatives there"
             )
         parent, child = (self._columns(D.frame(f"{joint}.{side}"), f"{joint}.{side}") for side in SIDES)
-        X = np.linalg.inv(robot.pose(q, f"{joint}.parent")) @ robot.pose(q, f"{joint}.child")
-        R, p = X[:, :3, :3], X[:, :3, 3]
-        turn = parent[:, :3]
-        shift = parent[:, 3:] + np.cross(turn, p[:, :, None], axis=1)
-        relative = R @ (child[:, :3] if j.kind == "Revolute" else child[:, 3:]) - (
-            turn if j.kind == "Revolute" else shift
-        )
+        R = np.swapaxes(robot.pose(q, f"{joint}.parent")[:, :3, :3], 1, 2) @ robot.pose(q, f"{joint}.child")[:, :3, :3]
+        # a turn of the parent's frame carries a slide's child along across the axis only
+        part = slice(0, 3) if j.kind == "Revolute" else slice(3, 6)
+        relative = R @ child[:, part] - parent[:, part]
         return np.asarray(np.asarray(unit_axis(cast(Any, j.type).axis)) @ relative)
 
 

@@ -27,13 +27,28 @@ def made(robot, q, inputs, errors):
     return real, real.assemble(near=q, fixed=of.led(inputs, x))
 
 
-@pytest.mark.parametrize("name", ["slider_crank", "delta", "stewart"])
+def closed_by_its_guide():
+    """A slider-crank whose slide closes the loop."""
+    b, body = sarrus.Builder("slider-crank"), sarrus.Inertia.sphere(1.0, 0.1)
+    for name in ("crank", "rod", "slider"):
+        b.add_body(name, body)
+    b.add_joint("motor", sarrus.Revolute("y"), "ground", "crank", actuated=True)
+    b.add_joint("pin", sarrus.Revolute("y"), "crank", "rod", at_parent=(0.3, 0, 0))
+    b.add_joint("wrist", sarrus.Revolute("y"), "rod", "slider", at_parent=(1.0, 0, 0))
+    b.add_joint("guide", sarrus.Prismatic("x"), "ground", "slider", at_parent=(0.2, 0, 0.05), loop=True)
+    b.set_home({"motor": 0.7})
+    return b.build()
+
+
+@pytest.mark.parametrize("name", ["slider_crank", "closed_by_its_guide", "delta", "stewart"])
 def test_derivatives_by_dimensions_are_differences(name):
     """Of frames and of joints, those that close loops too, by shifts, turns, offsets, and about changed dimensions."""
-    robot = getattr(sarrus.mechanisms, name)()
+    robot = closed_by_its_guide() if name == "closed_by_its_guide" else getattr(sarrus.mechanisms, name)()
     leading, q = list(robot.actuated), robot.assemble()[None]
+    assert name != "closed_by_its_guide" or robot.loop_joints == ("guide",)
     frame, joint = {
         "slider_crank": ("slider", "wrist"),
+        "closed_by_its_guide": ("slider", "wrist"),
         "delta": ("platform", "elbow1a"),
         "stewart": ("platform", "leg1"),
     }[name]
@@ -45,7 +60,7 @@ def test_derivatives_by_dimensions_are_differences(name):
     every = Dimensions(robot, leading)
     usable = every.moves(robot, q, np.zeros(len(every)), [frame]).closes
     rng = np.random.default_rng(1)
-    which = rng.permutation(np.flatnonzero(usable))[:12]
+    which = rng.permutation(np.flatnonzero(usable))[:16]
     of = every.some(which)
     inputs = {j: robot.joint_states(q).q[j] for j in leading}
     x0 = 0.02 * rng.normal(size=len(of))

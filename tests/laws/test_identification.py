@@ -193,6 +193,17 @@ def test_what_the_motion_does_not_excite_is_said():
     assert "not excited by this motion: (bob.Iyy)" in found.report()
 
 
+def test_what_the_motion_does_not_tell_apart_is_said():
+    """At rest in one place a pendulum tells one combination of two moments, and nothing of its inertia."""
+    robot = sarrus.mechanisms.pendulum()
+    robot = with_motors(robot, *robot.joints)
+    q = np.full((300, 1), 0.3)
+    found = identify(robot, samples(robot, q, 0.0 * q, 0.0 * q, real=otherwise(robot)))
+    assert np.isinf(found.deviations).all() and len(found.unexcited) == 2
+    assert any("(bob.mx)" in name and "(bob.mz)" in name for name in found.unexcited)
+    assert_allclose(found.noise, 0.0, atol=1e-7)
+
+
 def test_which_joint_closes_a_loop_does_not_matter():
     answers = []
     for free in (True, False):
