@@ -335,13 +335,15 @@ class Sidecar:
                 self.fail(f"closed_loop wants pairs of names; got {_brief(pair)}")
             self.loops.append((*pair, self._closing(kind)))
         for entry in lists["closures"] or []:
-            one: Any = dict(entry) if isinstance(entry, _Pairs) else entry
-            if not isinstance(one, Mapping) or not {"link_a", "link_b", "point", "axis"} <= set(one):
-                self.fail(f"closures wants mappings with link_a, link_b, point and axis; got {_brief(one)}")
-            point, axis = (self._vector(one[key], key) for key in ("point", "axis"))
+            hinge: Any = dict(entry) if isinstance(entry, _Pairs) else entry
+            if not isinstance(hinge, Mapping) or not {"link_a", "link_b", "point", "axis"} <= set(hinge):
+                self.fail(f"closures wants mappings with link_a, link_b, point and axis; got {_brief(hinge)}")
+            point, axis = (self._vector(hinge[key], key) for key in ("point", "axis"))
             if not any(axis):
                 self.fail("closures has an axis of zeros")
-            self.hinges.append((self._name(one["link_a"], "link_a"), self._name(one["link_b"], "link_b"), point, axis))
+            self.hinges.append(
+                (self._name(hinge["link_a"], "link_a"), self._name(hinge["link_b"], "link_b"), point, axis)
+            )
         key = "name_mot" if lists["name_mot"] is not None else "independent"
         if lists[key] is not None:
             self.motors = [self._name(name, key) for name in lists[key] or []]
