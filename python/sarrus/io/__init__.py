@@ -19,7 +19,7 @@ from .document import check_ties, root_tag
 from .mujoco import from_mujoco
 from .pinocchio import from_pinocchio, to_pinocchio
 from .saving import save
-from .urdf_loops import Loops
+from .urdf_loops import Loops, close_frames
 
 if TYPE_CHECKING:
     from ..building.builder import Builder
@@ -182,7 +182,10 @@ def _read(
     options = {name: value for name, value in (("loops", loops), ("model", model)) if value is not None}
     if set(options) - {keyword}:
         raise ModelError(f"{source}: {' and '.join(options)} is nothing that this format is asked for")
-    return read(text, source=source, floating_base=floating_base, **places, **options)
+    builder = read(text, source=source, floating_base=floating_base, **places, **options)
+    if read is not complete.read:
+        close_frames(builder, source)
+    return builder
 
 
 def _built(builder: Builder, source: str) -> Mechanism:

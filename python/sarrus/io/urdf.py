@@ -184,7 +184,7 @@ class _Reader:
         """What URDF+ and Gazebo say of loops; poses at q = 0 only where somebody asks."""
         robot = self.robot
         asked = robot.all(*LOOP_TAGS) or any(block.all("joint") for block in robot.all("gazebo"))
-        self.at_zero = _at_zero(self.body, self.elements, self.ends) if asked else {}
+        self.at_zero = _at_zero(self.body, self.elements, self.ends) if asked or self.sidecar.hinges else {}
         hinges = {
             self.ends[name]: (name, self.at_zero[self.ends[name][1]].rotation @ joint.axis)
             for name, joint in self.types.items()
@@ -208,7 +208,7 @@ class _Reader:
     def add_closures(self) -> None:
         """The joints that close loops, and frames that a sidecar names."""
         tagged = closures(self.robot, self.body, _of_type, _origin_of, self.at_zero)
-        for closure in (*tagged, *self.hinged, *self.sidecar.closures(self.body, self.ends)):
+        for closure in (*tagged, *self.hinged, *self.sidecar.closures(self.body, self.ends, self.at_zero)):
             with at(closure.element or self.robot):
                 (parent, X_A), (child, X_B), name = closure.parent, closure.child, self.taken.new(closure.name)
                 ends = self.body[parent], self.body[child]

@@ -8,7 +8,9 @@
 `<loop_joint>` with parent and child   an exporter of Fusion; its axis is told in the parent's frame
 `<constraint>`                         as proposed for ROS (urdfdom 264)
 `<joint>` in `<gazebo>`                an SDF joint; its frame in the parent follows from where links are at q = 0
-a sidecar (`loops=`)                   of Gepetto's example-parallel-robots, as YAML or as a dict: see :class:`Sidecar`
+a sidecar (`loops=`)                   of Gepetto's example-parallel-robots or of sw2robot (loop_closures.yaml), as YAML or as a dict: see
+                                       :class:`Sidecar`
+frames closing_NAME_1, closing_NAME_2  of onshape-to-robot, in SDF and MJCF too: see :func:`close_frames`
 =====================================  ==============================================================================
 
 All become joints that close a loop, so that q holds the coordinates of the URDF's own joints.
@@ -29,6 +31,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ..building.builder import Builder
 from ..description import joints
 from ..description.joints import axis_frame
 from ..errors import ModelError, did_you_mean
@@ -217,8 +220,13 @@ class _Pairs(list[tuple[str, Any]]):
 # --- files beside ---------------------------------------------------------------------------------------------------
 
 LARGEST, DEEPEST, MOST = 10**6, 10, 20000  # bytes, lists in lists, entries; a robot needs hundreds, and three
-KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type")
-TELLING = {"closed_loop": "loops", "name_mot": "motors", "joint_type": "types of joints"}  # keys that tell a sidecar
+KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type", "closures", "independent", "dependent")
+TELLING = {
+    "closed_loop": "loops",
+    "closures": "loops",
+    "name_mot": "motors",
+    "joint_type": "types of joints",
+}  # keys that tell a sidecar
 PAIR = "UJOINT_"
 
 
@@ -232,10 +240,13 @@ class Sidecar:
     name_mot : joints that are driven, some that follow others perhaps; all that are not named are passive then
     joint_name, joint_type : in step: joints of the URDF that are SPHERICAL, FIXED or, as UJOINT_XY and so on, two revolute joints
         `<name>_X` and `<name>_Y` about these axes of the joint's frame
+    closures : hinges, each a mapping with link_a, link_b, and point and axis in the root link's frame where all coordinates are zero
+    independent : as name_mot, in files that have closures; dependent : joints that are not driven, if nothing says which are
     """
 
     source: str
     loops: list[tuple[str, str, joints.JointType]] = field(default_factory=list)
+    hinges: list[tuple[str, str, list[float], list[float]]] = field(default_factory=list)
     motors: list[str] | None = None
     retyped: dict[str, str] = field(default_factory=dict)
     notes: Notes = field(default_factory=Notes)
@@ -323,8 +334,21 @@ class Sidecar:
             if isinstance(pair, str) or not isinstance(pair, Sequence) or [type(name) for name in pair] != [str, str]:
                 self.fail(f"closed_loop wants pairs of names; got {_brief(pair)}")
             self.loops.append((*pair, self._closing(kind)))
-        if lists["name_mot"] is not None:
-            self.motors = [self._name(name, "name_mot") for name in lists["name_mot"]]
+        for entry in lists["closures"] or []:
+            hinge: Any = dict(entry) if isinstance(entry, _Pairs) else entry
+            if not isinstance(hinge, Mapping) or not {"link_a", "link_b", "point", "axis"} <= set(hinge):
+                self.fail(f"closures wants mappings with link_a, link_b, point and axis; got {_brief(hinge)}")
+            point, axis = (self._vector(hinge[key], key) for key in ("point", "axis"))
+            if not any(axis):
+                self.fail("closures has an axis of zeros")
+            self.hinges.append(
+                (self._name(hinge["link_a"], "link_a"), self._name(hinge["link_b"], "link_b"), point, axis)
+            )
+        key = "name_mot" if lists["name_mot"] is not None else "independent"
+        if lists[key] is not None:
+            self.motors = [self._name(name, key) for name in lists[key] or []]
+        elif lists["dependent"]:
+            self.note("dependent without independent does not say what is driven, and is not read")
         for name, kind in zip(lists["joint_name"] or [], lists["joint_type"] or [], strict=True):
             kind = self._name(kind, "joint_type").upper()
             axes = kind.removeprefix(PAIR)
@@ -347,8 +371,17 @@ class Sidecar:
                 made[name] = joints.Spherical() if kind == "SPHERICAL" else joints.Fixed()
         return pairs
 
-    def closures(self, links: Mapping[str, object], ends: Mapping[str, tuple[str, str]]) -> Iterator[Closure]:
-        """The joints that close its loops, between links or the children of joints."""
+    def closures(
+        self, links: Mapping[str, object], ends: Mapping[str, tuple[str, str]], at_zero: Mapping[str, Transform]
+    ) -> Iterator[Closure]:
+        """The joints that close its loops, between links or the children of joints; `at_zero` are the links' poses at q = 0."""
+        for a, b, point, axis in self.hinges:
+            for name in (a, b):
+                if name not in links:
+                    self.fail(f"closures names {name[:60]!r}, which is no link{did_you_mean(name, links)}")
+            in_root = Transform(axis_frame(axis), point)
+            left, right = (at_zero[name].inverse() @ in_root for name in (a, b))
+            yield Closure(None, f"{a} {b}", joints.Revolute("z"), (a, left), (b, right))
         for pair in self.loops:
             sides = []
             for name in pair[:2]:
@@ -363,6 +396,12 @@ class Sidecar:
 
     def _name(self, name: Any, key: str) -> str:
         return name if isinstance(name, str) else self.fail(f"{key} wants names; got {_brief(name)}")
+
+    def _vector(self, value: Any, key: str) -> list[float]:
+        numbers = value if isinstance(value, Sequence) and not isinstance(value, str) else []
+        if len(numbers) != 3 or not all(isinstance(x, int | float) and np.isfinite(x) for x in numbers):
+            self.fail(f"{key} wants three numbers; got {_brief(value)}")
+        return [float(x) for x in numbers]
 
     def _closing(self, kind: Any) -> joints.JointType:
         if isinstance(kind, joints.JointType):
@@ -384,7 +423,7 @@ def _brief(value: Any) -> str:
 
 def unread_sidecar(beside: str, source: str) -> tuple[str, str] | None:
     """A sidecar that lies beside a URDF and that nobody asked for, and what seems to be in it."""
-    for name in ("robot.yaml", f"{Path(source).stem}.yaml"):
+    for name in ("robot.yaml", f"{Path(source).stem}.yaml", "loop_closures.yaml"):
         path = Path(beside) / name
         try:
             if beside and path.is_file() and path.stat().st_size < LARGEST:
@@ -407,3 +446,32 @@ def driven_joints(robot: Element) -> Iterable[tuple[Element, str]]:
         for joint in control.all("joint"):
             if (name := joint.get("name")) and joint.all("command_interface"):
                 yield joint, name
+
+
+# ---- frames whose names say it -------------------------------------------------------------------------------------
+
+CLOSING = {"ball": joints.Spherical(), "fixed": joints.Fixed(), "revolute": joints.Revolute("z")}
+
+
+def close_frames(builder: Builder, source: str) -> None:
+    """Close a loop where frames, or links, are called closing_NAME_1 and closing_NAME_2, as onshape-to-robot calls the two of a closing mate.
+
+    By a hinge about their z-axis, which is that of the mate, or as the name says: closing_ball_NAME_1, closing_fixed_NAME_1. Where something joins
+    their bodies already it stays as it is.
+    """
+    bodies = {name: name for name in builder._bodies} | {name: spec.body for name, spec in builder._frames.items()}
+    specs: list[Any] = [*builder._joints.values(), *builder._constraints.values()]
+    joined = {frozenset(spec.bodies) for spec in specs if spec.bodies}
+    for first in [name for name in bodies if name.startswith("closing_") and name.endswith("_1")]:
+        name, second = first[:-2], f"{first[:-2]}_2"
+        pair = frozenset((bodies[first], bodies.get(second, bodies[first])))
+        if second not in bodies or len(pair) < 2 or pair in joined:
+            continue
+        word = name.removeprefix("closing_").split("_")[0]
+        made, free = CLOSING.get(word, CLOSING["revolute"]), name
+        while free in builder._joints or free in builder._constraints:
+            free += "_"
+        builder.add_joint(free, made, first, second, loop=True)
+        builder.warnings.append(
+            f"{source}: frames '{first}' and '{second}' close a loop as {made}; closing_ball_… and closing_fixed_… say otherwise"
+        )
