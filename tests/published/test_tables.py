@@ -63,7 +63,7 @@ def test_stanford_resultant_forces(stanford):
     ]
     for body, expected in zip(stanford.description.bodies, printed, strict=True):
         V = stanford.velocity(c["q"], c["v"], body.name)
-        A = stanford.acceleration(c["q"], c["v"], c["a"], body.name) + [0, 0, 0, 0, 9.81, 0]
+        A = stanford.acceleration(c["q"], c["v"], c["a"], body.name) + np.eye(6)[4] * 9.81
         spatial = A - np.r_[np.zeros(3), np.cross(V[:3], V[3:])]
         inertia = body.inertia.matrix
         agree(inertia @ spatial + sarrus.spatial.cross_force(V, inertia @ V), expected, c["tolerance"])
