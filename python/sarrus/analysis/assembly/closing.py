@@ -29,8 +29,8 @@ from ..joint_targets import quoted
 from ..scaling import ScaledLoops, coordinate_scale, sliding_velocities
 
 # Damping, most steps, and how far off a start may be, in rad and sizes of the bodies. Near: in at most 6 steps no joint goes half a turn, so
-# that nothing is wound up, and no other start would be nearer.
-NEAR: Array = np.array([1e-2, 6.0, 0.1])
+# that nothing is wound up, and no other start would be nearer; that is a jump of 5 cm and more of robots whose bodies are half a metre long.
+NEAR: Array = np.array([1e-2, 6.0, 0.2])
 EACH: Array = np.array([1e-2, 30.0, 1e300])  # from anywhere, to whatever is there
 FAR: Array = np.array([1.0, 100.0, 1e300])
 FLOAT = np.dtype(np.float64)
