@@ -63,13 +63,18 @@ py::dict joint_table() {
 template <class T> void read(const py::handle& h, T& x) { x = h.cast<T>(); }
 void read(const py::handle& h, std::optional<Law>& law) { law = to_optional_law(h); }
 
-ConstraintDescription to_constraint(const py::dict& d) {
+ConstraintDescription to_constraint(const py::dict& d, const std::vector<JointDescription>& joints) {
   ConstraintDescription c{};
   c.name = d["name"].cast<std::string>();
   const auto name = d["kind"].cast<std::string>();
   if (name == "Target") {  // a closing joint from the ground to where the call wants the frame
     if (c.joint = d["joint"].cast<std::string>(); !c.joint.empty()) {
-      c.kind = LoopJoint(), c.target = Target::coordinates;
+      const int index = d["index"].cast<int>();
+      const auto led = std::find_if(joints.begin(), joints.end(), [&](const auto& j) { return j.name == c.joint; });
+      if (index < 0 || led == joints.end())
+        c.kind = LoopJoint(), c.target = Target::coordinates;
+      else
+        c.kind = LedCoordinate{{}, led->kind, index}, c.coordinates = {{c.joint, -1}};
       return c;
     }
     const bool turned = d["turned"].cast<bool>();
@@ -140,7 +145,7 @@ std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& grav
     const auto t = f.cast<py::tuple>();
     d.frames.push_back({t[0].cast<std::string>(), t[1].cast<std::string>(), to_transform(t[2])});
   }
-  for (const auto& c : constraints) d.constraints.push_back(to_constraint(c.cast<py::dict>()));
+  for (const auto& c : constraints) d.constraints.push_back(to_constraint(c.cast<py::dict>(), d.joints));
   for (const auto& s : springs) {
     const auto t = s.cast<py::tuple>();
     d.springs.push_back({t[0].cast<std::string>(),

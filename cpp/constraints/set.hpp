@@ -5,6 +5,7 @@
 
 #include "coupler.hpp"
 #include "distance.hpp"
+#include "led_coordinate.hpp"
 #include "loop_joint.hpp"
 #include "pfaffian.hpp"
 #include "rolling.hpp"
@@ -13,6 +14,7 @@ namespace sarrus {
 
 using AnyConstraint = std::variant<  //
     LoopJoint,                       //
+    LedCoordinate,                   //
     Distance,                        //
     Rolling,                         //
     Coupler,                         //
@@ -26,8 +28,8 @@ template <int I = 0, class Any, class Ask> SARRUS_INLINE auto visit_constraint(A
   return ask(*std::get_if<I>(&any));
 }
 
-/// add(kind) for every kind but joints, with its numbers still to come.
-template <int I = 1, class Add> void each_constraint(Add add) {
+/// add(kind) for every kind that descriptions name, with its numbers still to come: not joints, nor coordinates that calls lead.
+template <int I = 2, class Add> void each_constraint(Add add) {
   if constexpr (I < std::variant_size_v<AnyConstraint>) {
     add(std::variant_alternative_t<I, AnyConstraint>());
     each_constraint<I + 1>(add);

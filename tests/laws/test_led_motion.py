@@ -7,8 +7,10 @@ from numpy.testing import assert_allclose
 import sarrus
 from benchmarks.loop_models import almost_flat
 from sarrus import mechanisms
+from sarrus.analysis.assembly.closing import closing
 from tests.laws.test_choice_laws import recut as cut_anywhere
 from tests.random_closed import random_closed
+from tests.random_mechanisms import ALL_JOINTS, random_mechanism
 from tests.variants import in_tree_of, recut, scaled
 
 SAME = 1e-8  # as positions are compared in the laws of assembly
@@ -209,3 +211,27 @@ def test_a_joint_that_is_led_a_little_at_a_time():
                 assert_allclose(robot.joint_states(path[-1], near=goal).q[name], goal[name], atol=1e-10)
                 led += 1
     assert led > 10
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("size", [0.0, 1e-3, 1.0])
+def test_single_coordinates_are_rows(seed, size):
+    """phi = x_k - target, x being q, and of quaternions the rotation vector; J is its rate. Of every kind of joint, at and away from neutral."""
+    robot, rng = random_mechanism(seed, bodies=len(ALL_JOINTS)), np.random.default_rng(seed)
+    single = [(name, k) for name in robot.joints for k in range(robot.joint(name).type.nv)]
+    how = closing(robot, (), (), tuple(single))
+    targets = rng.normal(size=len(single))
+
+    def coordinates(q):
+        for name in robot.joints:
+            x = q[robot.joint(name).q_slice]
+            ball = robot.joint(name).type.quaternion
+            yield from (*sarrus.Rotation.from_quaternion(x[:4]).log(), *x[4:]) if ball else x
+
+    q = robot.integrate(robot.neutral(), size * rng.normal(size=robot.nv))
+    phi, J = (ask(q, pfaffian_values=targets) for ask in (how.robot.constraint_residual, how.robot.constraint_jacobian))
+    assert_allclose(phi, np.array([*coordinates(q)]) - targets, rtol=0, atol=1e-13)
+    step = 1e-5  # truncation is its square, rounding 1e-16 / step
+    for k, unit in enumerate(np.eye(robot.nv)):
+        ahead, back = (np.array([*coordinates(robot.integrate(q, s * unit))]) for s in (step, -step))
+        assert_allclose(J[:, k], (ahead - back) / (2 * step), rtol=0, atol=1e-8)

@@ -82,3 +82,17 @@ def test_it_squats(cassie):
     assert abs(height[-1] - height[0]) < 0.02
     upright = run.frame("cassie-pelvis")[:, 2, 2]
     assert upright.min() > 0.98
+
+
+def test_it_stands_on_rigid_ground_under_pd(cassie):
+    """By the default method, from where springs hold it: the ground's impulses are its weight's and its momentum's, and heels stay."""
+    robot, up, _ = cassie
+    angles = {name: float(up[robot.joint(name).q_slice][0]) for name in robot.actuated}
+    rest = sarrus.equilibrium(robot, up, fixed=angles, contacts=POINTS).q
+    motors = [control.PID(name, 800.0, 0.0, 20.0, target=angle) for name, angle in angles.items()]
+    feet = [control.RigidContact(point, friction=FRICTION) for point in POINTS]
+    run = sarrus.simulate(robot, rest, np.zeros(robot.nv), 0.5, [*motors, *feet])
+    pushed = run.z[1:, len(motors) :: 4].sum()  # behind the motors' integrals: of each contact, along the normal first
+    assert pushed == pytest.approx(9.81 * robot.mass * 0.5 + run.momentum[-1, 5], rel=1e-6)
+    for heel in ("left-heel", "right-heel"):
+        assert np.abs(run.frame(heel)[:, :3, 3] - run.frame(heel)[0, :3, 3]).max() < 1e-3

@@ -63,6 +63,30 @@ def test_open_chain(let_go):
     agree(let_go.acceleration(REST, REST, a, "tip"), e["xdd_open"])  # 5.117, which lost an entry
 
 
+@pytest.mark.parametrize(
+    ("links", "J", "H"),
+    [
+        (1, [[1, 0, 0]], [[3]]),  # 5.92, 5.94
+        (2, [[1, 2, 0], [1, 0, 0]], [[7.45, 0.45], [0.45, 0.45]]),  # 5.97, 5.100
+        (
+            3,
+            [[1, 2, -1], [1, 0, -1], [1, 0, 0]],
+            [[14.9, 2.9, 1.45], [2.9, 1.9, 0.45], [1.45, 0.45, 0.45]],
+        ),  # 5.101, 5.102
+    ],
+)
+def test_chains_of_fewer_links(links, J, H):
+    """5.91-5.102, as printed, link by link: J of the last link's frame, whose columns turn about y and move along x and z, and H."""
+    d = STEP["definition"]
+    gamma, mass, com, moments = (d[name][:links] for name in ("gamma", "mass", "com", "I_com_diag"))
+    chain = sarrus.from_sdof(gamma, ["ry"] * links, mass, com, [np.diag(row) for row in moments], gravity=d["gravity"])
+    rest = np.zeros(links)
+    expected = np.zeros((6, links))
+    expected[[1, 3, 5]] = np.transpose(J)
+    agree(chain.jacobian(rest, f"link{links}"), expected)
+    agree(chain.mass_matrix(rest), H)
+
+
 def test_operational_space(let_go):
     """5.109 and 5.111, as printed; and 5.122-5.129 with them, of which only two of five rows say something."""
     printed = np.zeros((4, 6))

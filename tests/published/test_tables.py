@@ -52,6 +52,23 @@ def test_stanford_link_motion(stanford):
         agree(a + upward, c["expected"]["acceleration"][i], c["tolerance"])
 
 
+def test_stanford_resultant_forces(stanford):
+    """4.54-4.57, as printed: what each link's motion asks for, at and in its frame (4.29); here joints' wrenches are not asked."""
+    c = case("thesis_4_5_stanford")
+    printed = [
+        [1.4679, 0, 0, 0, 19.62, 0.315],
+        [0, 0.5175, 5.886, -1.35, 19.62, -1.725],
+        [0.003, 0.0828, 0.94176, -1.752, 7.848, -0.69],
+        [0.0015, 0.0245625, 0.24075, -1.30625, 4.905, -0.43125],
+    ]
+    for body, expected in zip(stanford.description.bodies, printed, strict=True):
+        V = stanford.velocity(c["q"], c["v"], body.name)
+        A = stanford.acceleration(c["q"], c["v"], c["a"], body.name) + np.eye(6)[4] * 9.81
+        spatial = A - np.r_[np.zeros(3), np.cross(V[:3], V[3:])]
+        inertia = body.inertia.matrix
+        agree(inertia @ spatial + sarrus.spatial.cross_force(V, inertia @ V), expected, c["tolerance"])
+
+
 def test_stanford_joint_reactions(stanford):
     """4.58-4.61: the whole force through each joint, there at the link frame, here at the joint's, which is the far end."""
     c = case("thesis_4_5_stanford")

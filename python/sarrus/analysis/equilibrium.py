@@ -199,9 +199,10 @@ def _answer(
 def _points(robot: LoopFunctions, contacts: Any, q: Array) -> dict[str, Array]:
     """Frame to the point (..., 3) where it sticks, of mechanisms at q."""
     points: dict[str, Array] = {}
+    movable = movable_frames(robot)
     for frame in checked_names("contacts", () if contacts is None else contacts):
         here = robot.pose(q, frame)[..., :3, 3]
-        if frame not in movable_frames(robot):
+        if frame not in movable:
             raise ModelError(f"frame '{frame}' sits on the ground: it touches nothing")
         if isinstance(contacts, Mapping):
             x = np.atleast_1d(real_array(f"contact of '{frame}'", contacts[frame]))

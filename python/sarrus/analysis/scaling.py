@@ -63,7 +63,7 @@ class ScaledLoops:
         J = robot.constraint_jacobian(q, **self.data(q)) * self.column_scale
         for constraint in map(robot.constraint, robot.constraints):
             rows, spec = constraint.rows, constraint.spec
-            if isinstance(spec, TargetSpec) and spec.joint:
+            if isinstance(spec, TargetSpec) and spec.joint and spec.index < 0:
                 sizes[rows] *= SHIFTED
             if isinstance(spec, ConstraintSpec) and not spec.bodies:
                 sizes[rows] = spec.row_sizes(J[rows], lambda joint: self.column_scale[robot.joint(joint).v_slice])

@@ -286,7 +286,8 @@ class _BetweenFrames:
 
 @dataclass(frozen=True)
 class TargetSpec(ConstraintSpec):
-    """What calls lead: a frame to a point of the world, or (`turned`) to a pose, or a joint that closes a loop to coordinates.
+    """What calls lead: a frame to a point of the world, or (`turned`) to a pose, or a joint that closes a loop to coordinates, or one
+    coordinate (`index`, as many as velocities) of a joint of the tree.
 
     Only mechanisms that close loops for others have any.
     """
@@ -294,10 +295,11 @@ class TargetSpec(ConstraintSpec):
     frame: str = ""
     turned: bool = False
     joint: str = ""
+    index: int = -1
     bodies: tuple[str, ...] = ("ground", "ground")
 
     def _core_terms(self) -> dict[str, Any]:
-        what = {"frame": self.frame, "turned": self.turned, "joint": self.joint}
+        what = {"frame": self.frame, "turned": self.turned, "joint": self.joint, "index": self.index}
         return ConstraintSpec._core_terms(self) | what
 
     def __str__(self) -> str:

@@ -133,8 +133,8 @@ class Description:
 
 def in_degrees(joint: JointType, q: Array) -> bool:
     """Whether some of a joint's angles look like degrees: multiples of five from two turns in radians to two turns in degrees."""
-    angles = np.abs(np.asarray(q)[[unit == "rad" for _, unit in joint.coordinates]])
-    return bool((angles[(angles > 4.0 * np.pi) & (angles <= 720.0)] % 5.0 == 0.0).any())
+    angles = (abs(x) for x, (_, unit) in zip(q, joint.coordinates, strict=True) if unit == "rad")
+    return any(4.0 * np.pi < x <= 720.0 and x % 5.0 == 0.0 for x in angles)
 
 
 def doubtful(joints: Iterable[JointSpec]) -> Iterator[str]:

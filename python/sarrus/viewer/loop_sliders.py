@@ -1,25 +1,25 @@
 """Independent coordinates that move a mechanism with its loops closed.
 
-A coordinate x goes to its goal in steps small enough that the mechanism stays on its branch. After each step the chosen coordinates and
-those being moved are put where they are to be, and the core closes the loops by moving the others as little as it can. A step that does not
-close them is halved; where even small ones do not, the mechanism has reached the end of its range.
+The chosen coordinates and those being moved are rows of the core's, beside the loops, and go to their goal as inputs of
+:func:`~sarrus.Mechanism.follow` do; the others move as little as they can. Where the branch ends the mechanism has reached the end of its range.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._arrays import Array
+from ..analysis.assembly.continuation import Branch
+from ..analysis.assembly.multistart import Search
 from ..analysis.scaling import ScaledLoops
 from ..control.interpolation import Chart
 from ..mechanism import Mechanism
 
 CLOSED = 1e-11  # relative residual up to which a moved mechanism counts as closed, and miss of a coordinate
-STEPS = np.array([1e-6, 20.0, 1e300])  # damping and steps of the core: the way is short
+STEPS = 0.2, 1e-4  # the longest [rad, mean sizes of the bodies], and the part of the way that is the shortest
 
 
 class Inputs:
@@ -39,11 +39,12 @@ class Inputs:
     def __init__(self, mechanism: Mechanism, q: Array, time: float = 0.0) -> None:
         self.mechanism, self.time = mechanism, time
         self.names: list[str] = []
-        self.joints: list[str] = []
+        self._single: list[tuple[str, int]] = []
         for name in mechanism.joints:
             labels = [label for label, _ in mechanism.joint(name).type.velocities]
             self.names += [name] if len(labels) == 1 else [f"{name}: {label}" for label in labels]
-            self.joints += [name] * len(labels)
+            self._single += [(name, k) for k in range(len(labels))]
+        self.joints = [name for name, _ in self._single]
         self._chart = Chart(mechanism)
         self.loops = ScaledLoops(mechanism, q, time)
         self.lengths = self.loops.sliding
@@ -54,25 +55,16 @@ class Inputs:
         return self._chart.difference(self.mechanism.neutral(), np.asarray(q, dtype=np.float64))
 
     def lead(self, q: Array, goal: Mapping[int, float]) -> tuple[Array, bool]:
-        """Move coordinates to a goal in small steps, the other chosen ones held; how far that led, and whether all the way."""
-        rows = np.array(sorted({*self.chosen, *goal}), dtype=np.intp)
-        if len(rows) == 0:
-            return q, not goal
+        """Move coordinates to a goal on their branch, the other chosen ones held; how far that led, and whether all the way."""
+        rows = sorted({*self.chosen, *goal})
         start = self.coordinates(q)[rows]
-        way = np.array([goal.get(int(k), x) for k, x in zip(rows, start, strict=True)]) - start
-        count = max(1, math.ceil(float(np.abs(way / self.loops.column_scale[rows]).max()) / 0.1))
-        longest = part_step = 1.0 / count
-        part = 0.0
-        while part < 1.0:
-            there = min(1.0, part + part_step)
-            closed = self._close(q, rows, start + there * way)
-            if closed is None:
-                part_step /= 2
-                if part_step < longest / 256:
-                    return q, False
-            else:
-                q, part, part_step = closed, there, min(longest, 2 * part_step)
-        return q, True
+        way = np.array([goal.get(k, x) for k, x in zip(rows, start, strict=True)]) - start
+        time = self.loops.time
+        search = Search(self.mechanism, q, (), time, 0, targets=start, single=tuple(self._single[k] for k in rows))
+        q, part = Branch(search, *STEPS, CLOSED).advance(
+            q, q, time or 0.0, time or 0.0, lambda part: start + part * way
+        )
+        return q, part == 1.0
 
     def reach(self, q: Array, k: int, ends: tuple[float, float]) -> tuple[float, float]:
         """How far a chosen coordinate goes between these ends, the other chosen ones held; the ends, where no loop holds it."""
@@ -82,28 +74,6 @@ class Inputs:
         low, high = (float(self.coordinates(self.lead(q, {k: end})[0])[k]) for end in ends)
         return low, high
 
-    def _close(self, q: Array, rows: NDArray[np.intp], target: Array) -> Array | None:
-        """The configuration with closed loops and these coordinates; None where the loops stay open, or close far away only."""
-        loops, now = self.loops, q
-        scale = loops.scale(~np.isin(np.arange(self.mechanism.nv), rows))
-        # where axes turn with a body a coordinate moves a little though its velocity is held: once more
-        for _ in range(60):
-            x = self.coordinates(now)
-            x[rows] = target
-            closed, left = loops.close(self._chart.moved(self.mechanism.neutral()[None], x[None]), scale, STEPS)
-            now = np.asarray(closed[0])
-            if not left[0] < CLOSED or not np.abs(loops.difference(q, now)).max() < 0.6:
-                return None
-            if np.abs(self.coordinates(now)[rows] - target).max() < CLOSED:
-                return now
-        return None
-
-    def _rates(self, q: Array) -> Array:
-        """Derivative (nv, nv) of the coordinates by the velocities, by differences: Newton's steps need no more."""
-        h = 1e-6
-        steps = h * np.eye(self.mechanism.nv)
-        return np.asarray((self.coordinates(self.mechanism.integrate(q, steps)) - self.coordinates(q)).T / h)
-
     def _choose(self, q: Array) -> list[int]:
         if self.mechanism.nv == 0:
             return []
@@ -111,7 +81,7 @@ class Inputs:
         _, sizes, directions = np.linalg.svd(J, full_matrices=True)
         rank = int((sizes > 1e-7 * max(1.0, sizes.max(initial=0.0))).sum())
         scale = self.loops.column_scale
-        shown = (self._rates(q) * scale / scale[:, None]) @ directions[rank:].T
+        shown = (self._chart.rates(q, np.eye(self.mechanism.nv)).T * scale / scale[:, None]) @ directions[rank:].T
         chosen: list[int] = []
 
         def take(k: int) -> None:

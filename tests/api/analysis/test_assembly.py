@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus import mechanisms as gallery
+from sarrus.analysis.assembly.closing import closing
 from sarrus.laws import harmonic, polynomial
 from tests.gallery import SHAKY
 from tests.small_mechanisms import at, bars
@@ -822,3 +823,18 @@ def test_a_path_starts_at_one_configuration():
     robot = sarrus.mechanisms.four_bar()
     with pytest.raises(sarrus.ShapeError, match=r"near must be one configuration.*\(2, 3\)"):
         robot.follow({"motor": [0.0, 0.01]}, near=np.tile(robot.assemble(fixed={"motor": 0.0}), (2, 1)))
+
+
+@pytest.mark.parametrize("way", [(0.05, 0.0, 0.0), (0.0, -0.05, 0.0), (0.0, 0.0, 0.05), (0.0, 0.0, -0.05)])
+def test_a_jump_of_five_centimetres_is_near(way):
+    """The few steps of short jumps, which a control loop of 1 kHz has time for, do for a Delta; and come to what the search finds."""
+    robot = gallery.delta()
+    q = robot.assemble()
+    target = robot.pose(q, "platform")[:3, 3] + way
+    near = closing(robot, (("platform", False),), ()).nearby(q, target, None)
+    assert near is not None
+    assert_array_equal(robot.inverse_kinematics({"platform": target}, near=q), near)
+    searched = robot.inverse_kinematics(
+        {"platform": target}, near=q, tolerance=1e-12
+    )  # asks for more than the short way
+    assert_allclose(near, searched, rtol=0, atol=1e-10)

@@ -29,8 +29,8 @@ from ..joint_targets import quoted
 from ..scaling import ScaledLoops, coordinate_scale, sliding_velocities
 
 # Damping, most steps, and how far off a start may be, in rad and sizes of the bodies. Near: in at most 6 steps no joint goes half a turn, so
-# that nothing is wound up, and no other start would be nearer.
-NEAR: Array = np.array([1e-2, 6.0, 0.1])
+# that nothing is wound up, and no other start would be nearer; that is a jump of 5 cm and more of robots whose bodies are half a metre long.
+NEAR: Array = np.array([1e-2, 6.0, 0.2])
 EACH: Array = np.array([1e-2, 30.0, 1e300])  # from anywhere, to whatever is there
 FAR: Array = np.array([1.0, 100.0, 1e300])
 FLOAT = np.dtype(np.float64)
@@ -38,6 +38,9 @@ EVERY = slice(None)
 
 Kept = TypeVar("Kept")
 Frames = tuple[tuple[str, bool], ...]  # names, and whether each is to be turned too
+Coordinates = tuple[
+    tuple[str, int], ...
+]  # joints of the tree, and which of their coordinates, of as many as they have velocities
 
 
 class Closing:
@@ -46,14 +49,14 @@ class Closing:
     Attributes
     ----------
     robot : the mechanism, with a constraint more for each frame that is led, and each held joint that closes a loop
-    led : held joints that close loops; `targets` are the numbers of the frames, then their coordinates
+    led : held joints that close loops; `targets` are the numbers of the frames, then their coordinates, then single ones of the tree
     scale : (nv + nc,) how velocities and rows compare; 0 where a joint is held, and in rows that hold no positions
     moving : (nv,) what may move
     low, high : (nq,) limits of what may move; limited : whether there are any
     simple : whether a number holds each joint, and `targets` are all that the core has to be told
     """
 
-    def __init__(self, robot: LoopFunctions, frames: Frames, held: tuple[str, ...]) -> None:
+    def __init__(self, robot: LoopFunctions, frames: Frames, held: tuple[str, ...], single: Coordinates = ()) -> None:
         self.base, self.frames = robot, frames
         self.led = tuple(name for name in held if robot.joint(name).closes_loop and robot.joint(name).type.nv)
         if self.led and len(fitting(robot, held)) < len(held):
@@ -62,12 +65,18 @@ class Closing:
             )
         to = [TargetSpec(target_name(frame), frame, turned, bodies=("ground", frame)) for frame, turned in frames]
         to += [TargetSpec(target_name(f"joint {name}"), joint=name) for name in self.led]
+        to += [TargetSpec(target_name(f"joint {name} {k}"), joint=name, index=k, bodies=()) for name, k in single]
         self.robot = on_its_tree(robot, *to) if to else robot
         neutral = [neutral_coordinates(robot.joint(name).type) for name in self.led]
         targets = np.concatenate(
-            [np.zeros(0), *(np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames), *neutral]
+            [
+                np.zeros(0),
+                *(np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames),
+                *neutral,
+                np.zeros(len(single)),
+            ]
         )
-        self.numbers, self.of_joints = len(targets), sum(map(len, neutral))
+        self.numbers, self.of_joints = len(targets), len(single) + sum(map(len, neutral))
         # rows are as large as they usually are away from a special place, such as one where a rod has no length
         self.by_name = _by_name(robot)
         scale = np.where(sliding_velocities(robot), robot._length, 1.0)
@@ -211,12 +220,12 @@ def prepared(robot: LoopFunctions, key: Hashable, make: Callable[[], Kept]) -> K
     return cast("Kept", kept)
 
 
-def closing(robot: LoopFunctions, frames: Frames, held: Iterable[str]) -> Closing:
-    """The one for these frames and joints, which have to be known to the mechanism."""
+def closing(robot: LoopFunctions, frames: Frames, held: Iterable[str], single: Coordinates = ()) -> Closing:
+    """The one for these frames, joints and single coordinates, which have to be known to the mechanism."""
     names = tuple(held)
     if isinstance(robot, VariantFunctions):
         return prepared(robot, (frames, names), lambda: closing(robot.base, frames, names).of_variants(robot))
-    return prepared(robot, (frames, names), lambda: Closing(robot, frames, names))
+    return prepared(robot, (frames, names, *single), lambda: Closing(robot, frames, names, single))
 
 
 def on_its_tree(robot: LoopFunctions, *more: ConstraintSpec, actuated: Sequence[str] | None = None) -> LoopFunctions:

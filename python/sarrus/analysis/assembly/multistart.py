@@ -17,7 +17,7 @@ from ..._arrays import Array, checked_number
 from ..._core import tolerances
 from ...dynamics.loop_operations import LoopFunctions
 from ..joint_targets import quoted
-from .closing import FAR, NEAR, Frames, closing
+from .closing import FAR, NEAR, Coordinates, Frames, closing
 
 TOLERANCE: float = tolerances.closed
 SAME = 1e-5  # poses that differ by less are one assembly mode
@@ -30,11 +30,11 @@ class Search:
 
     def __init__(
         self, robot: LoopFunctions, start: Array, held: Iterable[str], time: float | None, seed: int,
-        frames: Frames = (), targets: Array | None = None,
+        frames: Frames = (), targets: Array | None = None, single: Coordinates = (),
     ) -> None:  # fmt: skip
         self.start, self.held, self.base, self.frames = start, tuple(held), robot, frames
         self._seed = seed
-        self.how = closing(robot, frames, self.held)
+        self.how = closing(robot, frames, self.held, single)
         self.robot, self.loops = self.how.robot, self.how.at(time, targets)
         self.moving, self.weights = self.how.moving, np.ones(self.robot.nc)
 
