@@ -17,11 +17,18 @@
 //
 // Of x . inverse dynamics a body has, being carried along, no E_S; E_S' = I (W x V) - W x* I V + V x* I W, E_S'' = I W, E_W = I A + V x* I V.
 //
+// A joint's frame that is displaced on its body is one more joint there, which stands still: with V, A and W of the body that it is displaced on,
+//
+//   by a displacement S    S . (E_S - V x* E_S' - A x* E_S'' + V x* (V x* E_S'') - W x* E_W)
+//
+// of all that follows, summed over described bodies, since joints that weld are displaced as well; behind the joint these move the other way.
+//
 //   cost    O(bodies)
 #pragma once
 
 #include "bodies.hpp"
 #include "derivatives.hpp"
+#include "dimensions.hpp"
 
 namespace sarrus {
 
@@ -37,6 +44,17 @@ struct Covectors {
     return *this;
   }
   Covectors operator-() const { return {S * -1.0, S1 * -1.0, S2 * -1.0, W * -1.0}; }
+  /// About a point that lies by r before that.
+  Covectors moved(const Vec3<double>& r) const {
+    const auto about = [&](const Force<double>& f) { return Force<double>{f.angular + cross(r, f.linear), f.linear}; };
+    return {about(S), about(S1), about(S2), about(W)};
+  }
+  /// By displacements on a body that moves so.
+  Force<double> on(const Motion<double>& V_b, const Motion<double>& A_b, const Motion<double>& W_b) const {
+    Force<double> f = S;
+    f -= cross_force(V_b, S1), f -= cross_force(A_b, S2), f += cross_force(V_b, cross_force(V_b, S2)), f -= cross_force(W_b, W);
+    return f;
+  }
 };
 
 /// Derivatives by a displacement in the tangent space, v and a (nv each), which they are added to.
@@ -126,6 +144,12 @@ class Pullback {
 
   void clear() {
     for (int i = 0; i < tree_.links; ++i) sum_[i] = Covectors::zero();
+    for (int i = 0; of_body_ && i < tree_.bodies; ++i) of_body_[i] = Covectors::zero();
+  }
+  /// Sums of described bodies are wanted as well, for by_placements(): before anything is added.
+  void keep_bodies() {
+    of_body_ = arena_.take<Covectors>(tree_.bodies);
+    clear();
   }
 
   /// Of a link, spatial, about a point of the world.
@@ -141,49 +165,60 @@ class Pullback {
     return {W_[i].angular, W_[i].linear + cross(W_[i].angular, Vec(p - root(i)))};
   }
 
-  /// Of link i, about a point of the world.
-  void add(int i, const Covectors& e, const Vec& p) {
-    const Vec r = p - root(i);
-    const auto moved = [&](const Force<double>& f) { return Force<double>{f.angular + cross(r, f.linear), f.linear}; };
-    sum_[i] += {moved(e.S), moved(e.S1), moved(e.S2), moved(e.W)};
+  /// Of a body of link i, about a point of the world.
+  void add(int i, int body, const Covectors& e, const Vec& p) {
+    const Covectors mine = e.moved(p - root(i));
+    sum_[i] += mine;
+    if (of_body_) of_body_[body] += mine;
   }
 
   /// x . (what the bodies need for their motion - wrenches).
   void add_bodies(int wrenches, const ExternalWrench<double>* wrench) {
-    for (int i = 1; i < tree_.links; ++i) {
-      const Transform<double>& X = k_.link[i].X;
-      const Inertia<double> I = transformed(Transform<double>{X.R, X.p - root(i)}, tree_.link[i].inertia);
-      const Motion<double>&V = V_[i], &A = A_[i], &W = W_[i];
-      const Force<double> IV = I * V, IW = I * W;
-      sum_[i].S1 += I * cross_motion(W, V) + cross_force(V, IW);
-      sum_[i].S1 -= cross_force(W, IV);
-      sum_[i].S2 += IW;
-      sum_[i].W += I * A + cross_force(V, IV);
+    for (int i = 1; i < tree_.links; ++i) add_inertia(i, tree_.link[i].inertia, k_.link[i].X, sum_[i]);
+    for (int i = 1; of_body_ && i < tree_.bodies; ++i) {
+      const Body& b = tree_.body[i];
+      add_inertia(b.link, b.inertia, k_.link[b.link].X * b.X, of_body_[i]);
     }
     for (int n = 0; n < wrenches; ++n) {
       const Transform<double>& X = k_.link[wrench[n].link].X;
-      sum_[wrench[n].link].W -= Transform<double>{X.R, X.p - root(wrench[n].link)}.to_parent(wrench[n].in_link());
+      const Force<double> f = Transform<double>{X.R, X.p - root(wrench[n].link)}.to_parent(wrench[n].in_link());
+      sum_[wrench[n].link].W -= f;
+      if (of_body_) of_body_[wrench[n].body].W -= f;
     }
   }
 
-  /// Of the two links that something between them moves: what follows depends on their relative motion alone.
-  void add_between(int moved, int other, const Covectors& e, const Vec& p) {
-    add(moved, e, p);
-    add(other, -e, p);
+  /// Of two links, the second of which is moved: what follows depends on their relative motion alone.
+  void add_between(const int* link, const int* body, const Covectors& e, const Vec& p) {
+    add(link[1], body[1], e, p);
+    add(link[0], body[0], -e, p);
   }
 
   /// x . (what joints' friction, springs and armatures need, and what acts between bodies).
-  template <class R> void add_passive(const double* q, const Gradient& by) {
+  template <class R> void add_passive(const double* q, const Gradient& by, const Dimensions* dimensions = nullptr) {
     if (tree_.has_armature)
       for (int c = 0; c < tree_.nv; ++c) by.a[c] += tree_.passive[c].armature * x_[c];
     if (tree_.has_joint_forces) add_joint_springs<R>(q, by);
     if (!tree_.ties_links) return;
     for (int i = 0; i < tree_.springs; ++i)
-      add_tie<R>(tree_.spring[i].link, [&](const auto& k, auto put) { put_forces(tree_.spring[i], {}, k, put); });
+      add_tie<R>(tree_.spring[i].link, tree_.spring[i].body,
+                 [&](const auto& k, auto put) { put_forces(tree_.spring[i], {}, k, put); });
     for (int i = 0; i < tree_.loop_motions; ++i)
-      if (tree_.loop_motion[i].has_forces || tree_.loop_motion[i].has_armature)
-        add_tie<R>(tree_.loop_motion[i].link,
-                   [&](const auto& k, auto put) { put_forces(tree_.loop_motion[i], {}, k, put, true); });
+      if (const LoopMotion& joint = tree_.loop_motion[i]; joint.has_forces || joint.has_armature) {
+        const Covectors e =
+            add_tie<R>(joint.link, joint.body, [&](const auto& k, auto put) { put_forces(joint, {}, k, put, true); });
+        if (dimensions) by_frames(joint.constraint, e, k_.link[joint.link[1]].X.p, *dimensions);
+      }
+  }
+  /// By displacements of the frames of constraint i, of whose child e is, about p.
+  void by_frames(int i, const Covectors& e, const Vec& p, const Dimensions& by) const {
+    const Constraint& c = tree_.loops.constraint[i];
+    Transform<double> turn = Transform<double>::identity();
+    if (std::holds_alternative<LoopJoint>(c.kind)) turn.R = c.R_described.transpose();
+    const auto on = [&](int link, const Transform<double>& X, int side) {
+      put(e.on(V_about(link, p), A_about(link, p), W_about(link, p)), p, k_.link[link].X * X * turn, side ? 1.0 : -1.0,
+          by.of_constraint(i, side));
+    };
+    on(c.parent, c.X_parent, 0), on(c.child, c.X_child, 1);
   }
 
   /// x . inverse dynamics by the inertial parameters of all bodies, in the order of regressor().
@@ -195,6 +230,58 @@ class Pullback {
       parameter_forces(m, unit);
       const Motion<double> W = in_axes(m.X.R, W_about(body.link, m.X.p));
       for (int p = 0; p < 10; ++p) out[10 * body.described + p] = dot(W, unit[p]);
+    }
+  }
+
+  /// By placements of the joints of all bodies: before inward(), and of the sums that are there.
+  void by_placements(const Dimensions& by) {
+    for (int i = tree_.bodies - 1; i > 0; --i) {
+      const Body& b = tree_.body[i];
+      const int before = tree_.body[b.parent].link;
+      const Vec& o = root(b.link);
+      put(of_body_[i].on(V_about(before, o), A_about(before, o), W_about(before, o)), o, k_.link[before].X * b.X_before, 1.0,
+          by.of_joint(b, b.reversed));
+      put(of_body_[i].on(V_[b.link], A_[b.link], W_[b.link]), o, k_.link[b.link].X * b.X_joint, -1.0,
+          by.of_joint(b, !b.reversed));
+      of_body_[b.parent] += of_body_[i].moved(o - root(before));
+    }
+  }
+  /// What by displacements of a frame is f about a point of the world.
+  static void put(const Force<double>& f, const Vec& p, const Transform<double>& X, double sign, double* out) {
+    const Vec N = f.angular + cross(Vec(p - X.p), f.linear), turn = X.R.transpose() * N, shift = X.R.transpose() * f.linear;
+    for (int k = 0; k < 3; ++k) out[k] += sign * turn(k), out[3 + k] += sign * shift(k);
+  }
+
+  /// x . inverse dynamics by what acts along joints, and by springs: each force by a unit of its number.
+  void by_forces(const double* q, const Dimensions& by) const {
+    const int n = tree_.nv;
+    PassiveTerms* unit = arena_.take<PassiveTerms>(n);
+    double* tau = arena_.take<double>(n);
+    Tree tree = tree_;
+    tree.passive = unit;
+    for (const auto term : {Dimensions::stiffness, Dimensions::damping, Dimensions::friction}) {
+      for (int c = 0; c < n; ++c) unit[c] = only(term, tree_.passive[c]), tau[c] = 0.0;
+      add_joint_forces(tree, q, v_, 1.0, tau);
+      for (int c = 0; c < n; ++c) by.of_term(term, c) += x_[c] * tau[c];
+    }
+    for (int c = 0; c < n; ++c) {
+      by.of_term(Dimensions::rest, c) -= x_[c] * tree_.passive[c].stiffness;
+      by.of_term(Dimensions::armature, c) += x_[c] * a_[c];
+    }
+    for (int i = 0; i < tree_.loop_motions; ++i)
+      if (!tree_.loops.constraint[tree_.loop_motion[i].constraint].driven)
+        for (int c = 0; c < tree_.loop_motion[i].nv; ++c) by_loop_joint(tree_.loop_motion[i], c, by);
+    for (int i = 0; i < tree_.springs; ++i) {
+      const PointSpring& s = tree_.spring[i];
+      const auto needs = [&](double stiffness, double rest, double damping) {
+        PointSpring other = s;
+        other.stiffness = stiffness, other.rest_length = rest, other.damping = damping;
+        return power([&](auto put) { put_forces(other, {}, k_, put); });
+      };
+      double* out = by.of_spring(i);
+      out[0] += needs(1.0, s.rest_length, 0.0);
+      out[1] += needs(s.stiffness, 1.0, 0.0) - needs(s.stiffness, 0.0, 0.0);  // linear in it
+      out[2] += needs(0.0, 0.0, 1.0);
     }
   }
 
@@ -241,6 +328,48 @@ class Pullback {
     return {s.angular, s.linear + cross(s.angular, Vec(root(i) - k_.link[i].X.p))};
   }
 
+  void add_inertia(int i, const Inertia<double>& inertia, const Transform<double>& X, Covectors& to) const {
+    const Inertia<double> I = transformed(Transform<double>{X.R, X.p - root(i)}, inertia);
+    const Motion<double>&V = V_[i], &A = A_[i], &W = W_[i];
+    const Force<double> IV = I * V, IW = I * W;
+    to.S1 += I * cross_motion(W, V) + cross_force(V, IW);
+    to.S1 -= cross_force(W, IV);
+    to.S2 += IW;
+    to.W += I * A + cross_force(V, IV);
+  }
+
+  /// A unit of one term, where its spring rests.
+  static PassiveTerms only(Dimensions::Term term, const PassiveTerms& of) {
+    PassiveTerms t = {0.0, 0.0, 0.0, 0.0, of.rest, of.iq};
+    (term == Dimensions::stiffness  ? t.stiffness
+     : term == Dimensions::damping  ? t.damping
+     : term == Dimensions::friction ? t.friction
+                                    : t.armature) = 1.0;
+    return t;
+  }
+  /// - x . (the forces between bodies that these are).
+  template <class Each> double power(Each each) const {
+    double sum = 0.0;
+    each([&](int link, int, const Force<double>& f, const Vec& p) { sum -= dot(W_about(link, p), f); });
+    return sum;
+  }
+  void by_loop_joint(const LoopMotion& joint, int c, const Dimensions& by) const {
+    const auto needs = [&](const PassiveTerms& terms) {
+      LoopMotion other = joint;
+      for (int k = 0; k < joint.nv; ++k)
+        other.terms[k] = PassiveTerms{0.0, 0.0, 0.0, 0.0, joint.terms[k].rest, joint.terms[k].iq};
+      other.terms[c] = terms, other.has_forces = true;
+      return power([&](auto put) { put_forces(other, {}, k_, put, true); });
+    };
+    const int at = tree_.nv + joint.iv + c;
+    for (const auto term : {Dimensions::stiffness, Dimensions::damping, Dimensions::friction, Dimensions::armature})
+      by.of_term(term, at) += needs(only(term, joint.terms[c]));
+    if (has_ball_spring(joint.joint) || joint.terms[c].stiffness == 0.0) return;
+    PassiveTerms less = only(Dimensions::stiffness, joint.terms[c]), more = less;  // linear in the rest, within a turn
+    less.rest -= 1e-3, more.rest += 1e-3;
+    by.of_term(Dimensions::rest, at) += joint.terms[c].stiffness * (needs(more) - needs(less)) / 2e-3;
+  }
+
   static bool has_constant_columns(const Link& b) {
     if (b.nv <= 1) return true;
     return b.joint != JointKind::reversed &&
@@ -272,8 +401,8 @@ class Pullback {
     }
   }
 
-  /// - x . (the forces that `put` puts on these two links).
-  template <class R, class Put> void add_tie(const int* link, Put put_between) {
+  /// - x . (the forces that `put` puts on these two links); returns what the second one has of it, about its origin.
+  template <class R, class Put> Covectors add_tie(const int* link, const int* body_of, Put put_between) {
     const Arena::Scope scope(arena_);
     auto* all = arena_.take<LinkMotion<Varied<R>>>(tree_.links);
     const int moved = link[1], other = link[0];
@@ -303,8 +432,9 @@ class Pullback {
       return power.rate;
     });
     e.W = pushed;
-    if (moved == other) return;
-    add_between(moved, other, -e, me.X.p);
+    e = -e;
+    if (moved != other) add_between(link, body_of, e, me.X.p);
+    return e;
   }
 
   /// What turns of a joint change in its own columns, about the root's origin; see above.
@@ -375,20 +505,24 @@ class Pullback {
   const Kinematics<double>& k_;
   const double *v_, *a_, *x_;
   Motion<double>*V_, *A_, *W_;
-  Covectors* sum_;
+  Covectors *sum_, *of_body_ = nullptr;
   ColumnChange* change_ = nullptr;
 };
 
-/// w . inverse dynamics by q, v, a and the inertial parameters of all bodies, in one run of 3 nv + 10 (bodies - 1).
+/// w . inverse dynamics by q, v, a and the inertial parameters of all bodies, in one run of 3 nv + 10 (bodies - 1); if asked for, by dimensions,
+/// which are zero before.
 template <class R>
-void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<double>& in, const double* w, double* out) {
+void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<double>& in, const double* w, double* out,
+                          const Dimensions* dimensions = nullptr) {
   const Kinematics<double> k = Kinematics<double>::over(tree, arena.take<double>(Kinematics<double>::size(tree)));
   kinematics(tree, arena, in.q, in.v, in.a, k, in.ground);
   std::fill(out, out + 3 * tree.nv, 0.0);
   const Gradient by = {out, out + tree.nv, out + 2 * tree.nv};
   Pullback pullback(tree, arena, k, in.v, in.a, w);
+  if (dimensions) pullback.keep_bodies();
   pullback.add_bodies(in.wrenches, in.wrench);
-  pullback.add_passive<R>(in.q, by);
+  pullback.add_passive<R>(in.q, by, dimensions);
+  if (dimensions) pullback.by_forces(in.q, *dimensions), pullback.by_placements(*dimensions);
   pullback.see_columns<R>(in.q);
   pullback.inward(by);
   pullback.by_parameters(out + 3 * tree.nv);

@@ -1,6 +1,7 @@
 // Derivatives by a state, for one state at a time: its directions stand side by side.
 #include "../loops/efforts_pullback.hpp"
 #include "../loops/linear_equations.hpp"
+#include "../loops/multiplier_rates.hpp"
 #include "call.hpp"
 #include "operation_sizes.hpp"
 #include "run.hpp"
@@ -20,6 +21,12 @@ SARRUS_KERNEL(forward_dynamics_derivatives, {
   if (call.parameters.check) state.off = &off;
   const auto answer = ForwardDerivatives<T>::over(tree.nv, out);
   return verdict_of_solution(forward_dynamics_derivatives<SideBySide>(tree, arena, state, in[3][0] > 0.0, answer), off);
+})
+SARRUS_KERNEL(multiplier_derivatives, {
+  OffLoops<T> off;
+  LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[4], in[5]};
+  if (call.parameters.check) state.off = &off;
+  return verdict_of_solution(multiplier_derivatives<SideBySide>(tree, arena, state, in[3][0] > 0.0, out), off);
 })
 
 // where there is a state but no derivative, it says so in its first number; coordinates that were not asked for stand at the end
@@ -57,6 +64,25 @@ SARRUS_KERNEL(forward_dynamics_vjp, {
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
   if (call.parameters.check) state.off = &off;
   return verdict_of_solution(forward_dynamics_vjp<SideBySide>(tree, arena, state, in[3], in[4][0] > 0.0, out), off);
+})
+
+// by dimensions; of forward dynamics also what tells those that leave loops open
+SARRUS_KERNEL(inverse_dynamics_by_dimensions, {
+  const RneaInput<T> motion = {in[0], in[1], in[2], {in[4], in[5]}, call.wrenches(), call.wrench};
+  std::fill(out, out + Dimensions::size(tree), 0.0);
+  const Dimensions dimensions(tree, out);
+  inverse_dynamics_vjp<SideBySide>(tree, arena, motion, in[3], arena.take<T>(size_of_axis('G', tree)), &dimensions);
+})
+SARRUS_KERNEL(forward_dynamics_by_dimensions, {
+  OffLoops<T> off;
+  LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
+  if (call.parameters.check) state.off = &off;
+  const int size = Dimensions::size(tree);
+  std::fill(out, out + 2 * size, 0.0);
+  const Dimensions dimensions(tree, out), open(tree, out + size);
+  return verdict_of_solution(forward_dynamics_vjp<SideBySide>(tree, arena, state, in[3], in[4][0] > 0.0,
+                                                              arena.take<T>(size_of_axis('G', tree)), &dimensions, &open),
+                             off);
 })
 
 SARRUS_KERNEL(actuator_efforts_vjp, {

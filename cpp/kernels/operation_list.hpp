@@ -36,7 +36,7 @@ enum Fact : unsigned {
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
 //  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2), l (bodies and constraints) or Q (nq + 1), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` asks for), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)); J and K (coordinates and velocities of joints that close them);
+//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2), l (bodies and constraints) or Q (nq + 1), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` asks for), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)), N (dynamics/dimensions.hpp); J and K (coordinates and velocities of joints that close them);
 //  j (velocities but the base's of what floats)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
@@ -118,6 +118,8 @@ enum Fact : unsigned {
   X(inverse_dynamics_derivatives, "q v a base_velocity? base_acceleration?", "2vv", loads | dense)                            \
   X(forward_dynamics_derivatives, "q v tau tangent time? pfaffian_values?", "D",                                              \
     loads | divides | on_loops | checks_loops | dense)                                                                        \
+  X(multiplier_derivatives, "q v tau tangent time? pfaffian_values?", "3cv",                                                  \
+    loads | divides | on_loops | checks_loops | dense)                                                                        \
   X(linear_equations, "q v tau independent? scale time? pfaffian_values?", "L",                                               \
     loads | divides | on_loops | checks_loops | dense)                                                                        \
   X(inverse_dynamics_jvp, "q v a displacements base_velocity? base_acceleration?", "v", loads)                                \
@@ -125,6 +127,9 @@ enum Fact : unsigned {
     loads | divides | on_loops | checks_loops)                                                                                \
   X(inverse_dynamics_vjp, "q v a cotangent base_velocity? base_acceleration?", "G", loads)                                    \
   X(forward_dynamics_vjp, "q v tau cotangent tangent time? pfaffian_values?", "G", loads | divides | on_loops | checks_loops) \
+  X(inverse_dynamics_by_dimensions, "q v a cotangent base_velocity? base_acceleration?", "N", loads)                          \
+  X(forward_dynamics_by_dimensions, "q v tau cotangent tangent time? pfaffian_values?", "2N",                                 \
+    loads | divides | on_loops | checks_loops)                                                                                \
   X(actuator_efforts_vjp, "q v a effort_cotangent time? pfaffian_values? weights?", "G", loads | checks_loops)
 
 // what functions of a state change by, an array a displacement of an input: rate_kernels.cpp

@@ -232,7 +232,13 @@ template <class R> class ForwardSensitivity {
   }
 
   /// x (unknowns): Da and -Dlambda along these directions and changes of tau (null: none); returns the relative residual, `least` as above.
-  R accelerate(const Directions<R>& along, const R* tau_rate, R* x, const R& least = R(0.0)) const {
+  /// What is kept of the way: if asked for.
+  struct Kept {
+    const double* y = nullptr;
+    R* DJ_y = nullptr;  // rows: the change of J, times y
+    R* force = nullptr;  // nv: what stands on the right
+  };
+  R accelerate(const Directions<R>& along, const R* tau_rate, R* x, const R& least = R(0.0), const Kept& kept = {}) const {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
     Sides<R> side(arena_, equation_.unknowns());
@@ -242,7 +248,8 @@ template <class R> class ForwardSensitivity {
     const auto work = rnea(tree_, arena_, motion, tau);
     for (int k = 0; k < tree_.nv; ++k) side.add(k, -tau[k].rate);
     for (int k = 0; k < tree_.nv && tau_rate; ++k) side.add(k, tau_rate[k]);
-    if (loops.rows > 0) add_rows(motion, work, along.q != nullptr, side);
+    if (loops.rows > 0) add_rows(motion, work, along.q != nullptr, side, kept);
+    for (int k = 0; k < tree_.nv && kept.force; ++k) kept.force[k] = side.b[k];
     return equation_.solve(arena_, side.b, side.terms, x, false, least);
   }
 
@@ -256,7 +263,8 @@ template <class R> class ForwardSensitivity {
 
  private:
   /// DJ^T lambda, and D gamma - DJ a; J changes where q does. Of rows between bodies, the bodies' accelerations being those in the motion, what gamma says is gamma - J a.
-  void add_rows(const RneaInput<Varied<R>>& motion, const RneaWork<Varied<R>>& work, bool moves, Sides<R>& side) const {
+  void add_rows(const RneaInput<Varied<R>>& motion, const RneaWork<Varied<R>>& work, bool moves, Sides<R>& side,
+                const Kept& kept) const {
     const Loops& loops = tree_.loops;
     const R* none = nullptr;
     const Varied<R> time = in_.time ? *in_.time : 0.0;
@@ -269,6 +277,7 @@ template <class R> class ForwardSensitivity {
     asked.J = J, asked.gamma = gamma;
     constraint_rows(tree_, arena_, state, asked, 0, loops.constraints);
     for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, gamma[r].rate);
+    for (int r = 0; r < loops.rows && kept.y; ++r) kept.DJ_y[r] = R(0.0);
     for (int i = 0; i < loops.constraints && moves; ++i) {
       const Constraint& c = loops.constraint[i];
       const Varied<R>* entry = J + c.entry;
@@ -276,6 +285,7 @@ template <class R> class ForwardSensitivity {
         for (int r = 0; r < c.rows; ++r, ++entry) {
           side.add(c.column[k], entry->rate * R(equation_.lambda[c.row + r]));
           if (c.child < 0) side.add(tree_.nv + c.row + r, -entry->rate * R(equation_.a[c.column[k]]));
+          if (kept.y) kept.DJ_y[c.row + r] += entry->rate * R(kept.y[c.column[k]]);
         }
     }
   }
@@ -354,6 +364,17 @@ class AllowedMotions {
     }
   }
 
+  /// Calls see(first, count, d) with all of them, as many at a time as go side by side.
+  template <class R, class See> void each(Arena& arena, See see) const {
+    for (int first = 0; first < count; first += width_of<R>) {
+      const Arena::Scope scope(arena);
+      R* d = arena.take<R>(nv_);
+      const int some = std::min(width_of<R>, count - first);
+      for (int k = 0; k < nv_; ++k)
+        for (int l = 0; l < width_of<R>; ++l) lane(d[k], l) = l < some ? L[(first + l) * nv_ + k] : 0.0;
+      see(first, some, d);
+    }
+  }
   /// X L^T M of columns X (rows x count), row by row.
   void spread(const double* X, int rows, double* out) const { products(X, rows, shares, out); }
   /// L L^T.
@@ -417,12 +438,8 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
   double* by = arena.take<double>(3 * n * n);
   double *by_q = by, *with = by + n * n, *by_v = by + 2 * n * n, worst[2] = {0.0, 0.0};
   const auto each = [&](const AllowedMotions& motions, auto act) {
-    for (int first = 0; first < motions.count; first += width_of<R>) {
-      const Arena::Scope scope(arena);
-      R *d = arena.take<R>(n), *x = arena.take<R>(unknowns);
-      const int count = std::min(width_of<R>, motions.count - first);
-      for (int k = 0; k < n; ++k)
-        for (int l = 0; l < width_of<R>; ++l) lane(d[k], l) = l < count ? motions.L[(first + l) * n + k] : 0.0;
+    motions.template each<R>(arena, [&](int first, int count, const R* d) {
+      R* x = arena.take<R>(unknowns);
       const auto keep = [&](const R* columns, double* to) {
         for (int l = 0; l < count; ++l)
           for (int k = 0; k < n; ++k) to[(first + l) * n + k] = lane(columns[k], l);
@@ -431,7 +448,7 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
         for (int l = 0; l < count; ++l) most = std::max(most, lane(left, l));
       };
       act(d, x, keep, see);
-    }
+    });
   };
   each(displacements, [&](const R* d, R* x, auto keep, auto see) {
     R* follows = arena.take<R>(unknowns);

@@ -61,7 +61,7 @@ void joint_loads(const Tree& tree, Arena& arena, const Kinematics<T>& k, const L
   const BodyForces<T> bodies = transmitted_by_bodies(tree, arena, k, wrenches, wrench, on_loops);
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& body = tree.body[i];
-    const Transform<T> X = k.link[body.child_link].X * state.numbers(body.X_child);
+    const Transform<T> X = k.link[body.child_link].X * state.numbers(body.X_child());
     const T sign = T(body.reversed ? -1.0 : 1.0);
     const Vec3<T> F = bodies.f[i].linear * sign;
     const Vec3<T> N = bodies.f[i].angular * sign + cross(Vec3<T>(bodies.joint[i] - X.p), F);

@@ -47,6 +47,28 @@ class LoopMotions {
     return N;
   }
 
+  /// Of all lambda (rows) with J^T lambda = f (nv) that of least norm, in the rows' own units.
+  SARRUS_NOINLINE void least(const double* f, double* lambda) const {
+    const Arena::Scope scope(arena_);
+    const int rank = loops_.rank;
+    double *x = arena_.take<double>(nv_), *y = arena_.take<double>(rows_);
+    for (int k = 0; k < nv_; ++k) x[k] = f[k] * column_[k];
+    loops_.times_transpose(x);
+    std::fill(y, y + rows_, 0.0);
+    if (rank == rows_) {
+      for (int i = rank - 1; i >= 0; --i) {
+        y[i] = x[i];
+        for (int j = i + 1; j < rank; ++j) y[i] -= loops_.R(i, j) * y[j];
+        y[i] *= loops_.inverse(i);
+      }
+    } else {
+      for (int i = 0; i < rank; ++i)
+        y[i] = (x[dependent_.pivot(i)] - dot_product(i, dependent_.above_diagonal(i), y)) * dependent_.inverse(i);
+      dependent_.times(y);
+    }
+    for (int j = 0; j < rows_; ++j) lambda[loops_.pivot(j)] = rank == rows_ ? y[j] * row_[loops_.pivot(j)] : y[j];
+  }
+
   /// Some x (nv) with J x = g (rows).
   SARRUS_NOINLINE void solve(const double* g, double* x) const {
     const Arena::Scope scope(arena_);

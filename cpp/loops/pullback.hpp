@@ -9,6 +9,8 @@
 //
 // Other kinds by their own numbers, the child moved along twelve directions.
 //
+// By dimensions likewise: the frame of a constraint that is displaced on a body is that body's end of it, carried along.
+//
 // Forward dynamics: for a cotangent w of the accelerations
 //
 //   [M J^T; J 0] [x; y] = [w; 0]     by tau  x     by q, v  of  -x . inverse dynamics(q, v, a) + lambda . J x - y . (J a - gamma)
@@ -16,17 +18,21 @@
 // Along the loops (`tangent`) these go through the projections of derivatives.hpp, transposed: P^T b = b - J^T y of [x; y] for [b; 0], and as v
 // goes with q by Dv = -M^-1 J^T (J M^-1 J^T)^+ (DJ v - Dc), what b is by v is -y . (J v - c) by q.
 //
+// By dimensions p, q goes along as little as closes the loops, D_p q = -M^-1 J^T (J M^-1 J^T)^+ D_p phi, and v with both: what b is by q is
+// -y . phi by p, with the y of its projection, and what b is by v -y . (J v - c) by p. Where rows depend on one another, some dimensions may
+// leave loops open: those by which a scattered combination z with J^T z = 0 has z . phi, or z . (J v - c) along the way, change.
+//
 //   cost    O(bodies) and a solve; two more along the loops
 #pragma once
 
 #include "../dynamics/pullback.hpp"
-#include "derivatives.hpp"
+#include "multiplier_rates.hpp"
 
 namespace sarrus {
 
-/// What multiplies J x, J a - gamma, and J v - c, each of all rows; null: nothing.
+/// What multiplies J x, J a - gamma, J v - c, and phi, each of all rows; null: nothing.
 struct RowForces {
-  const double *of_x = nullptr, *of_a = nullptr, *of_v = nullptr;
+  const double *of_x = nullptr, *of_a = nullptr, *of_v = nullptr, *of_position = nullptr;
 };
 
 template <class R> class LoopPullback {
@@ -37,23 +43,32 @@ template <class R> class LoopPullback {
                const double* x)
       : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x) {}
 
-  /// Of all constraints, or as many.
-  void add(const RowForces& by, Pullback& to, const Gradient& gradient, int constraints = -1) const {
+  /// Of all constraints, or as many. `dimensions`: by these too; null: not.
+  void add(const RowForces& by, Pullback& to, const Gradient& gradient, int constraints = -1,
+           const Dimensions* dimensions = nullptr) const {
     for (int i = 0; i < (constraints < 0 ? tree_.loops.constraints : constraints); ++i) {
       const Arena::Scope scope(arena_);
       const Constraint& c = tree_.loops.constraint[i];
       const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
-      if (c.child < 0)
+      if (c.child < 0) {
         add_between_coordinates(c, by, gradient);
-      else if (joint && joint->plain() && !c.driven && c.target != Target::coordinates)
-        add_plain_joint(c, *joint, by, to);
-      else
-        add_between_bodies(c, by, to);
+        if (dimensions) by_coefficients(c, by, dimensions->of_kind(i));
+        continue;
+      }
+      const bool plain = joint && joint->plain() && !c.driven && c.target != Target::coordinates;
+      const Vec3<double> p = plain ? (k_.link[c.child].X * c.X_child).p : k_.link[c.child].X.p;
+      const Covectors e = plain ? of_plain_joint(c, *joint, by, to) : of_bodies(c, by, to);
+      const int link[] = {c.parent, c.child};
+      to.add_between(link, c.body, e, p);
+      if (!dimensions) continue;
+      to.by_frames(i, e, p, *dimensions);
+      by_own_numbers(c, by, to, dimensions->of_kind(i));
     }
   }
 
  private:
-  void add_plain_joint(const Constraint& c, const LoopJoint& joint, const RowForces& by, Pullback& to) const {
+  /// Of the child, about its frame's origin.
+  Covectors of_plain_joint(const Constraint& c, const LoopJoint& joint, const RowForces& by, const Pullback& to) const {
     const Transform<double> child = k_.link[c.child].X * c.X_child;
     const auto force = [&](const double* rows) {
       Force<double> f = Force<double>::zero();
@@ -67,13 +82,14 @@ template <class R> class LoopPullback {
     const Motion<double> V_p = to.V_about(c.parent, child.p);
     if (by.of_x) e.W = force(by.of_x), e.S += cross_force(to.W_about(c.parent, child.p), e.W);
     if (by.of_v) e.S1 = force(by.of_v), e.S += cross_force(V_p, e.S1);
+    if (by.of_position) e.S += force(by.of_position);
     if (by.of_a) {
       const Motion<double> V = to.V_about(c.child, child.p);
       e.S2 = force(by.of_a);
       e.S1 += cross_force(V_p + V, e.S2);
       e.S += cross_force(to.A_about(c.parent, child.p), e.S2) + cross_force(V_p, cross_force(V, e.S2));
     }
-    to.add_between(c.child, c.parent, e, child.p);
+    return e;
   }
 
   /// Of a constraint's rows, with how its frames move relative to each other: at V, and virtually at W.
@@ -82,16 +98,17 @@ template <class R> class LoopPullback {
     Motion<Number> V, W;
   };
 
-  void add_between_bodies(const Constraint& c, const RowForces& by, Pullback& to) const {
+  /// Of the child, about its origin.
+  Covectors of_bodies(const Constraint& c, const RowForces& by, const Pullback& to) const {
     const LinkMotion<double>&child = k_.link[c.child], &parent = k_.link[c.parent];
     const LoopState<Number> s = beside_the_child(c);
     const Motion<double> W = in_axes(child.X.R, to.W_about(c.child, child.X.p)), W_p = to.W_about(c.parent, parent.X.p);
-    Force<double> of_x, of_a;  // on the child, in its frame's axes
+    Force<double> of_x, of_a, of_position;  // on the child, in its frame's axes
     Covectors e = covectors_of<R>(child, 2, [&](int first, int last) {
       MovedRows moved;
       move_child(c, s, moved_body<R>(child, tree_.gravity, first, last), W, W_p, moved);
       Number scalar = 0.0;
-      of_x = of_a = Force<double>::zero();
+      of_x = of_a = of_position = Force<double>::zero();
       for (int r = 0; r < c.rows; ++r) {
         const Row<Number>& row = moved.row[r];
         const auto put = [&](Force<double>& sum, double share) {
@@ -101,6 +118,7 @@ template <class R> class LoopPullback {
         if (by.of_x) scalar += dot(moved.W, row.force) * Number(by.of_x[c.row + r]), put(of_x, by.of_x[c.row + r]);
         if (by.of_v) scalar += dot(moved.V, row.force) * Number(by.of_v[c.row + r]);
         if (by.of_a) scalar -= row.gamma * Number(by.of_a[c.row + r]), put(of_a, by.of_a[c.row + r]);
+        if (by.of_position) put(of_position, by.of_position[c.row + r]);  // on the loops phi changes as J says
       }
       return scalar.rate;
     });
@@ -109,9 +127,61 @@ template <class R> class LoopPullback {
       const Vec3<double> F = frame.R * f.linear;
       return Force<double>{frame.R * f.angular + cross(Vec3<double>(frame.p - child.X.p), F), F};
     };
-    e.W = about_child(of_x), e.S2 = about_child(of_a);
+    e.W = about_child(of_x), e.S2 = about_child(of_a), e.S += about_child(of_position);
     e.S1 += cross_force(child.V, e.S2);
-    to.add_between(c.child, c.parent, e, child.X.p);
+    return e;
+  }
+
+  /// By numbers of its kind: differences, which are exact where rows are linear in them, as all are.
+  void by_own_numbers(const Constraint& c, const RowForces& by, const Pullback& to, double* out) const {
+    visit_constraint(c.kind, [&](const auto& kind) {
+      using Kind = std::decay_t<decltype(kind)>;
+      if constexpr (between_bodies<Kind> && !std::is_same_v<Kind, LoopJoint>) {
+        const LinkMotion<double>&child = k_.link[c.child], &parent = k_.link[c.parent];
+        RelativeMotion<Number> m;
+        Motion<Number> W;
+        relative(c, beside_the_child(c), moved_body<R>(child, tree_.gravity, 0, 0),
+                 in_axes(child.X.R, to.W_about(c.child, child.X.p)), to.W_about(c.parent, parent.X.p), m, W);
+        Kind other = kind;
+        other.fields([&](const char*, auto& x) {
+          if constexpr (std::is_same_v<decltype(x), double&>) {
+            const double here = x, step = here == 0.0 ? 1e-3 : 1e-3 * std::abs(here);
+            double slope = 0.0;
+            for (const double way : {1.0, -1.0}) {
+              x = here + way * step;
+              Row<Number> row[6];
+              other.evaluate(m, row);
+              for (int r = 0; r < c.rows; ++r) {
+                double sum = 0.0;
+                if (by.of_x) sum += dot(W, row[r].force).value * by.of_x[c.row + r];
+                if (by.of_v) sum += dot(m.V, row[r].force).value * by.of_v[c.row + r];
+                if (by.of_a) sum -= row[r].gamma.value * by.of_a[c.row + r];
+                if (by.of_position) sum += row[r].residual.value * by.of_position[c.row + r];
+                slope += way * sum;
+              }
+            }
+            x = here, *out++ += slope / (2.0 * step);
+          }
+        });
+      }
+    });
+  }
+  /// By those of a coupler, which is linear in them: of q^k, with k q^(k - 1) and k (k - 1) q^(k - 2), and by its offset.
+  void by_coefficients(const Constraint& c, const RowForces& by, double* out) const {
+    const Coupler* coupler = std::get_if<Coupler>(&c.kind);
+    if (!coupler) return;
+    const auto times = [&](const double* force) { return force ? force[c.row] : 0.0; };
+    for (int i = 0; i < c.columns; ++i) {
+      const double q = in_.q[c.coordinate[i]], v = in_.v[c.column[i]];
+      double power[3] = {0.0, 0.0, 1.0};  // of q: the last three
+      for (int k = 1; k <= static_cast<int>(coupler->coefficients[i].size()); ++k) {
+        const double slope = k * power[2], curvature = k * (k - 1) * power[1];
+        *out++ += times(by.of_x) * slope * x_[c.column[i]] + times(by.of_v) * slope * v +
+                  times(by.of_a) * (slope * a_[c.column[i]] + curvature * v * v) + times(by.of_position) * q * power[2];
+        power[0] = power[1], power[1] = power[2], power[2] *= q;
+      }
+    }
+    *out -= times(by.of_position);
   }
 
   static void place(const LoopState<Number>& s, int i, const MovedBody<R>& b) {
@@ -134,10 +204,18 @@ template <class R> class LoopPullback {
 
   void move_child(const Constraint& c, const LoopState<Number>& s, const MovedBody<R>& b, const Motion<double>& W,
                   const Motion<double>& W_p, MovedRows& out) const {
+    RelativeMotion<Number> m;
+    relative(c, s, b, W, W_p, m, out.W);
+    rows_of(c, m, out.row);
+    out.V = m.V;
+  }
+
+  /// How the frames move, and how virtually.
+  void relative(const Constraint& c, const LoopState<Number>& s, const MovedBody<R>& b, const Motion<double>& W,
+                const Motion<double>& W_p, RelativeMotion<Number>& m, Motion<Number>& virtually) const {
     place(s, c.child, b);
     const LinkMotion<double>& parent = k_.link[c.parent];
     Columns<Number> l;
-    RelativeMotion<Number> m;
     Motion<Number> A_drive;
     relative_pose(s, c, true, m, l, A_drive);
     const auto of_child = [&](const Vec3<Number>& w, const Vec3<Number>& u) {
@@ -150,9 +228,7 @@ template <class R> class LoopPullback {
     m.V = of_child(b.w, b.u) + of_parent(parent.V) * Number(-1.0);
     m.velocity_size.angular = m.velocity_size.linear = Number(1.0);
     complete_relative_motion(s, c, l.child, A_drive, m, l);
-    rows_of(c, m, out.row);
-    out.V = m.V;
-    out.W = of_child(cast<Number>(W.angular), cast<Number>(W.linear)) + of_parent(W_p) * Number(-1.0);
+    virtually = of_child(cast<Number>(W.angular), cast<Number>(W.linear)) + of_parent(W_p) * Number(-1.0);
   }
 
   /// Without residuals.
@@ -238,17 +314,18 @@ template <class R> class ForwardPullback {
         x_(arena.take<double>(tree.nv + tree.loops.rows)),
         by_{out, out + tree.nv, arena.take<double>(tree.nv)} {}
 
-  void of_tree() {
+  void of_tree(const Dimensions* dimensions) {
     double* a = arena_.take<double>(n_);
     aba(tree_, arena_, AbaInput<double>{in_.q, in_.v, in_.tau, in_.wrenches, in_.wrench}, a);
     solve_for_acceleration(tree_, arena_, in_.q, w_, x_);
     const Kinematics<double> k = motion(a);
     Pullback pullback(tree_, arena_, k, in_.v, a, x_);
-    by_motion(pullback, [](const Gradient&) {});
+    by_motion(pullback, dimensions, [](const Gradient&) {});
   }
 
-  /// Returns how far the accelerations themselves may be off, relative, or how much rows contradict one another if that is more.
-  double of_loops(bool tangent) {
+  /// Returns how far the accelerations themselves may be off, relative, or how much rows contradict one another if that is more. `open` as the
+  /// dimensions: what tells those that leave loops open.
+  double of_loops(bool tangent, const Dimensions* dimensions, const Dimensions* open) {
     const ForwardSensitivity<double> state(tree_, arena_, in_);
     const SensitivityEquation<double>& equation = state.equation();
     solve(equation, w_, false);
@@ -257,17 +334,14 @@ template <class R> class ForwardPullback {
     const LoopPullback<R> loops(tree_, arena_, in_, k, equation.a, x_);
     double *of_x = arena_.take<double>(rows_), *of_a = arena_.take<double>(rows_), *of_v = arena_.take<double>(rows_);
     for (int r = 0; r < rows_; ++r) of_x[r] = -equation.lambda[r], of_a[r] = x_[n_ + r];
-    by_motion(pullback, [&](const Gradient& by) { loops.add({of_x, of_a, nullptr}, pullback, by); });
+    by_motion(pullback, dimensions, [&](const Gradient& by) { loops.add({of_x, of_a, nullptr}, pullback, by, -1, dimensions); });
     if (rows_ == 0) return equation.error;
 
     if (tangent) {  // each time x_ has, in the place of the multipliers, what J^T takes away
       project(equation, by_.v, false);
       for (int r = 0; r < rows_; ++r) of_v[r] = -x_[n_ + r];
-      double* none = arena_.take<double>(n_);
-      pullback.clear();
-      loops.add({nullptr, nullptr, of_v}, pullback, {by_.q, none, none});
-      pullback.inward({by_.q, none, none});
-      project(equation, by_.q, true);
+      go_along(equation, pullback, loops, of_v, by_.q, dimensions);
+      if (open && equation.dependent) see_open(equation, pullback, loops, *open);
     }
     return std::max(equation.error, contradiction(state, tangent));
   }
@@ -278,6 +352,44 @@ template <class R> class ForwardPullback {
     kinematics(tree_, arena_, in_.q, in_.v, a, k);
     return k;
   }
+  /// of_v . (J v - c) by q is added to `by`, which becomes what is left of it along the loops; by dimensions, with q going along.
+  template <class Loops> void go_along(const SensitivityEquation<double>& equation, Pullback& pullback, const Loops& loops,
+                                       const double* of_v, double* by, const Dimensions* dimensions) {
+    double *none = arena_.take<double>(n_), *of_position = arena_.take<double>(rows_);
+    pullback.clear();
+    loops.add({nullptr, nullptr, of_v}, pullback, {by, none, none}, -1, dimensions);
+    if (dimensions) pullback.by_placements(*dimensions);
+    pullback.inward({by, none, none});
+    project(equation, by, true);
+    if (!dimensions) return;
+    for (int r = 0; r < rows_; ++r) of_position[r] = -x_[n_ + r];
+    keep_positions(of_position);
+    pullback.clear();
+    loops.add({nullptr, nullptr, nullptr, of_position}, pullback, {none, none, none}, -1, dimensions);
+    pullback.by_placements(*dimensions);
+  }
+  void keep_positions(double* of_position) const {
+    for (int i = 0; i < tree_.loops.constraints; ++i) {
+      const Constraint& c = tree_.loops.constraint[i];
+      for (int r = 0; r < c.rows; ++r)
+        if (!holds_position(c, r)) of_position[c.row + r] = 0.0;
+    }
+  }
+  template <class Loops>
+  void see_open(const SensitivityEquation<double>& equation, Pullback& pullback, const Loops& loops, const Dimensions& open) {
+    const MultiplierRates<double> rates(tree_, arena_, in_.q, equation);
+    double *z = arena_.take<double>(rows_), *by = arena_.take<double>(n_), *none = arena_.take<double>(n_), size = 0.0;
+    for (int r = 0; r < rows_; ++r) z[r] = scattered(r);
+    rates.leave_dependent(z);
+    for (int r = 0; r < rows_; ++r) size += z[r] * z[r];
+    for (int r = 0; r < rows_ && size > 0.0; ++r) z[r] /= std::sqrt(size);
+    std::fill(by, by + n_, 0.0);
+    go_along(equation, pullback, loops, z, by, &open);
+    keep_positions(z);
+    pullback.clear();
+    loops.add({nullptr, nullptr, nullptr, z}, pullback, {none, none, none}, -1, &open);
+    pullback.by_placements(open);
+  }
   void solve(const SensitivityEquation<double>& equation, const double* force, bool positions) {
     double *b = arena_.take<double>(n_ + rows_), *terms = arena_.take<double>(n_ + rows_);
     for (int k = 0; k < n_ + rows_; ++k) b[k] = k < n_ ? force[k] : 0.0, terms[k] = 1.0;
@@ -285,12 +397,17 @@ template <class R> class ForwardPullback {
   }
 
   /// x . inverse dynamics - lambda . J x + y . (J a - gamma) is the negative of what is asked for.
-  template <class Loops> void by_motion(Pullback& pullback, Loops loops) {
+  template <class Loops> void by_motion(Pullback& pullback, const Dimensions* dimensions, Loops loops) {
     const int parameters = 10 * (tree_.bodies - 1);
     std::fill(out_, out_ + 2 * n_, 0.0), std::fill(by_.a, by_.a + n_, 0.0);
+    if (dimensions) pullback.keep_bodies();
     pullback.add_bodies(in_.wrenches, in_.wrench);
-    pullback.template add_passive<R>(in_.q, by_);
+    pullback.template add_passive<R>(in_.q, by_, dimensions);
     loops(by_);
+    if (dimensions) {
+      pullback.by_forces(in_.q, *dimensions), pullback.by_placements(*dimensions);
+      dimensions->turn_round();
+    }
     pullback.template see_columns<R>(in_.q);
     pullback.inward(by_);
     pullback.by_parameters(out_ + 3 * n_);
@@ -325,12 +442,13 @@ template <class R> class ForwardPullback {
   Gradient by_;
 };
 
+/// If asked for, by dimensions too, and what tells of each whether it leaves loops open; both are zero before.
 template <class R>
 double forward_dynamics_vjp(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* w, bool tangent,
-                            double* out) {
+                            double* out, const Dimensions* dimensions = nullptr, const Dimensions* open = nullptr) {
   ForwardPullback<R> pullback(tree, arena, in, w, out);
-  if (tree.loops.rows + tree.loops.rotor_rows > 0) return pullback.of_loops(tangent);
-  pullback.of_tree();
+  if (tree.loops.rows + tree.loops.rotor_rows > 0) return pullback.of_loops(tangent, dimensions, open);
+  pullback.of_tree(dimensions);
   return 0.0;
 }
 

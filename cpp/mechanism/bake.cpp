@@ -252,7 +252,7 @@ void Mechanism::bake_bodies() {
     }
     body.inertia = description_.bodies[body.described].inertia;
     body.X = body.X_joint * (reversed ? j.at_parent : j.at_child).inverse();
-    body.X_child = reversed ? bodies_[body.parent].X * j.at_child : body.X_joint;
+    body.X_before = before;
     links_[body.link].inertia += transformed(body.X, body.inertia);
   }
   for (Link& b : links_) b.euler = euler_tensor(b.inertia.I);

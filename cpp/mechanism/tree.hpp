@@ -42,7 +42,9 @@ struct Body {
   Inertia<double> inertia;  // in its own frame
   bool reversed;  // whether the body is that joint's parent as it was described, and the one before it the child
   int child_link;
-  Transform<double> X_child;  // the joint's frame on its child, in that child's link
+  Transform<double> X_before;  // and on the other side, in that one's link
+
+  const Transform<double>& X_child() const { return reversed ? X_before : X_joint; }  // on the joint's child, in that child's link
 };
 
 /// Where a frame sits in a link; `body` is the described one that it belongs to.

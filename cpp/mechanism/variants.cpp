@@ -108,7 +108,7 @@ void Variants::list() {
   }
   recursive_ = false;
   for (const Link& b : m.links_) number(b.R_joint.data(), 9);
-  for (const Body& b : m.bodies_) number(b.X), number(b.X_joint), number(b.inertia), number(b.X_child);
+  for (const Body& b : m.bodies_) number(b.X), number(b.X_joint), number(b.inertia), number(b.X_before);
   for (const auto& f : m.frames_) number(f.X);
 }
 

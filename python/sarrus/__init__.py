@@ -76,10 +76,10 @@ __all__ = [
 globals().update(JOINT_TYPES | DECLARED)
 __all__ += [name for name in (*JOINT_TYPES, *DECLARED) if name not in __all__]
 
-_MODULES = (
-    "calibration casadi control crocoddyl derivatives design dimensions floating generation gymnasium identification interop jax mechanisms results rolling "
-    "torch works"
-).split()
+_MODULES = [
+    "calibration", "casadi", "control", "crocoddyl", "derivatives", "design", "dimensions", "floating", "generation", "gymnasium", "identification",
+    "interop", "jax", "mechanisms", "results", "rolling", "torch", "works",
+]  # fmt: skip
 _ON_DEMAND = {
     "analysis.equilibrium": ("equilibrium",),
     "analysis.mobility.loosening": ("without_redundant_constraints",),

@@ -7,7 +7,7 @@ Those by q belong to displacements in the tangent space, of nv entries, after wh
 """
 
 from .analysis.assembly.sensitivity import assembled_positions
-from .dynamics.derivatives import forward_dynamics, inverse_dynamics
+from .dynamics.derivatives import dimensions, forward_dynamics, inverse_dynamics
 from .dynamics.efforts_derivatives import actuator_efforts, actuator_efforts_vjp
 from .dynamics.products import forward_dynamics_jvp, forward_dynamics_vjp, inverse_dynamics_jvp, inverse_dynamics_vjp
 from .dynamics.state_derivatives import (
@@ -31,8 +31,8 @@ from .simulation.derivatives import rollouts_vjp, step, step_jvp, step_vjp
 
 __all__ = [
     "acceleration", "actuator_efforts", "actuator_efforts_vjp", "assembled_positions", "center_of_mass", "centroidal_momentum",
-    "constraint_rates", "constraint_residual", "coordinates_by_tangent", "difference", "forward_dynamics", "forward_dynamics_jvp",
-    "forward_dynamics_vjp", "gravity_forces", "integrate", "inverse_dynamics", "inverse_dynamics_jvp", "inverse_dynamics_vjp", "kinetic_energy",
+    "constraint_rates", "constraint_residual", "coordinates_by_tangent", "difference", "dimensions", "forward_dynamics",
+    "forward_dynamics_jvp", "forward_dynamics_vjp", "gravity_forces", "integrate", "inverse_dynamics", "inverse_dynamics_jvp", "inverse_dynamics_vjp", "kinetic_energy",
     "momentum", "pose", "potential_energy", "rollouts_vjp", "step", "step_jvp", "step_vjp", "tangent_by_coordinates", "velocity",
 ]  # fmt: skip
 

@@ -177,6 +177,13 @@ Description every_constraint(unsigned seed, int bodies) {
   return d;
 }
 
+/// Whose rates nobody knows.
+Description without_rows_of_calls(Description d) {
+  const auto comes_with_call = [](const ConstraintDescription& c) { return c.name == "rows with the call"; };
+  d.constraints.erase(std::remove_if(d.constraints.begin(), d.constraints.end(), comes_with_call), d.constraints.end());
+  return d;
+}
+
 /// One body welded to the ground: every array over q and v is empty.
 Description welded() {
   Random random{std::mt19937_64(1)};
@@ -786,6 +793,46 @@ void simulations(const Mechanism& m, const States& states) {
   check(off <= 1e-9, "the polynomial ends where the step does");
 }
 
+/// Changes on through steps, and a cotangent back: of trees the one is the other's transpose, of loops both end.
+void derivatives_through_steps(const Mechanism& m, const States& states) {
+  if (m.tree().nv == 0) return;
+  AllThatActs all(m);
+  const Tree& t = all.tree();
+  Plan& plan = all.plan;
+  plan.frictions = plan.limits = 0, plan.records = false;  // what jumps has no derivative
+  plan.stabilisation = Stabilisation::none;
+  const SimulationKernels& kernels = sarrus_kernel_table()->simulation;
+  const int size = all.size(), n = 2 * t.nv + plan.force_elements.nz, numbers = plan.force_elements.parameters;
+  const long count = 2, steps = 2, kept = (steps + 1) * size;
+  for (const Method method : {Method::semi_implicit, Method::rk4, Method::implicit_midpoint}) {
+    plan.method = method;
+    std::vector<double> rows = all.rows(states), x(count * kept), S(count * n * n, 0.0), back(count * n),
+                        by_number(count * numbers);
+    for (long i = 0; i < count; ++i)
+      for (long k = 0; k <= steps; ++k) {
+        double* row = rows.data() + i * all.wide();
+        std::copy_n(row, size, x.data() + i * kept + k * size);
+        kernels.advance(t, plan, all.parameter, {0.0, 1e-5, k, 1}, row);
+      }
+    std::vector<int> of_state(n, -1);
+    std::vector<signed char> status(count);
+    for (long i = 0; i < count; ++i)
+      for (int k = 0; k < n; ++k) S[i * n * n + k * n + k] = 1.0, back[i * n + k] = std::sin(k + 1.0);
+    const Stretch stretch = {{0.0, 1e-5, 0, steps}, x.data(), size, kept, all.parameter, 0, Onto::nothing, 0.0, status.data()};
+    kernels.push_forward(t, plan, stretch, {S.data(), n, of_state.data()}, 0, count);
+    kernels.pull_back(t, plan, stretch, {back.data(), by_number.data(), {t.nv, t.nv}}, 0, count);
+    for (long i = 0; i < count && t.loops.rows == 0; ++i)
+      for (int c = 0; c < n; ++c) {
+        double sum = 0.0, terms = 1.0;
+        for (int r = 0; r < n; ++r) {
+          const double term = std::sin(r + 1.0) * S[(i * n + r) * n + c];
+          sum += term, terms += std::abs(term);
+        }
+        check(std::abs(sum - back[i * n + c]) <= 1e-9 * terms, "a cotangent goes back as changes go on");
+      }
+  }
+}
+
 /// Variants side by side, and one after the other, each as it runs alone.
 void variants_run_for_themselves(const Varied& varied) {
   const auto& [count, like, each, all] = varied;
@@ -900,6 +947,8 @@ int main(int arguments, char** argument) {
     variants_answer_for_themselves(varied), variants_run_for_themselves(varied);
     laws(m, states);
     simulations(m, states);
+    const Mechanism held(without_rows_of_calls(d));
+    derivatives_through_steps(held, States(held, 2, 3));
     tasks(m, states);
   }
   wrong_descriptions();

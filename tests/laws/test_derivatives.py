@@ -165,6 +165,62 @@ def test_where_rows_depend_on_each_other(name):
     )
 
 
+def multipliers_along(robot, q, v, tau, d, **how):
+    """Of the motion that starts there, as far as the loops allow, with the velocity that they leave of v."""
+
+    def there(s):
+        moved = robot.project_configuration(robot.integrate(q, s * d[0]), **how)
+        velocity = robot.project_velocity(moved, v + s * d[1], **how)
+        return robot.forward_dynamics(moved, velocity, tau + s * d[2], return_reactions=True, **how)[1].multipliers
+
+    return there
+
+
+@pytest.mark.parametrize("name", [*OVERCONSTRAINED, "stewart", "slider_crank", "delta"])
+@pytest.mark.parametrize("cut", [0, 2])
+def test_multipliers(name, cut):
+    """Differences along the loops: of all that dependent rows may carry, the least."""
+    robot = sarrus.Mechanism(getattr(sarrus.mechanisms, name)().description, substructures=cut)
+    rng = np.random.default_rng(0)
+    q = robot.assemble()
+    v, tau = robot.project_velocity(q, rng.normal(size=robot.nv)), rng.normal(size=robot.nv)
+    found = D.forward_dynamics(robot, q, v, tau)
+    zero = np.zeros(robot.nv)
+    for d in np.linalg.svd(found.displacement)[0].T[:2]:
+        d, u, w = found.displacement @ d, *rng.normal(size=(2, robot.nv))
+        d, u = d / max(1.0, np.abs(d).max()), found.change @ u
+        for part, along, direction in (
+            ("q", (d, found.velocity @ d, zero), d), ("v", (zero, u, zero), u), ("tau", (zero, zero, w), w),
+        ):  # fmt: skip
+            wanted = slope(multipliers_along(robot, q, v, tau, along), 1e-3)
+            assert_close(getattr(found.multipliers, part) @ direction, wanted, 1e-6)
+
+
+@examples(15)
+@given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds())
+def test_multipliers_of_closed_mechanisms(closed, seed):
+    """J^T dlambda is how M a + h - tau - J^T lambda changes otherwise, and of what does it the least."""
+    robot, (q, v, tau, time), rng = closed.robot, closed.state, np.random.default_rng(seed)
+    found = D.forward_dynamics(robot, q, v, tau, time=time)
+    _, reactions = robot.forward_dynamics(q, v, tau, time=time, return_reactions=True)
+    assume(reactions.error < 1e-9)
+    d, u, w = rng.normal(size=(3, robot.nv))
+    d, u = found.displacement @ d, found.change @ u
+
+    def needs(s):
+        moved = robot.integrate(q, s * d)
+        along = v + s * (u + found.velocity @ d)
+        a = robot.forward_dynamics(q, v, tau, time=time) + s * (found.q @ d + found.v @ u + found.tau @ w)
+        h = robot.inverse_dynamics(moved, along, a) - tau - s * w
+        return h - robot.constraint_jacobian(moved, time=time).T @ reactions.multipliers
+
+    assume(not robot._rough and np.abs(v).min(initial=1.0) > 4 * STEP)
+    change = found.multipliers.q @ d + found.multipliers.v @ u + found.multipliers.tau @ w
+    J = robot.constraint_jacobian(q, time=time)
+    size = max(1.0, np.abs(reactions.multipliers).max(initial=0.0), np.abs(change).max(initial=0.0))
+    assert_allclose(J.T @ change, slope(needs), rtol=0, atol=1e-6 * size * max(1.0, np.abs(J).max(initial=0.0)))
+
+
 def test_rows_that_contradict_off_the_loops_are_told():
     robot = sarrus.mechanisms.bennett()
     q = robot.assemble()
@@ -366,7 +422,7 @@ def test_substructures_are_a_choice(maker, bodies):
     v, tau = whole.project_velocity(q, rng.normal(size=whole.nv)), rng.normal(size=whole.nv)
     found, wanted = D.forward_dynamics(cut, q, v, tau), D.forward_dynamics(whole, q, v, tau)
     for field in dataclasses.fields(wanted):
-        if not field.name.startswith("residual"):
+        if not field.name.startswith(("residual", "_")):
             assert_close(getattr(found, field.name), getattr(wanted, field.name), 1e-8)
 
 
@@ -382,7 +438,11 @@ def test_a_batch_is_its_states():
     assert np.isnan(found.q[2]).all()
     one = D.forward_dynamics(robot, q[4], v[4], tau[4])
     for field in dataclasses.fields(one):
-        assert_array_equal(getattr(found, field.name)[4], getattr(one, field.name))
+        if not field.name.startswith("_"):
+            assert_array_equal(getattr(found, field.name)[4], getattr(one, field.name))
+    for name in ("q", "v", "tau"):
+        assert_array_equal(getattr(found.multipliers, name)[4], getattr(one.multipliers, name))
+    assert np.isnan(found.multipliers.q[2]).all()
 
 
 @examples(20)

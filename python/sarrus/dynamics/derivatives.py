@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from .._arrays import Array, checked_truth
 from .._showing import Brief
 from ..errors import ModelWarning, StateError
+from .dimensions import forward_by_dimensions, inverse_by_dimensions, places
 from .loop_operations import LoopFunctions
 from .operations import _undeclared
 from .options import BatchTime, ReactionOptions, Wrenches, shows_options
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 Along = Literal["tangent", "any"]
 _inverse = _undeclared("inverse_dynamics_derivatives")
 _forward = _undeclared("forward_dynamics_derivatives")
+_of_multipliers = _undeclared("multiplier_derivatives")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,11 +43,34 @@ class InverseDynamicsDerivatives(Brief):
     v: Array
     a: Array
     _regressor: Callable[[], Array]
+    _dimensions: Callable[[], Array]
 
     @cached_property
     def parameters(self) -> Array:
         """(..., nv, 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`, made when it is asked for."""
         return self._regressor()
+
+    @cached_property
+    def dimensions(self) -> Array:
+        """(..., nv, n) by where joints sit and by springs, in the order of :func:`dimensions`, made when it is asked for."""
+        return self._dimensions()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MultiplierDerivatives(Brief):
+    """How the multipliers of :meth:`~sarrus.Mechanism.forward_dynamics` change with a state: d lambda = q dq + v dv + tau dtau.
+
+    Where rows depend on one another, those of least norm; that is along the loops only.
+
+    Attributes
+    ----------
+    q, v : (..., nc, nv) columns belong to the same directions as those of the accelerations
+    tau : (..., nc, nv) by the generalised force
+    """
+
+    q: Array
+    v: Array
+    tau: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,6 +100,50 @@ class ForwardDynamicsDerivatives(Brief):
     velocity: Array
     residual_q: Array
     residual_v: Array
+    _multipliers: Callable[[], Array]
+    _dimensions: Callable[[], Array]
+
+    @cached_property
+    def dimensions(self) -> Array:
+        """(..., nv, n) by placements, lengths, radii, ratios and springs, in the order of :func:`dimensions`, made when it is asked for.
+
+        Along the loops q and v go along, as little as keeps the loops closed (least kinetic energy). So for whatever dp, d and w the loops allow
+        together, da = dimensions dp + q d + v (w - velocity d). NaN where loops cannot close again.
+        """
+        return self._dimensions()
+
+    @cached_property
+    def multipliers(self) -> MultiplierDerivatives:
+        """How the constraints' multipliers change, a :class:`MultiplierDerivatives`, made when it is asked for."""
+        found = self._multipliers()
+        return MultiplierDerivatives(*(found[..., k, :, :] for k in range(3)))
+
+
+def dimensions(robot: LoopFunctions) -> dict[str, slice]:
+    """Names of all numbers but inertias that derivatives are told by, and where each stands in the flat vector of them.
+
+    ========================================  =====================================================================================
+    name                                      what
+    ========================================  =====================================================================================
+    ``JOINT.parent``, ``JOINT.child``         6: displacement [rotation; translation] of the joint's frame there, in its own axes
+                                              [rad, m]; of rods and contacts as well
+    ``JOINT.stiffness``, ``.rest``,           one a velocity, as :meth:`~sarrus.Mechanism.replace` takes them; of springs between bodies
+    ``.damping``, ``.friction``,              ``stiffness``, ``rest`` and ``damping``
+    ``.armature``
+    ``ROD.length``; ``WHEEL.radius``,         the constraint's own numbers [m]
+    ``.on_radius``
+    ``GEAR.coefficients``, ``.offset``        of each polynomial in turn: its ratio first
+    ========================================  =====================================================================================
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> names = sarrus.derivatives.dimensions(sarrus.mechanisms.pendulum())
+    >>> list(names)[:3], names["pivot.child"]
+    (['pivot.parent', 'pivot.child', 'pivot.stiffness'], slice(6, 12, None))
+    """
+    check_robot(robot, variants=False)
+    return dict(places(robot)[0])
 
 
 @shows_options
@@ -116,7 +185,9 @@ def inverse_dynamics(
     M = robot.mass_matrix(q, **others)[0]
     q, v, a = np.array(q), np.array(v), np.array(a)
     parameters = partial(_parameters, robot, q, v, a, others)
-    answer = InverseDynamicsDerivatives(by_state[..., 0, :, :], by_state[..., 1, :, :], M, parameters)
+    turned = {key: x for key, x in options.items() if key != "return_status"}
+    by_dimensions = partial(_matrix, inverse_by_dimensions, robot, (q, v, a), turned)
+    answer = InverseDynamicsDerivatives(by_state[..., 0, :, :], by_state[..., 1, :, :], M, parameters, by_dimensions)
     return (answer, *status) if status else answer
 
 
@@ -142,7 +213,7 @@ def forward_dynamics(
 
     Returns
     -------
-    ForwardDynamicsDerivatives
+    ForwardDynamicsDerivatives, with those of the multipliers as well
 
     Raises
     ------
@@ -176,8 +247,26 @@ def forward_dynamics(
     matrices = answer[..., : 6 * n * n].reshape(*answer.shape[:-1], 6, n, n)
     residual = answer[..., 6 * n * n :].reshape(*answer.shape[:-1], 2, n)
     parts = [matrices[..., k, :, :] for k in range(6)] + [residual[..., k, :] for k in range(2)]
-    derivatives = ForwardDynamicsDerivatives(*parts)
+    state, others = tuple(np.array(x) for x in (q, v, tau)), {**how, "return_status": True}
+    by_dimensions = partial(_matrix, forward_by_dimensions, robot, state, others)
+    derivatives = ForwardDynamicsDerivatives(
+        *parts, lambda: cast(Array, _of_multipliers(robot, *state, **others)[0]), by_dimensions
+    )
     return (derivatives, *status) if status else derivatives
+
+
+def _matrix(
+    product: Callable[..., Array], robot: LoopFunctions, state: tuple[Array, ...], how: dict[str, Any]
+) -> Array:
+    """Rows are the products of unit cotangents."""
+    one_more = {
+        key: {name: np.asarray(w)[..., None, :] for name, w in x.items()} if key == "wrenches" and x is not None
+        else np.asarray(x)[..., None] if key == "time" and x is not None
+        else np.asarray(x)[..., None, :] if key.startswith("base_") and x is not None
+        else x
+        for key, x in how.items()
+    }  # fmt: skip
+    return product(robot, tuple(x[..., None, :] for x in state), np.eye(robot.nv), one_more)
 
 
 def _parameters(robot: LoopFunctions, q: Array, v: Array, a: Array, how: dict[str, Any]) -> Array:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import Array, common_axes, real_rows
+from .._arrays import Array, checked_truth, common_axes, real_rows
 from .._showing import Brief
 from .derivatives import Along, ask, check_forward, check_robot, warn_of_friction
+from .dimensions import forward_by_dimensions, inverse_by_dimensions
 from .loop_operations import LoopFunctions
 from .operations import _undeclared
 from .options import BatchTime, MotionOptions, ReactionOptions, TimeOptions, Wrenches, shows_options
@@ -33,12 +34,14 @@ class InverseDynamicsVJP(Brief):
     q : (..., nv) by a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
     v, a : (..., nv) by the velocity and by the acceleration
     parameters : (..., 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
+    dimensions : (..., n) by where joints sit and by springs, in the order of :func:`dimensions`; None if they were not asked for
     """
 
     q: Array
     v: Array
     a: Array
     parameters: Array
+    dimensions: Array | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,12 +53,15 @@ class ForwardDynamicsVJP(Brief):
     q : (..., nv) by a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
     v, tau : (..., nv) by the velocity and by the generalised force
     parameters : (..., 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
+    dimensions : (..., n) by placements, lengths, radii, ratios and springs, in the order of :func:`dimensions`, q and v going along as little
+        as keeps the loops closed; NaN where loops cannot close again; None if they were not asked for
     """
 
     q: Array
     v: Array
     tau: Array
     parameters: Array
+    dimensions: Array | None = None
 
 
 @shows_options
@@ -131,7 +137,8 @@ def forward_dynamics_jvp(
 
 @shows_options
 def inverse_dynamics_vjp(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, cotangent: ArrayLike, **options: Unpack[ReactionOptions]
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, cotangent: ArrayLike, *, dimensions: bool = False,
+    **options: Unpack[ReactionOptions],
 ) -> Any:  # fmt: skip
     """A cotangent w of the generalised force times its derivatives, in one pass, O(bodies): no matrix is formed.
 
@@ -139,6 +146,7 @@ def inverse_dynamics_vjp(
     ----------
     q, v, a : (..., nq), (..., nv), (..., nv)
     cotangent : (..., nv) w
+    dimensions : whether derivatives by :func:`dimensions` are wanted as well, one more pass
     wrenches, base_velocity, base_acceleration : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -154,17 +162,19 @@ def inverse_dynamics_vjp(
     >>> w.q.round(2), w.a.round(2)  # m g l and m l^2
     (array([9.81]), array([0.5]))
     """
-    check_robot(robot)
+    check_robot(robot, variants=not checked_truth("dimensions", dimensions))
     answer, *status = ask(_inverse_vjp, robot, q, v, a, cotangent, options)
     warn_of_friction(robot, q, v, None)
-    products = InverseDynamicsVJP(*_parts(answer, robot.nv))
+    by_dimensions = inverse_by_dimensions(robot, (q, v, a), cotangent, cast(Any, options)) if dimensions else None
+    products = InverseDynamicsVJP(*_parts(answer, robot.nv), by_dimensions)
     return (products, *status) if status else products
 
 
 @shows_options
 def forward_dynamics_vjp(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, cotangent: ArrayLike, *,
-    wrenches: Wrenches | None = None, along: Along = "tangent", check: bool = True, **options: Unpack[BatchTime],
+    wrenches: Wrenches | None = None, along: Along = "tangent", check: bool = True, dimensions: bool = False,
+    **options: Unpack[BatchTime],
 ) -> Any:  # fmt: skip
     """A cotangent w of the acceleration times its derivatives, loops included, in one pass and a solve, two more along the loops.
 
@@ -173,6 +183,7 @@ def forward_dynamics_vjp(
     q, v, tau : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
     cotangent : (..., nv) w
     along : "tangent" for derivatives along what the loops allow of each displacement and change of v; "any" as if rows were never dependent
+    dimensions : whether derivatives by :func:`dimensions` are wanted as well
     wrenches, check, time : as in :meth:`~sarrus.Mechanism.forward_dynamics`
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -196,11 +207,13 @@ def forward_dynamics_vjp(
     >>> bool(abs(product.q - w @ D.q).max() < 1e-12)
     True
     """
+    check_robot(robot, variants=not checked_truth("dimensions", dimensions))
     tangent = check_forward(robot, along)
     how = {"tangent": tangent, "wrenches": wrenches, "check": check} | cast(Any, options)
     answer, *status = ask(_forward_vjp, robot, q, v, tau, cotangent, how)
     warn_of_friction(robot, q, v, options.get("time"))
-    products = ForwardDynamicsVJP(*_parts(answer, robot.nv))
+    by_dimensions = forward_by_dimensions(robot, (q, v, tau), cotangent, how) if dimensions else None
+    products = ForwardDynamicsVJP(*_parts(answer, robot.nv), by_dimensions)
     return (products, *status) if status else products
 
 

@@ -1,0 +1,65 @@
+// What a mechanism has besides inertias that may differ a little: where joints sit, how long rods are, radii, ratios of gears, springs. Their
+// numbers stand in one run, in this order:
+//
+//   placements     12 of every described body's own joint, then of every constraint: displacements [rotation; translation] of its frame on the
+//                  parent, then on the child, in the frame's own axes there
+//   joint terms    stiffness of every velocity of the tree, then of joints that close loops; rest, damping, friction and armature likewise
+//   springs        stiffness, rest length and damping of each
+//   constraints    numbers of each one's kind, in their order; of a coupler its coefficients, then its offset
+#pragma once
+
+#include "../mechanism/tree.hpp"
+
+namespace sarrus {
+
+/// How many numbers a constraint's kind has that may differ; those of a joint that closes a loop are its placements and its terms.
+inline int own_numbers(const Constraint& c) {
+  int count = 0;
+  visit_constraint(const_cast<AnyConstraint&>(c.kind), [&](auto& kind) {  // only looked at
+    kind.fields([&](const char*, auto& x) {
+      using X = std::decay_t<decltype(x)>;
+      if constexpr (std::is_same_v<X, double>) ++count;
+      if constexpr (std::is_same_v<X, std::vector<std::vector<double>>>)
+        for (const auto& row : x) count += static_cast<int>(row.size());
+    });
+  });
+  return count;
+}
+
+class Dimensions {
+ public:
+  static constexpr int terms = 5;
+  enum Term : int { stiffness, rest, damping, friction, armature };
+
+  Dimensions(const Tree& tree, double* out) : tree_(tree), out_(out) {}
+  static int size(const Tree& t) {
+    int count = 12 * (t.bodies - 1 + t.loops.constraints) + terms * (t.nv + t.loop_nv) + 3 * t.springs;
+    for (int i = 0; i < t.loops.constraints; ++i) count += own_numbers(t.loops.constraint[i]);
+    return count;
+  }
+
+  void turn_round() const {
+    for (int k = 0; k < size(tree_); ++k) out_[k] = -out_[k];
+  }
+
+  /// Of a described body's joint or of a constraint: six numbers of its frame on the parent (0) or child (1).
+  double* of_joint(const Body& body, int side) const { return out_ + 12 * body.described + 6 * side; }
+  double* of_constraint(int i, int side) const { return out_ + 12 * (tree_.bodies - 1 + i) + 6 * side; }
+  /// Along a velocity, those of joints that close loops after those of the tree.
+  double& of_term(Term term, int velocity) const { return out_[after_placements() + term * velocities() + velocity]; }
+  double* of_spring(int i) const { return out_ + after_placements() + terms * velocities() + 3 * i; }
+  double* of_kind(int i) const {
+    double* at = of_spring(tree_.springs);
+    for (int k = 0; k < i; ++k) at += own_numbers(tree_.loops.constraint[k]);
+    return at;
+  }
+
+ private:
+  int velocities() const { return tree_.nv + tree_.loop_nv; }
+  int after_placements() const { return 12 * (tree_.bodies - 1 + tree_.loops.constraints); }
+
+  const Tree& tree_;
+  double* out_;
+};
+
+}  // namespace sarrus

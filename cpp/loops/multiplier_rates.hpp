@@ -1,0 +1,129 @@
+// How the multipliers change. Of rows that do not depend on one another the equation itself says it (derivatives.hpp). Of others lambda = J y is
+// of all that give the same forces the least; on the way along the loops it stays so, and
+//
+//   J^T Dlambda = f,   Dlambda = DJ y + J Dy        so that       Dlambda = DJ y + (J^T)^+ (f - J^T DJ y)
+//
+// with the forces f = M Da - b that the equation leaves to them. (What it finds for them has rounding over nothing along J^T z = 0.)
+#pragma once
+
+#include "derivatives.hpp"
+#include "loop_motions.hpp"
+
+namespace sarrus {
+
+template <class R> class MultiplierRates {
+ public:
+  MultiplierRates(const Tree& tree, Arena& arena, const double* q, const SensitivityEquation<R>& equation)
+      : tree_(tree), arena_(arena), rows_(tree.loops.rows), J_(equation.J()) {
+    if (!equation.dependent) return;
+    double* row = arena.take<double>(rows_);
+    std::fill(row, row + rows_, 0.0);
+    const double* entry = J_;
+    for (int i = 0; i < tree.loops.constraints; ++i) {
+      const Constraint& c = tree.loops.constraint[i];
+      for (int k = 0; k < c.columns; ++k)
+        for (int r = 0; r < c.rows; ++r) row[c.row + r] += square(*entry++ * tree.unit[c.column[k]]);
+    }
+    for (int r = 0; r < rows_; ++r) row[r] = row[r] > 0.0 ? 1.0 / std::sqrt(row[r]) : 1.0;
+    motions_.emplace(tree, arena, J_, tree.unit, row);
+    y_ = arena.take<double>(tree.nv), M_ = arena.take<double>(tree.nv * tree.nv);
+    motions_->solve(equation.lambda, y_);
+    crba(tree, arena, q, M_);
+  }
+
+  /// What DJ is to be multiplied with; null where rows do not depend on one another.
+  const double* y() const { return y_; }
+
+  /// z (rows) becomes its part with J^T z = 0; where rows depend on one another.
+  void leave_dependent(double* z) const {
+    const Arena::Scope scope(arena_);
+    double* motion = arena_.take<double>(tree_.nv);
+    motions_->solve(z, motion);
+    add_motion_along_rows(tree_, J_, motion, -1.0, z);
+  }
+
+  /// Lane l of Dlambda (rows), for x, the forces on the right, and DJ y (null: J stays as it is).
+  void put(const R* x, const R* force, const R* DJ_y, int l, double* out) const {
+    for (int r = 0; r < rows_; ++r) out[r] = -lane(x[tree_.nv + r], l);
+    if (!y_) return;
+    const Arena::Scope scope(arena_);
+    const int n = tree_.nv;
+    double *turning = arena_.take<double>(rows_), *f = arena_.take<double>(n);
+    for (int k = 0; k < n; ++k) {
+      f[k] = -lane(force[k], l);
+      for (int i = 0; i < n; ++i) f[k] += M_[k * n + i] * lane(x[i], l);
+    }
+    for (int r = 0; r < rows_; ++r) turning[r] = DJ_y ? -lane(DJ_y[r], l) : 0.0;
+    add_constraint_forces(tree_, J_, turning, f);
+    motions_->least(f, out);
+    for (int r = 0; r < rows_; ++r) out[r] -= turning[r];
+  }
+
+ private:
+  const Tree& tree_;
+  Arena& arena_;
+  int rows_;
+  const double* J_;
+  double *y_ = nullptr, *M_ = nullptr;
+  std::optional<LoopMotions> motions_;
+};
+
+/// Derivatives of the multipliers by q, v and tau (rows x nv each, one after the other), along the same directions as those of the accelerations;
+/// returns as forward_dynamics_derivatives.
+template <class R>
+double multiplier_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent, double* out) {
+  const int n = tree.nv, rows = tree.loops.rows;
+  if (rows == 0) return 0.0;
+  const ForwardSensitivity<R> state(tree, arena, in);
+  const MultiplierRates<R> rates(tree, arena, in.q, state.equation());
+  double *by_q = out, *by_v = out + rows * n, *by_tau = out + 2 * rows * n, worst = 0.0;
+  R *x = arena.take<R>(n + rows), *follows = arena.take<R>(n + rows), *DJ_y = arena.take<R>(rows), *force = arena.take<R>(n);
+  double* one = arena.take<double>(rows);
+  // each direction's rates count as much as unit displacements have of it
+  const auto along = [&](const AllowedMotions* motions, double* to, auto rate) {
+    const auto see = [&](int first, int count, const R* d) {
+      const R* moved = rate(d);
+      for (int l = 0; l < count; ++l) {
+        rates.put(x, force, moved, l, one);
+        for (int r = 0; r < rows; ++r)
+          for (int k = 0; k < n; ++k) {
+            const double share = motions ? motions->shares[(first + l) * n + k] : k == first + l ? 1.0 : 0.0;
+            to[r * n + k] += one[r] * share;
+          }
+      }
+    };
+    if (motions)
+      motions->template each<R>(arena, see);
+    else
+      each_direction<R>(tree, arena, see);
+  };
+  std::fill(out, out + 3 * rows * n, 0.0);
+  std::optional<AllowedMotions> changes, of_positions;
+  if (tangent) {
+    double* M = arena.take<double>(n * n);
+    crba(tree, arena, in.q, M);
+    changes.emplace(tree, arena, state, M, false);
+    if (state.holds_velocities_only()) of_positions.emplace(tree, arena, state, M, true);
+  }
+  const AllowedMotions* motions = changes ? &*changes : nullptr;
+  const auto see_residual = [&](const R& left) {
+    for (int l = 0; l < width_of<R>; ++l) worst = std::max(worst, lane(left, l));
+  };
+  along(of_positions ? &*of_positions : motions, by_q, [&](const R* d) {
+    if (tangent) state.follow(d, follows);
+    see_residual(state.accelerate({d, tangent ? follows : nullptr}, nullptr, x, R(0.0), {rates.y(), DJ_y, force}));
+    return DJ_y;
+  });
+  along(motions, by_v, [&](const R* d) {
+    see_residual(state.accelerate({nullptr, d}, nullptr, x, R(0.0), {nullptr, nullptr, force}));
+    return static_cast<R*>(nullptr);
+  });
+  along(nullptr, by_tau, [&](const R* d) {
+    state.push(d, x);
+    std::copy(d, d + n, force);
+    return static_cast<R*>(nullptr);
+  });
+  return tangent && worst > tolerances::contradiction ? std::max(worst, state.error()) : state.error();
+}
+
+}  // namespace sarrus

@@ -1,0 +1,88 @@
+"""What a mechanism has besides inertias that may differ a little, by name, and what the equations of motion change by with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+
+from .._arrays import Array
+from ..description.constraints import KINDS, ConstraintSpec, CouplerSpec, RollingSpec
+from ..description.joints import JointType
+from .loop_operations import LoopFunctions
+from .operations import _undeclared
+
+TERMS = ("stiffness", "rest", "damping", "friction", "armature")
+_inverse = _undeclared("inverse_dynamics_by_dimensions")
+_forward = _undeclared("forward_dynamics_by_dimensions")
+
+
+def inverse_by_dimensions(
+    robot: LoopFunctions, state: tuple[Array, ...], cotangent: Array, how: dict[str, Any]
+) -> Array:
+    """(..., n) a cotangent of the generalised force times its derivatives."""
+    return cast(Array, _inverse(robot, *state, cotangent, **{**how, "return_status": True})[0][..., places(robot)[1]])
+
+
+def forward_by_dimensions(
+    robot: LoopFunctions, state: tuple[Array, ...], cotangent: Array, how: dict[str, Any]
+) -> Array:
+    """(..., n) a cotangent of the acceleration times its derivatives; NaN by those that leave loops open."""
+    answer = _forward(robot, *state, cotangent, **{**how, "return_status": True})[0]
+    value, opens = (x[..., places(robot)[1]] for x in np.split(answer, 2, axis=-1))
+    speed = np.abs(state[1]).max(axis=-1, initial=1.0)[..., None]
+    return np.where(np.abs(opens) > 1e-6 * speed, np.nan, value)
+
+
+def places(robot: LoopFunctions) -> tuple[dict[str, slice], Array]:
+    """Of each name, in the order of the answer; and where in the core's order the answer's numbers stand."""
+    known = vars(robot).get("_dimension_places")
+    if known is None:
+        names: dict[str, slice] = {}
+        places: list[int] = []
+        for name, at in _named(robot):
+            names[name] = slice(len(places), len(places) + len(at))
+            places.extend(at)
+        known = vars(robot)["_dimension_places"] = names, np.array(places, dtype=int)
+    return cast("tuple[dict[str, slice], Array]", known)
+
+
+def _named(robot: LoopFunctions) -> Iterator[tuple[str, range]]:
+    springs, constraints = robot.description.springs, [c.spec for c in robot._constraints.values()]
+    first, velocities = 12 * (len(robot.bodies) + len(constraints)), robot._all_nv
+    for name, k in robot._load_places:
+        yield f"{name}.parent", range(12 * k, 12 * k + 6)
+        yield f"{name}.child", range(12 * k + 6, 12 * k + 12)
+    for name, j in robot._joints.items():
+        for k, term in enumerate(TERMS):
+            if j.type.nv and _has(j.type, term):
+                start = first + k * velocities
+                yield f"{name}.{term}", range(start + j._all_v.start, start + j._all_v.stop)
+    first += len(TERMS) * velocities
+    for spring in springs:
+        for k, term in enumerate(("stiffness", "rest", "damping")):
+            yield f"{spring.name}.{term}", range(first + k, first + k + 1)
+        first += 3
+    for spec in constraints:
+        for name, count in _own_numbers(spec):
+            yield f"{spec.name}.{name}", range(first, first + count)
+            first += count
+
+
+def _has(joint: JointType, term: str) -> bool:
+    """Springs act along rates of coordinates, or on the rotation of a ball."""
+    if term not in ("stiffness", "rest") or all(joint.rates):
+        return True
+    return term == "stiffness" and joint.quaternion and joint.nv == 3
+
+
+def _own_numbers(spec: Any) -> list[tuple[str, int]]:
+    if not isinstance(spec, ConstraintSpec):
+        return []  # a joint
+    if isinstance(spec, RollingSpec):
+        return [("radius", 1), ("on_radius", 1)]
+    if isinstance(spec, CouplerSpec):
+        return [("coefficients", sum(map(len, spec._core_terms()["coefficients"]))), ("offset", 1)]
+    kind = spec._core_terms()["kind"]
+    return [(name, 1) for name in KINDS.get(kind) or ()]
