@@ -114,22 +114,21 @@ enum Fact : unsigned {
   X(reduced_dynamics, "q v scale coordinates? time? pfaffian_values? pfaffian_rates?", "R", at_frame | loads)      \
   X(path_motion, "piece scale? guide? time?", "S", dense)
 
-#define SARRUS_DERIVATIVE_OPERATIONS(X)                                                                                       \
-  X(inverse_dynamics_derivatives, "q v a base_velocity? base_acceleration?", "2vv", loads | dense)                            \
-  X(forward_dynamics_derivatives, "q v tau tangent time? pfaffian_values?", "D",                                              \
-    loads | divides | on_loops | checks_loops | dense)                                                                        \
-  X(multiplier_derivatives, "q v tau tangent time? pfaffian_values?", "3cv",                                                  \
-    loads | divides | on_loops | checks_loops | dense)                                                                        \
-  X(linear_equations, "q v tau independent? scale time? pfaffian_values?", "L",                                               \
-    loads | divides | on_loops | checks_loops | dense)                                                                        \
-  X(inverse_dynamics_jvp, "q v a displacements base_velocity? base_acceleration?", "v", loads)                                \
-  X(forward_dynamics_jvp, "q v tau displacements tangent time? pfaffian_values?", "v",                                        \
-    loads | divides | on_loops | checks_loops)                                                                                \
-  X(inverse_dynamics_vjp, "q v a cotangent base_velocity? base_acceleration?", "G", loads)                                    \
-  X(forward_dynamics_vjp, "q v tau cotangent tangent time? pfaffian_values?", "G", loads | divides | on_loops | checks_loops) \
-  X(inverse_dynamics_by_dimensions, "q v a cotangent base_velocity? base_acceleration?", "N", loads)                          \
-  X(forward_dynamics_by_dimensions, "q v tau cotangent tangent time? pfaffian_values?", "2N",                                 \
-    loads | divides | on_loops | checks_loops)                                                                                \
+#define SARRUS_DERIVATIVE_OPERATIONS(X)                                                                                         \
+  X(inverse_dynamics_derivatives, "q v a base_velocity? base_acceleration?", "2vv", loads | dense)                              \
+  X(forward_dynamics_derivatives, "q v tau tangent time? pfaffian_values?", "D",                                                \
+    loads | divides | on_loops | checks_loops | dense)                                                                          \
+  X(multiplier_derivatives, "q v tau tangent time? pfaffian_values?", "3cv", loads | divides | on_loops | checks_loops | dense) \
+  X(linear_equations, "q v tau independent? scale time? pfaffian_values?", "L",                                                 \
+    loads | divides | on_loops | checks_loops | dense)                                                                          \
+  X(inverse_dynamics_jvp, "q v a displacements base_velocity? base_acceleration?", "v", loads)                                  \
+  X(forward_dynamics_jvp, "q v tau displacements tangent time? pfaffian_values?", "v",                                          \
+    loads | divides | on_loops | checks_loops)                                                                                  \
+  X(inverse_dynamics_vjp, "q v a cotangent base_velocity? base_acceleration?", "G", loads)                                      \
+  X(forward_dynamics_vjp, "q v tau cotangent tangent time? pfaffian_values?", "G", loads | divides | on_loops | checks_loops)   \
+  X(inverse_dynamics_by_dimensions, "q v a cotangent base_velocity? base_acceleration?", "N", loads)                            \
+  X(forward_dynamics_by_dimensions, "q v tau cotangent tangent time? pfaffian_values?", "2N",                                   \
+    loads | divides | on_loops | checks_loops)                                                                                  \
   X(actuator_efforts_vjp, "q v a effort_cotangent time? pfaffian_values? weights?", "G", loads | checks_loops)
 
 // what functions of a state change by, an array a displacement of an input: rate_kernels.cpp

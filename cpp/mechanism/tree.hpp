@@ -44,7 +44,9 @@ struct Body {
   int child_link;
   Transform<double> X_before;  // and on the other side, in that one's link
 
-  const Transform<double>& X_child() const { return reversed ? X_before : X_joint; }  // on the joint's child, in that child's link
+  const Transform<double>& X_child() const {
+    return reversed ? X_before : X_joint;
+  }  // on the joint's child, in that child's link
 };
 
 /// Where a frame sits in a link; `body` is the described one that it belongs to.

@@ -5,9 +5,9 @@
 #include "humanoid_leg.h"
 #include "states.h" /* what Python says: foot, last, effort, and motors' positions */
 
-#define SYSTICK_CONTROL (*(volatile unsigned *)0xE000E010)
-#define SYSTICK_RELOAD (*(volatile unsigned *)0xE000E014)
-#define SYSTICK_VALUE (*(volatile unsigned *)0xE000E018)
+#define SYSTICK_CONTROL (*(volatile unsigned*)0xE000E010)
+#define SYSTICK_RELOAD (*(volatile unsigned*)0xE000E014)
+#define SYSTICK_VALUE (*(volatile unsigned*)0xE000E018)
 #define INSTRUCTIONS_PER_TICK 40 /* qemu's clock of 25 MHz, where an instruction takes a nanosecond (-icount shift=0) */
 #define TIMES 50
 

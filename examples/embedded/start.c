@@ -2,7 +2,7 @@
 void _start(void);
 
 void reset(void) {
-  *(volatile unsigned *)0xE000ED88 |= 0xFu << 20; /* CPACR: the floating-point unit */
+  *(volatile unsigned*)0xE000ED88 |= 0xFu << 20; /* CPACR: the floating-point unit */
   __asm volatile("dsb\n isb");
   _start();
 }
@@ -12,5 +12,5 @@ static void trap(void) {
   }
 }
 
-__attribute__((section(".vectors"), used)) void *const vectors[16] = {
-    (void *)0x20200000, (void *)reset, (void *)trap, (void *)trap, (void *)trap, (void *)trap, (void *)trap};
+__attribute__((section(".vectors"), used)) void* const vectors[16] = {(void*)0x20200000, (void*)reset, (void*)trap, (void*)trap,
+                                                                      (void*)trap,       (void*)trap,  (void*)trap};
