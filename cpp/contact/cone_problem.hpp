@@ -88,31 +88,31 @@ class ConeSolver {
     double *best = take(n_), *start = take(n_), *zero = take(n_), *x = take(n_);
     std::fill(zero, zero + n_, 0.0);
     project(zero, best);
-    ConeSolution told = {false, natural_map(best), 0, 0};
+    ConeSolution solution = {false, natural_map(best), 0, 0};
     for (int i = 0; i < n_; ++i) x[i] = finite_bits(p[i]) ? p[i] / (size_ * scale_[i]) : 0.0;
     project(x, start);
     const auto tries = [&](int stage, auto method, const double* from) {
-      if (told.reached) return;
+      if (solution.reached) return;
       std::copy(from, from + n_, x);
       (this->*method)(x);
       const double now = natural_map(x);
-      if (now <= std::max(told.natural_map, tolerance_)) std::copy(x, x + n_, best), told.natural_map = now;
-      told.reached = now <= tolerance_, told.stage = stage;
+      if (now <= std::max(solution.natural_map, tolerance_)) std::copy(x, x + n_, best), solution.natural_map = now;
+      solution.reached = now <= tolerance_, solution.stage = stage;
     };
-    told.reached = told.natural_map == 0.0;
+    solution.reached = solution.natural_map == 0.0;
     tries(1, &ConeSolver::proximal, start);
     if (!slip_) tries(2, &ConeSolver::interior, zero);  // whose matrix is symmetric
     tries(3, &ConeSolver::swept, zero);
     tries(4, &ConeSolver::proximal_from_afar, start);
     tries(4, &ConeSolver::proximal_from_afar, zero);
-    told.iterations = iterations_;
+    solution.iterations = iterations_;
     if (least) {
       find_least(best, x), give(x, least);
       // they are what makes the motion, where they are as good
-      if (const double now = natural_map(x); now <= tolerance_) std::copy(x, x + n_, best), told.natural_map = now;
+      if (const double now = natural_map(x); now <= tolerance_) std::copy(x, x + n_, best), solution.natural_map = now;
     }
     give(best, p);
-    return told;
+    return solution;
   }
 
  private:

@@ -18,7 +18,7 @@ struct ConeResiduals {
 
 /// u_before (rows): velocities before the impulses, without what stands in w besides.
 inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p, const double* shift, const double* u_before) {
-  ConeResiduals found;
+  ConeResiduals residuals;
   const int n = problem.rows, contacts = problem.contacts;
   const auto velocity = [&](int i) { return problem.w[i] + scalar_product(problem.G + i * n, p, n); };
   const auto note = [](double& most, double x) { most = std::max(most, std::abs(x)); };
@@ -33,22 +33,22 @@ inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p,
     u[0] += mu * std::sqrt(u[1] * u[1] + u[2] * u[2]);
     double off[3], negative[3] = {-u[0], -u[1], -u[2]}, near[3];
     project_on_cone(mu, p + 3 * i, near);
-    for (int r = 0; r < 3; ++r) note(found.primal, p[3 * i + r] - near[r]);
+    for (int r = 0; r < 3; ++r) note(residuals.primal, p[3 * i + r] - near[r]);
     project_on_cone(mu, negative, off);
-    for (const double x : off) note(found.dual, x);
-    note(found.complementarity, scalar_product(p + 3 * i, u, 3));
+    for (const double x : off) note(residuals.dual, x);
+    note(residuals.complementarity, scalar_product(p + 3 * i, u, 3));
   }
   for (int k = 3 * contacts; k < n; ++k) {
     const double low = problem.low[k - 3 * contacts], high = problem.high[k - 3 * contacts], u = velocity(k);
     const bool has_low = low > -0.1 * cones::unbounded, has_high = high < 0.1 * cones::unbounded;
-    note(found.primal, p[k] - std::min(std::max(p[k], low), high));
-    if (!has_high) note(found.dual, std::min(u, 0.0));
-    if (!has_low) note(found.dual, std::max(u, 0.0));
-    note(found.complementarity,
+    note(residuals.primal, p[k] - std::min(std::max(p[k], low), high));
+    if (!has_high) note(residuals.dual, std::min(u, 0.0));
+    if (!has_low) note(residuals.dual, std::max(u, 0.0));
+    note(residuals.complementarity,
          (has_low ? (p[k] - low) * std::max(u, 0.0) : 0.0) + (has_high ? (high - p[k]) * std::max(-u, 0.0) : 0.0));
   }
-  found.work = work;
-  return found;
+  residuals.work = work;
+  return residuals;
 }
 
 }  // namespace sarrus

@@ -41,7 +41,7 @@ inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double
   if (parts < 2) return solve_cones(problem, arena, p, least);
   const auto take = [&](int count) { return arena.take<double>(count); };
   int* row = arena.take<int>(n);
-  double *G = take(n * n), *w = take(n), *own = take(n), *own_least = take(n), *friction = take(contacts),
+  double *G = take(n * n), *w = take(n), *p_here = take(n), *least_here = take(n), *friction = take(contacts),
          *slip = take(2 * contacts), *low = take(units), *high = take(units);
   ConeSolution all = {true, 0.0, 0, 0};
   for (int k = 0; k < parts; ++k) {
@@ -59,14 +59,14 @@ inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double
       for (int r = 0; r < 3; ++r) row[some.rows++] = 3 * unit + r;
     }
     for (int i = 0; i < some.rows; ++i) {
-      w[i] = problem.w[row[i]], own[i] = p[row[i]];
+      w[i] = problem.w[row[i]], p_here[i] = p[row[i]];
       for (int j = 0; j < some.rows; ++j) G[i * some.rows + j] = problem.G[row[i] * n + row[j]];
     }
-    const ConeSolution found = solve_cones(some, arena, own, least ? own_least : nullptr);
-    for (int i = 0; i < some.rows; ++i) p[row[i]] = own[i];
-    for (int i = 0; least && i < some.rows; ++i) least[row[i]] = own_least[i];
-    all.reached &= found.reached, all.natural_map = std::max(all.natural_map, found.natural_map);
-    all.iterations += found.iterations, all.stage = std::max(all.stage, found.stage);
+    const ConeSolution solution = solve_cones(some, arena, p_here, least ? least_here : nullptr);
+    for (int i = 0; i < some.rows; ++i) p[row[i]] = p_here[i];
+    for (int i = 0; least && i < some.rows; ++i) least[row[i]] = least_here[i];
+    all.reached &= solution.reached, all.natural_map = std::max(all.natural_map, solution.natural_map);
+    all.iterations += solution.iterations, all.stage = std::max(all.stage, solution.stage);
   }
   return all;
 }

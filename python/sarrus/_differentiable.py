@@ -177,12 +177,12 @@ def function(
     check_robot(robot, variants=False)
     known = (*row.inputs, *row.words)
     if len(arguments) == len(known) and not options.keys() & {"robot", *known}:
-        given, rest = dict(zip(known, arguments, strict=True)), dict(options)
+        bound, rest = dict(zip(known, arguments, strict=True)), dict(options)
     else:
-        given = signature(name).bind(robot, *arguments, **options).arguments
-        rest = given.get("options", {})
-    words = {word: given[word] for word in row.words}
-    return Function(row, robot, words | rest, remembers), [given[name] for name in row.inputs]
+        bound = signature(name).bind(robot, *arguments, **options).arguments
+        rest = bound.get("options", {})
+    words = {word: bound[word] for word in row.words}
+    return Function(row, robot, words | rest, remembers), [bound[name] for name in row.inputs]
 
 
 @cache

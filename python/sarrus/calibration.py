@@ -155,9 +155,9 @@ def calibrate(
         raise ModelError(f"loss is 'squares', 'huber' or 'cauchy'; got {loss!r}")
     checked_count("iterations", iterations)
     rows = _Rows(robot, measurements, near)
-    own = [f.name for f in robot.description.frames]
+    frames_here = [f.name for f in robot.description.frames]
     chosen = Dimensions(
-        robot, list(rows.inputs), dimensions, [name for name in own if name in rows.seen], list(rows.joints)
+        robot, list(rows.inputs), dimensions, [name for name in frames_here if name in rows.seen], list(rows.joints)
     )
     x = np.zeros(len(chosen))
     residual, moves = rows.at(chosen, x)
@@ -293,8 +293,8 @@ class _Rows:
             else []
         )
         values += [*self.distances.values(), *self.joints.values()]
-        self.given: NDArray[np.bool_] = np.isfinite(np.concatenate(values))
-        self.names = [label for label, there in zip(labels, self.given, strict=True) if there]
+        self.read: NDArray[np.bool_] = np.isfinite(np.concatenate(values))
+        self.names = [label for label, there in zip(labels, self.read, strict=True) if there]
 
     def at(self, dimensions: Dimensions, x: Array) -> tuple[Array, Moves]:
         """Residuals (rows,) with these changes, and how all that is measured moves; AssemblyError where loops stay open."""
@@ -327,7 +327,7 @@ class _Rows:
                 - (x[dimensions.names.index(f"{name}.offset")] if f"{name}.offset" in dimensions.names else 0.0)
             )
             parts.append((off if unit == length else (off + np.pi) % (2.0 * np.pi) - np.pi) / unit)
-        return np.concatenate(parts)[self.given], self.moves
+        return np.concatenate(parts)[self.read], self.moves
 
     def _apart(self, a: str, b: str) -> Array:
         place = [np.zeros(3) if name == "ground" else self.pose[name][:, :3, 3] for name in (a, b)]
@@ -350,4 +350,4 @@ class _Rows:
             parts.append(np.einsum("ni,nip->np", along, change) / length)
         for name in self.joints:
             parts.append(moves.joints[name] / (length if self.robot.joint(name).kind == "Prismatic" else angle))
-        return np.concatenate(parts)[self.given]
+        return np.concatenate(parts)[self.read]

@@ -237,12 +237,12 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return np.broadcast_to(q, (len(rows), self.robot.nq)), np.broadcast_to(v, (len(rows), self.robot.nv))
 
 
-def _efforts(robot: Mechanism, names: Sequence[str], given: ArrayLike | None, count: int) -> Array:
+def _efforts(robot: Mechanism, names: Sequence[str], efforts: ArrayLike | None, count: int) -> Array:
     types = [robot.joint(name).type for name in names]
     limits = [
         np.broadcast_to(np.inf if joint.effort_limit is None else joint.effort_limit, joint.nv) for joint in types
     ]
-    u = np.broadcast_to(real_array("efforts", np.concatenate(limits) if given is None else given), count)
+    u = np.broadcast_to(real_array("efforts", np.concatenate(limits) if efforts is None else efforts), count)
     if not np.isfinite(u).all() or (u <= 0.0).any():
         raise ModelError(
             f"efforts of an action of one must be positive, and are not among the limits of {', '.join(names)}: give efforts=; got {u}"

@@ -381,20 +381,20 @@ class ShapeContacts(Element):
 
     def _of_pairs(self, key: str, robot: Any) -> Any:
         """(..., pairs)"""
-        what, given = f"{key} of ShapeContacts", getattr(self, key)
+        what, numbers = f"{key} of ShapeContacts", getattr(self, key)
         names = [frozenset(robot.description.shapes[k].name for k in pair[:2]) for pair in robot._may_touch]
-        told = dict.fromkeys(names, given)
-        if isinstance(given, Mapping):
-            told = {frozenset(pair): x for pair, x in given.items()}
-            for pair in told.keys() - set(names):
+        by_pair = dict.fromkeys(names, numbers)
+        if isinstance(numbers, Mapping):
+            by_pair = {frozenset(pair): x for pair, x in numbers.items()}
+            for pair in by_pair.keys() - set(names):
                 raise ModelError(f"{what}: {tuple(sorted(pair))} is no pair of shapes that may touch")
-        own = [getattr(pair, key) for pair in robot._may_touch]
+        of_shapes = [getattr(pair, key) for pair in robot._may_touch]
         each = [
-            number(what, x if (mine := told.get(name)) is None else mine, "not negative")
-            for name, x in zip(names, own, strict=True)
+            number(what, x if (mine := by_pair.get(name)) is None else mine, "not negative")
+            for name, x in zip(names, of_shapes, strict=True)
         ]
         if key == "restitution" and any((x > 1.0).any() for x in each):
-            raise ModelError(f"{what} must be from 0 to 1; got {given!r}")
+            raise ModelError(f"{what} must be from 0 to 1; got {numbers!r}")
         try:
             return np.stack(np.broadcast_arrays(*each), axis=-1)
         except ValueError:
@@ -411,7 +411,7 @@ class EndStop(Element):
     Attributes
     ----------
     joint, index : the joint, and which of its coordinates
-    limits : (lower, upper) [rad or m], infinity: none; default: the joint's own
+    limits : (lower, upper) [rad or m], infinity: none; default: the joint's of_shapes
     stiffness : k [N m/rad or N/m]; default: 2.5e5/s2 times the inertia that a force on the joint feels, on the loops, where the run begins, so
         that what hits it at v goes on for about v/(600/s), which steps of 1 ms can follow
     damping : c [N m s/rad or N s/m]; default: sqrt(k times that inertia), half of critical

@@ -55,15 +55,15 @@ class Recorder:
             raise ValueError(f"scalar must be 'double' or 'float'; got {scalar!r}")
         self.robot, self.scalar = robot, scalar
         rng = np.random.default_rng(samples.SEED)
-        given = None if configurations is None else np.atleast_2d(real_array("configurations", configurations))
-        if given is not None and (given.ndim != 2 or given.shape[1] != robot.nq or not len(given)):
-            raise ShapeError(f"configurations must be (n, {robot.nq}); got {given.shape}")
-        count = samples.COUNT if given is None else len(given)
+        chosen = None if configurations is None else np.atleast_2d(real_array("configurations", configurations))
+        if chosen is not None and (chosen.ndim != 2 or chosen.shape[1] != robot.nq or not len(chosen)):
+            raise ShapeError(f"configurations must be (n, {robot.nq}); got {chosen.shape}")
+        count = samples.COUNT if chosen is None else len(chosen)
         self._recording = _recording.Recording(robot, count, scalar == "float")
         if self._recording.pfaffian_values:
             raise ModelError("constraints whose rows Python functions give (add_pfaffian) cannot be generated as C")
         times = rng.uniform(0.0, 1.0, count) if self._recording.driven else np.zeros(count)
-        self._configurations = samples.configurations(robot, times, rng) if given is None else given
+        self._configurations = samples.configurations(robot, times, rng) if chosen is None else chosen
         self._samples = {"q": self._configurations, "time": times[:, None]}
         self._samples |= samples.motion(robot, self._configurations, times, rng)
         self._rng = rng
@@ -130,17 +130,17 @@ class Recorder:
         and what the loops lack there (1,), in radians and sizes of the bodies.
         """
         held_q, held = self._places(joints)
-        given = self.input("held", self._configurations[:, held_q])
+        held = self.input("held", self._configurations[:, held_q])
         last = self.input("last", self._displaced())
         q = self._of_loops(last)
-        q[held_q] = given
+        q[held_q] = held
         phi = self.call("constraint_residual", q, self._time())
         for _ in range(checked_count("steps", steps)):
             J = self.call("constraint_jacobian", q, self._time())
             q = self.call("integrate", q, self._others(J, held, -phi))
             phi = self.call("constraint_residual", q, self._time())
         q = self._chosen(q, last)
-        q[held_q] = given
+        q[held_q] = held
         phi = phi * self._loops.row_scale * self._loops.holonomic
         return q, np.array([np.sqrt(phi @ phi + 0.0)], dtype=object)
 

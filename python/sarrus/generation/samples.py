@@ -22,15 +22,15 @@ def configurations(robot: Mechanism, time: Array, rng: np.random.Generator) -> A
             return robot.random(rng, size=len(time), closed=True)
         except SarrusError:
             pass
-    found = [robot.assemble(time=t) for t in time]
-    for k, (q, t) in enumerate(zip(found, time, strict=True)):
+    starts = [robot.assemble(time=t) for t in time]
+    for k, (q, t) in enumerate(zip(starts, time, strict=True)):
         for spread in SPREAD * 0.5 ** np.arange(4):
             try:
-                found[k] = robot.assemble(near=robot.integrate(q, spread * rng.uniform(-1.0, 1.0, robot.nv)), time=t)
+                starts[k] = robot.assemble(near=robot.integrate(q, spread * rng.uniform(-1.0, 1.0, robot.nv)), time=t)
                 break
             except SarrusError:
                 continue
-    return np.array(found)
+    return np.array(starts)
 
 
 def motion(robot: Mechanism, q: Array, time: Array, rng: np.random.Generator) -> dict[str, Array]:

@@ -62,7 +62,7 @@ def consistent_parameters(
     x[:n] = with_volume(x[:n].reshape(-1, 10)).ravel()
     x0, P0 = x.copy(), pseudo_inertias(x[:n].reshape(-1, 10))
     inverse0, scale = np.linalg.inv(P0), np.abs(x0[n:])
-    M, wanted = root @ B, root @ beta
+    M, rhs = root @ B, root @ beta
 
     def barrier(x: Array) -> float:
         P, s = pseudo_inertias(x[:n].reshape(-1, 10)), x[n:] / x0[n:]
@@ -74,10 +74,10 @@ def consistent_parameters(
         return float(of_bodies.sum() + of_joints.sum())
 
     def value(x: Array, mu: float) -> float:
-        return float(np.sum((M @ x - wanted) ** 2)) + mu * barrier(x)
+        return float(np.sum((M @ x - rhs) ** 2)) + mu * barrier(x)
 
     # from where the divergence weighs as much as all that is to be fitted: Newton's steps then stay where they are good
-    most = max(float(np.sum((M @ x - wanted) ** 2)), 1e2 * last)
+    most = max(float(np.sum((M @ x - rhs) ** 2)), 1e2 * last)
     weights = np.append(10.0 ** np.arange(np.log10(most), np.log10(last), -1.0), last)
     for mu in weights:
         now = value(x, mu)
@@ -92,10 +92,10 @@ def consistent_parameters(
             back = np.zeros((len(x), len(x)))
             for b in range(bodies):
                 back[10 * b : 10 * b + 10, 10 * b : 10 * b + 10] = np.linalg.inv(L[b]).T
-            own = np.where(signed, scale, s)
-            back[range(n, len(x)), range(n, len(x))] = own
+            slope = np.where(signed, scale, s)
+            back[range(n, len(x)), range(n, len(x))] = slope
             g = np.concatenate([gradient, np.where(signed, (s - x0[n:]) / scale**2, 1.0 / x0[n:] - 1.0 / s)]) @ back
-            A, r = M @ back, M @ x - wanted
+            A, r = M @ back, M @ x - rhs
             # least |A d + r|^2 + mu/2 |d + g|^2, by the smaller of the two normal equations
             e = -A.T @ np.linalg.solve(A @ A.T + 0.5 * mu * np.eye(len(A)), r - A @ g)
             # within Dikin's ellipsoid: no eigenvalue falls below a tenth, and the next step's metric is sound
