@@ -271,7 +271,7 @@ class Trajectory:
     @cached_property
     def tau(self) -> Array:
         """(n, nv) generalised force of all that acts, contacts and end stops too, motors as their limits let them; joint friction and springs
-        of the mechanism are not in it [N m, N].
+        of the mechanism are not in it, nor what a `RigidContact` does, whose impulses are in `z` [N m, N].
 
         ModelError where it is unknown.
         """
