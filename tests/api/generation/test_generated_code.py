@@ -330,3 +330,16 @@ def test_command_line(tmp_path, capsys):
         in (tmp_path / "four_bar.h").read_text()
     )
     assert main(["generate", "four_bar", "--functions", "no_such", "-o", str(tmp_path)]) == 1
+
+
+@needs_compiler
+def test_flag_where_more_corrections_are_wanted(tmp_path):
+    """A parallelogram is recorded far from where it folds flat; close to there its equation wants corrections that the code does not have."""
+    robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
+    far = [robot.assemble(fixed={"motor": x}) for x in (0.7, 1.0, 1.3, 1.7, 2.0)]
+    made = generation.generate(robot, ["forward_dynamics"], tmp_path, configurations=far)
+    code = generation.compiled(made, flags=STRICT)
+    v, tau = np.zeros(3), np.ones(3)
+    assert code("forward_dynamics", far, v, tau)[1].max() == 0
+    near = robot.assemble(fixed={"motor": 1e-6})
+    assert code("forward_dynamics", near, v, tau)[1] & 8
