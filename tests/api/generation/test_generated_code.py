@@ -143,6 +143,7 @@ def test_maps_of_an_ankle(scalar, closed, exact, tmp_path):
     assert np.abs(code("J", q)[0]["J"] - J).max() < exact
     assert np.abs(code("rates", q, u)[0]["v"] - np.einsum("fnv,nf->nv", v, u)).max() < exact
     tau = code("map", q, u)[0]["tau"]
+    assert np.abs(tau - np.einsum("nij,ni->nj", J, u)).max() < exact, "virtual work"
     assert np.abs(code("inverse", q, tau)[0]["tau"] - u).max() < 10 * exact, "there and back"
     M = np.einsum("nvi,nvw,nwj->nij", by_motors, robot.mass_matrix(q), by_motors)
     assert np.abs(code("inertia", q)[0]["M"] - M).max() < exact * np.abs(M).max()
