@@ -110,6 +110,31 @@ std::vector<std::pair<std::string, int>> counted(const Graph& g, const Ids& orde
   return all;
 }
 
+/// An expression in C, of operands' words x(i); `f` ends the names of the library's functions.
+template <class Words> std::string written(const Expression& e, const Words& x, const std::string& f) {
+  const auto [a, b, c] = e.operand;
+  switch (e.op) {
+    case Op::negative: return "-" + x(a);
+    case Op::sum: return x(a) + " + " + x(b);
+    case Op::difference: return x(a) + " - " + x(b);
+    case Op::product: return x(a) + " * " + x(b);
+    case Op::quotient: return x(a) + " / " + x(b);
+    case Op::root: return "sqrt" + f + "(" + x(a) + ")";
+    case Op::arctangent: return "atan2" + f + "(" + x(a) + ", " + x(b) + ")";
+    case Op::nearest: return "rint" + f + "(" + x(a) + ")";
+    case Op::magnitude: return "fabs" + f + "(" + x(a) + ")";
+    case Op::less: return x(a) + " < " + x(b);
+    case Op::both: return x(a) + " & " + x(b);
+    case Op::opposite: return "!" + x(a);
+    case Op::choice: return x(a) + " ? " + x(b) + " : " + x(c);
+    case Op::constant:
+    case Op::input:
+    case Op::sine:
+    case Op::cosine: break;  // written where they stand
+  }
+  return {};
+}
+
 }  // namespace
 
 C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs, const NamedIds& outputs, int status) {
@@ -151,40 +176,20 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
   for (const int i : order) {
     if (term.count(i)) continue;  // with its sine
     const Expression& e = g[i];
-    const int a = e.operand[0], b = e.operand[1];
+    const int a = e.operand[0];
     const std::string t = "t" + std::to_string(count++);
     term[i] = t;
-    const auto say = [&](const std::string& what) {
-      body += "  const " + (is_condition(e.op) ? "int" : real) + " " + t + " = " + what + ";\n";
-    };
-    switch (e.op) {
-      case Op::constant:
-      case Op::input: break;
-      case Op::negative: say("-" + x(a)); break;
-      case Op::sum: say(x(a) + " + " + x(b)); break;
-      case Op::difference: say(x(a) + " - " + x(b)); break;
-      case Op::product: say(x(a) + " * " + x(b)); break;
-      case Op::quotient: say(x(a) + " / " + x(b)); break;
-      case Op::root: say("sqrt" + f + "(" + x(a) + ")"); break;
-      case Op::sine:
-      case Op::cosine: {
-        const auto [sine, cosine] = turns.at(a);
-        const std::string other = "t" + std::to_string(count++);
-        const int partner = e.op == Op::sine ? cosine : sine;
-        if (partner >= 0) term[partner] = other;
-        const std::string &s = e.op == Op::sine ? t : other, &c = e.op == Op::sine ? other : t;
-        body += "  " + real + " " + s + ", " + c + ";\n  sarrus_turn(" + x(a) + ", &" + s + ", &" + c + ");\n";
-        said.turns = true;
-        break;
-      }
-      case Op::arctangent: say("atan2" + f + "(" + x(a) + ", " + x(b) + ")"); break;
-      case Op::nearest: say("rint" + f + "(" + x(a) + ")"); break;
-      case Op::magnitude: say("fabs" + f + "(" + x(a) + ")"); break;
-      case Op::less: say(x(a) + " < " + x(b)); break;
-      case Op::both: say(x(a) + " & " + x(b)); break;
-      case Op::opposite: say("!" + x(a)); break;
-      case Op::choice: say(x(a) + " ? " + x(b) + " : " + x(e.operand[2])); break;
+    if (e.op != Op::sine && e.op != Op::cosine) {
+      body += "  const " + (is_condition(e.op) ? "int" : real) + " " + t + " = " + written(e, x, f) + ";\n";
+      continue;
     }
+    const auto [sine, cosine] = turns.at(a);
+    const std::string other = "t" + std::to_string(count++);
+    const int partner = e.op == Op::sine ? cosine : sine;
+    if (partner >= 0) term[partner] = other;
+    const std::string &s = e.op == Op::sine ? t : other, &c = e.op == Op::sine ? other : t;
+    body += "  " + real + " " + s + ", " + c + ";\n  sarrus_turn(" + x(a) + ", &" + s + ", &" + c + ");\n";
+    said.turns = true;
   }
   for (const auto& [array, ids] : outputs)
     for (std::size_t k = 0; k < ids.size(); ++k) body += "  " + array + "[" + std::to_string(k) + "] = " + x(ids[k]) + ";\n";

@@ -12,15 +12,12 @@
 namespace sarrus {
 
 /// Those that are compiled for records.
-#define SARRUS_RECORDED(X)                                                                                      \
-  X(inverse_dynamics)                                                                                           \
-  X(mass_matrix)                                                                                                \
-  X(bias_forces)                                                                                                \
-  X(gravity_forces)                                                                                             \
-  X(pose)                                                                                                       \
-  X(velocity)                                                                                                   \
-  X(jacobian) X(integrate) X(coordinate_rate) X(forward_dynamics) X(constraint_jacobian) X(constraint_residual) \
-      X(actuator_efforts)
+// clang-format off: it does not come to an end here
+#define SARRUS_RECORDED(X) \
+  X(inverse_dynamics) X(mass_matrix) X(bias_forces) X(gravity_forces) X(pose) X(velocity) X(jacobian) \
+  X(integrate) X(coordinate_rate) X(forward_dynamics) X(constraint_jacobian) X(constraint_residual) \
+  X(actuator_efforts)
+// clang-format on
 
 struct RecordedOperation {
   Operation operation;

@@ -35,7 +35,9 @@ EXACT = {"double": 1e-12, "float": 1e-5}  # of the largest entry of an answer: r
 SOME = ("double_pendulum", "four_bar", "bennett", "six_axis_arm", "free_flyer", "sarrus_linkage")
 MOST = 35_000  # statements that are compiled here
 # in single precision, rounding of what these solve: small inertias beside large ones, rows that nearly depend on others
-ROUGH_IN_SINGLE = dict.fromkeys(("goldberg_6r", "net", "scissor_lift", "slider_crank", "schatz", "hoberman_ring"), 1e-4)
+ROUGH_IN_SINGLE = dict.fromkeys(
+    ("goldberg_6r", "net", "scissor_lift", "slider_crank", "schatz", "hoberman_ring", "two_arms"), 1e-4
+)
 ROUGH_IN_SINGLE |= {"humanoid_leg": 1e-3, "miura_fold": 1e-3}
 
 
@@ -96,7 +98,8 @@ def test_generated_functions_agree_with_the_core(name, scalar, tmp_path):
         else:
             off = difference(result, core)
         assert off[answered].max(initial=0.0) < exact, what
-        assert np.all((status & 7)[said != 0] != 0), f"{what}: answers where the core has none"
+        if scalar == "double":  # single precision does not see what leaves a residual of 1e-12
+            assert np.all((status & 7)[said != 0] != 0), f"{what}: answers where the core has none"
         compared += answered.sum()
     assert compared > 6 * (len(asked) - len(long)), "flags are up in most states"
 
@@ -140,6 +143,7 @@ def test_maps_of_an_ankle(scalar, closed, exact, tmp_path):
     assert np.abs(code("J", q)[0]["J"] - J).max() < exact
     assert np.abs(code("rates", q, u)[0]["v"] - np.einsum("fnv,nf->nv", v, u)).max() < exact
     tau = code("map", q, u)[0]["tau"]
+    assert np.abs(tau - np.einsum("nij,ni->nj", J, u)).max() < exact, "virtual work"
     assert np.abs(code("inverse", q, tau)[0]["tau"] - u).max() < 10 * exact, "there and back"
     M = np.einsum("nvi,nvw,nwj->nij", by_motors, robot.mass_matrix(q), by_motors)
     assert np.abs(code("inertia", q)[0]["M"] - M).max() < exact * np.abs(M).max()
@@ -330,3 +334,16 @@ def test_command_line(tmp_path, capsys):
         in (tmp_path / "four_bar.h").read_text()
     )
     assert main(["generate", "four_bar", "--functions", "no_such", "-o", str(tmp_path)]) == 1
+
+
+@needs_compiler
+def test_flag_where_more_corrections_are_wanted(tmp_path):
+    """A parallelogram is recorded far from where it folds flat; close to there its equation wants corrections that the code does not have."""
+    robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
+    far = [robot.assemble(fixed={"motor": x}) for x in (0.7, 1.0, 1.3, 1.7, 2.0)]
+    made = generation.generate(robot, ["forward_dynamics"], tmp_path, configurations=far)
+    code = generation.compiled(made, flags=STRICT)
+    v, tau = np.zeros(3), np.ones(3)
+    assert code("forward_dynamics", far, v, tau)[1].max() == 0
+    near = robot.assemble(fixed={"motor": 1e-6})
+    assert code("forward_dynamics", near, v, tau)[1] & 8
