@@ -241,6 +241,7 @@ ROWS = {
         for of in ("inverse", "forward")
         for kind, count in (("jvp", 3), ("vjp", 1))
     },
+    "derivatives.dimensions": Row(None, why="names: test_dimensions.py"),
     "derivatives.pose": Row(qf, why=OF_STATES),
     "derivatives.velocity": Row(qvf, {"q": "twist /step", "v": "twist /v"}, tree=True),
     "derivatives.acceleration": Row(qvaf, {"q": "twist' /step", "v": "twist' /v", "a": "twist' /acc"}, tree=True),

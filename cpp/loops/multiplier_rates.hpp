@@ -15,7 +15,6 @@ template <class R> class MultiplierRates {
  public:
   MultiplierRates(const Tree& tree, Arena& arena, const double* q, const SensitivityEquation<R>& equation)
       : tree_(tree), arena_(arena), rows_(tree.loops.rows), J_(equation.J()) {
-    if (!equation.dependent) return;
     double* row = arena.take<double>(rows_);
     std::fill(row, row + rows_, 0.0);
     const double* entry = J_;
@@ -24,8 +23,11 @@ template <class R> class MultiplierRates {
       for (int k = 0; k < c.columns; ++k)
         for (int r = 0; r < c.rows; ++r) row[c.row + r] += square(*entry++ * tree.unit[c.column[k]]);
     }
-    for (int r = 0; r < rows_; ++r) row[r] = row[r] > 0.0 ? 1.0 / std::sqrt(row[r]) : 1.0;
+    const double most = rows_ > 0 ? std::max(1e-300, *std::max_element(row, row + rows_)) : 1.0;
+    const double least = square(tolerances::negligible) * most;  // less is rounding, and must not be made large
+    for (int r = 0; r < rows_; ++r) row[r] = 1.0 / std::sqrt(row[r] > least ? row[r] : most);
     motions_.emplace(tree, arena, J_, tree.unit, row);
+    if (tree.nv - motions_->freedom == rows_) return;
     y_ = arena.take<double>(tree.nv), M_ = arena.take<double>(tree.nv * tree.nv);
     motions_->solve(equation.lambda, y_);
     crba(tree, arena, q, M_);

@@ -144,7 +144,10 @@ class ContactStep {
     const ConeProblem problem = {contacts, n, G, w, friction, low, high};
     const ConeSolution found = solve_parts(problem, arena_, p, least);
     if (!found.reached) return false;
-    pushed_ = std::any_of(p, p + n, [](double impulse) { return impulse != 0.0; });
+    double fastest = 0.0;
+    for (int i = 0; i < n; ++i) fastest = std::max(fastest, std::abs(w[i]));
+    for (int i = 0; i < n; ++i)  // less than that is the solver's rounding, which must not decide on the order of a step
+      pushed_ |= std::abs(p[i]) * G[i * n + i] > 10.0 * cones::reached * fastest;
     const double* x = solve_pushed(e, factor, arena_, n, J, p, &left_.momentum);
     for (int c = 0; c < nv_; ++c) v_end[c] = x_.v[c] + x[c];
     if (s_.record) {

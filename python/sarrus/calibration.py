@@ -171,21 +171,11 @@ def calibrate(
             break
         weight = _believed(residual, loss)
         change = _least_step(rows.derivatives(moves) * weight[:, None], residual * weight, known)
-        part = 1.0
-        while True:
-            try:
-                trial, other = rows.at(chosen, x - part * change)
-                if _cost(trial, loss) <= _cost(residual, loss) * (1.0 + 1e-9) + 1e-24 * len(trial):
-                    break
-            except AssemblyError:
-                pass
-            part *= 0.5
-            if part < 1e-2:
-                break
-        if part < 1e-2:
+        better = _descended(rows, chosen, x, change, residual, loss)
+        if better is None:
             break
-        settled = _cost(trial, loss) > (1.0 - SETTLED) * _cost(residual, loss)
-        x, residual, moves = x - part * change, trial, other
+        settled = _cost(better[1], loss) > (1.0 - SETTLED) * _cost(residual, loss)
+        x, residual, moves = better
         if settled:
             break
     weight = _believed(residual, loss)
@@ -207,6 +197,23 @@ def calibrate(
         np.sqrt(np.diag(covariance)), unseen, binding, float(s[0] / s[-1]), before, _size(residual),
         tuple(rows.names[i] for i in np.flatnonzero(weight**2 < 0.5)), covariance, base,
     )  # fmt: skip
+
+
+def _descended(
+    rows: _Rows, chosen: Dimensions, x: Array, change: Array, residual: Array, loss: str
+) -> tuple[Array, Array, Any] | None:
+    """By the longest part of a change by which the cost does not grow: changes, residual and what moves there."""
+    part = 1.0
+    while part >= 1e-2:
+        there = x - part * change
+        try:
+            trial, moves = rows.at(chosen, there)
+            if _cost(trial, loss) <= _cost(residual, loss) * (1.0 + 1e-9) + 1e-24 * len(trial):
+                return there, trial, moves
+        except AssemblyError:
+            pass
+        part *= 0.5
+    return None
 
 
 def _size(residual: Array) -> float:

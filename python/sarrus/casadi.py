@@ -1,4 +1,4 @@
-"""Functions of a mechanism for CasADi, with their Jacobians: ``pip install "sarrus[casadi]"``.
+"""Functions of a mechanism for CasADi, with their Jacobians: ``pip install casadi``.
 
 Each makes a callback of single states that solvers differentiate once (hessians: those of IPOPT's limited memory). Gradients by q are by its entries, those
 of quaternions along no change of their length; on loops they are along what these allow.

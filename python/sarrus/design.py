@@ -237,7 +237,7 @@ def design(
     AssemblyError
         Of no start the loops close at all inputs.
     ImportError
-        SciPy is not installed: ``pip install "sarrus[design]"``.
+        SciPy is not installed: ``pip install scipy``.
     ModelError, ShapeError, NameNotFoundError
         Bounds that are none; unknown names; wrong sizes.
 
@@ -259,7 +259,7 @@ def design(
     try:
         from scipy.optimize import least_squares
     except ImportError:
-        raise ImportError('design() improves with SciPy: pip install "sarrus[design]"') from None
+        raise ImportError("design() improves with SciPy: pip install scipy") from None
     checked_mechanism(robot, "robot")
     starts, improved = checked_count("starts", starts), checked_count("improved", improved)
     problem = _Problem(robot, checked_inputs(robot, inputs), variables, objectives, near)

@@ -1,4 +1,4 @@
-"""Many runs of a mechanism as an environment of Gymnasium, stepped side by side in C++: ``pip install "sarrus[gymnasium]"``.
+"""Many runs of a mechanism as an environment of Gymnasium, stepped side by side in C++: ``pip install gymnasium``.
 
 >>> import numpy as np
 >>> import sarrus, sarrus.gymnasium

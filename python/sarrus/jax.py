@@ -1,4 +1,4 @@
-"""Functions of a mechanism for JAX, with their gradients: ``pip install "sarrus[jax]"``.
+"""Functions of a mechanism for JAX, with their gradients: ``pip install jax``.
 
 Arrays are of float64 (``jax.config.update("jax_enable_x64", True)``), on the CPU; leading axes are batches and broadcast. The core is called back
 (``jax.pure_callback``), under ``jit`` too, and ``vmap`` makes one call of a batch. Functions go back (``grad``, ``vjp``, ``jacrev``: ``jax.custom_vjp``); those of

@@ -1,4 +1,4 @@
-"""Functions of a mechanism for PyTorch, with their gradients: ``pip install "sarrus[torch]"``.
+"""Functions of a mechanism for PyTorch, with their gradients: ``pip install torch``.
 
 Tensors are of float64 on the CPU, read and made in place (DLPack); leading axes are batches and broadcast. Gradients by q are by its entries, those of
 quaternions along no change of their length. On loops they are those of the function of the nearest state on them, along what they allow. Where a row of

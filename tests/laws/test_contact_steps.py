@@ -196,7 +196,8 @@ def thrown(length=1.0, mass=1.0, turn=(0.0, 0.0, 0.0)):
     q = np.concatenate([(R * Rotation.from_rotvec([0.5, 0.3, 0.1])).as_quat(), R.apply([0, 0, 0.25 * length])])
     v = np.array([1.0, -2.0, 0.5, 0.6 * length, 0.2 * length, -0.5 * length])  # in the box's own axes
     touching = [RigidContact(c, on="floor", friction=0.4, restitution=0.3) for c in corners]
-    run = sarrus.simulate(robot, q, v, 0.4, touching, dt=2e-3)
+    # until it turns on four corners: what each of these carries, and with that how friction brakes the turn, is not unique (docs/contact.md)
+    run = sarrus.simulate(robot, q, v, 0.3, touching, dt=2e-3)
     assert np.abs(run.z[:, ::4]).max() > 0.01 * mass * length  # it was hit
     places = np.array([R.inv().apply(robot.pose(x, c)[:3, 3]) for x in run.q[::20] for c in corners])
     return places / length, run.v[::20] / ([1, 1, 1] + [length] * 3)
@@ -216,10 +217,8 @@ def thrown(length=1.0, mass=1.0, turn=(0.0, 0.0, 0.0)):
 def test_sizes_masses_and_axes_do_not_matter(how):
     places, speeds = thrown()
     other, other_speeds = thrown(**how)
-    # rounding may decide in which of two steps something begins to push, and so whether that is of first or of second order
-    one_step = 0.5 * G * (2e-3) ** 2
-    assert_allclose(other, places, atol=one_step)
-    assert_allclose(other_speeds, speeds, atol=one_step / 2e-3)
+    assert_allclose(other, places, atol=1e-7)
+    assert_allclose(other_speeds, speeds, atol=1e-6)
 
 
 @pytest.mark.parametrize("armature", [0.0, 0.3])

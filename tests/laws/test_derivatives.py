@@ -193,7 +193,8 @@ def test_multipliers(name, cut):
             ("q", (d, found.velocity @ d, zero), d), ("v", (zero, u, zero), u), ("tau", (zero, zero, w), w),
         ):  # fmt: skip
             wanted = slope(multipliers_along(robot, q, v, tau, along), 1e-3)
-            assert_close(getattr(found.multipliers, part) @ direction, wanted, 1e-6)
+            # of q the differences' own: projected positions of dependent rows are known to 1e-9, steps are 1e-3
+            assert_close(getattr(found.multipliers, part) @ direction, wanted, 1e-5 if part == "q" else 1e-6)
 
 
 @examples(15)
@@ -354,7 +355,8 @@ def test_products_of_a_batch():
     assert np.isnan(found.q[2]).all()
     one = D.forward_dynamics_vjp(robot, q[4], v[4], tau[4], w[0])
     for field in dataclasses.fields(one):
-        assert_array_equal(getattr(found, field.name)[4], getattr(one, field.name))
+        if getattr(one, field.name) is not None:  # by dimensions, where asked
+            assert_array_equal(getattr(found, field.name)[4], getattr(one, field.name))
     place = np.empty((6, robot.nv))
     along = D.forward_dynamics_jvp(robot, q[3], v[3], tau[3], w, w, w[0], out=place)
     assert along is place

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _recording
-from .._arrays import Array, checked_count, real_array
+from .._arrays import Array, checked_count, checked_number, real_array
 from ..analysis.scaling import ScaledLoops
 from ..errors import ModelError, ShapeError, raise_no_such_name
 from ..mechanism import Mechanism
@@ -51,7 +51,7 @@ class Recorder:
     def __init__(self, robot: Mechanism, *, scalar: str = "double", configurations: ArrayLike | None = None) -> None:
         if not isinstance(robot, Mechanism):
             raise TypeError(f"robot must be a Mechanism; got {robot!r}")
-        if scalar not in ("double", "float"):
+        if not isinstance(scalar, str) or scalar not in ("double", "float"):
             raise ValueError(f"scalar must be 'double' or 'float'; got {scalar!r}")
         self.robot, self.scalar = robot, scalar
         rng = np.random.default_rng(samples.SEED)
@@ -72,7 +72,10 @@ class Recorder:
 
     def assume(self, x: Numbers, least: float) -> None:
         """That a number's size is this at least, wherever the code is used; it checks so, and the status has 8 more where it is not."""
-        self._recording.assume(self._flat(x)[0], least)
+        (number,) = self._flat(x) if np.size(x) == 1 else [None]
+        if number is None:
+            raise ShapeError(f"x must be one number; got {np.size(x)}")
+        self._recording.assume(number, checked_number("least", least))
 
     @cached_property
     def _loops(self) -> ScaledLoops:
@@ -130,17 +133,17 @@ class Recorder:
         and what the loops lack there (1,), in radians and sizes of the bodies.
         """
         held_q, held = self._places(joints)
-        held = self.input("held", self._configurations[:, held_q])
+        coordinates = self.input("held", self._configurations[:, held_q])
         last = self.input("last", self._displaced())
         q = self._of_loops(last)
-        q[held_q] = held
+        q[held_q] = coordinates
         phi = self.call("constraint_residual", q, self._time())
         for _ in range(checked_count("steps", steps)):
             J = self.call("constraint_jacobian", q, self._time())
             q = self.call("integrate", q, self._others(J, held, -phi))
             phi = self.call("constraint_residual", q, self._time())
         q = self._chosen(q, last)
-        q[held_q] = held
+        q[held_q] = coordinates
         phi = phi * self._loops.row_scale * self._loops.holonomic
         return q, np.array([np.sqrt(phi @ phi + 0.0)], dtype=object)
 
@@ -214,9 +217,13 @@ class Recorder:
 
     def _flat(self, x: Numbers) -> list[_recording.Number]:
         number = _recording.Number
+        try:
+            each = np.ravel(np.asarray(x, dtype=object))
+        except ValueError as error:
+            raise ShapeError(f"numbers must be an array; {error}") from None
         return [
-            e if isinstance(e, number) else self._recording.constant(float(e))
-            for e in np.ravel(np.asarray(x, dtype=object))
+            e if isinstance(e, number) else self._recording.constant(checked_number("a number of a Recorder", e, ""))
+            for e in each
         ]
 
     def values(self, numbers: Numbers) -> Array:
