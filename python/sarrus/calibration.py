@@ -247,7 +247,7 @@ def _least_step(J: Array, residual: Array, known: Array) -> Array:
     """The shortest change, by what is known before, that undoes what shows of the residual: of directions that are told better than known."""
     U, s, Vt = np.linalg.svd(J * known, full_matrices=False)
     shows = s > max(1.0, SHARPEST * s.max(initial=0.0))
-    return known * (Vt[shows].T @ ((U[:, shows].T @ residual) / s[shows]))
+    return np.asarray(known * (Vt[shows].T @ ((U[:, shows].T @ residual) / s[shows])))
 
 
 class _Rows:

@@ -64,7 +64,7 @@ class Path:
     def rows(self, variants: Any, q: Array) -> Array:
         """(N, 3 n)."""
         p = variants.pose(q, self.frame)[..., :3, 3]
-        return np.nan_to_num((p - real_array("points", self.points)) / self.scale).reshape(len(q), -1)
+        return np.asarray(np.nan_to_num((p - real_array("points", self.points)) / self.scale).reshape(len(q), -1))
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
         """(3 n, p)."""
@@ -83,9 +83,8 @@ class JointAngle:
 
     def rows(self, variants: Any, q: Array) -> Array:
         """(N, n)."""
-        return np.nan_to_num(
-            (variants.joint_states(q).q[self.joint][..., 0] - real_array("values", self.values)) / self.scale
-        )
+        off = variants.joint_states(q).q[self.joint][..., 0] - real_array("values", self.values)
+        return np.asarray(np.nan_to_num(off / self.scale))
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
         """(n, p)."""
@@ -155,7 +154,7 @@ class MotorEfforts:
         own = drift[..., [base.joint(name).v_slice.start for name in base.actuated]]
         a = drift + np.einsum("mnk,mnkv->mnv", bends - own, units)
         u = variants.actuator_efforts(q, v, a, check=False, return_status=True)[0]
-        return (np.sign(u) * np.maximum(np.abs(u) - self.limit, 0.0) / self.scale).reshape(len(q), -1)
+        return np.asarray((np.sign(u) * np.maximum(np.abs(u) - self.limit, 0.0) / self.scale).reshape(len(q), -1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +166,7 @@ class Clearance:
 
     def rows(self, variants: Any, q: Array) -> Array:
         """(N, n)."""
-        return np.maximum(self.least - variants.mobility_map(q).actuation, 0.0) / self.scale
+        return np.asarray(np.maximum(self.least - variants.mobility_map(q).actuation, 0.0) / self.scale)
 
 
 @dataclass(frozen=True)
@@ -511,7 +510,7 @@ def tolerances(
 
 
 def _spreads(robot: Mechanism, ways: Mapping[str, Array], spread: Mapping[str, float]) -> dict[str, float]:
-    if not isinstance(spread, Mapping) or not spread:
+    if not isinstance(spread, Mapping) or not spread:  # type: ignore[redundant-expr]
         raise TypeError(f"spread is a mapping of dimensions to standard deviations; got {spread!r}")
     every = Dimensions(robot, list(ways)).names
     sizes: dict[str, float] = {}

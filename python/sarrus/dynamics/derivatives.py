@@ -249,8 +249,10 @@ def forward_dynamics(
     parts = [matrices[..., k, :, :] for k in range(6)] + [residual[..., k, :] for k in range(2)]
     state, others = tuple(np.array(x) for x in (q, v, tau)), {**how, "return_status": True}
     by_dimensions = partial(_matrix, forward_by_dimensions, robot, state, others)
-    derivatives = ForwardDynamicsDerivatives(
-        *parts, lambda: cast(Array, _of_multipliers(robot, *state, **others)[0]), by_dimensions
+    derivatives = ForwardDynamicsDerivatives(  # type: ignore[misc]  # which thinks that a list may have any length
+        *parts,
+        _multipliers=lambda: cast(Array, _of_multipliers(robot, *state, **others)[0]),
+        _dimensions=by_dimensions,
     )
     return (derivatives, *status) if status else derivatives
 

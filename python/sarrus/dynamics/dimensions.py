@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._arrays import Array
 from ..description.constraints import KINDS, ConstraintSpec, CouplerSpec, RollingSpec
@@ -19,14 +20,14 @@ _forward = _undeclared("forward_dynamics_by_dimensions")
 
 
 def inverse_by_dimensions(
-    robot: LoopFunctions, state: tuple[Array, ...], cotangent: Array, how: dict[str, Any]
+    robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, how: dict[str, Any]
 ) -> Array:
     """(..., n) a cotangent of the generalised force times its derivatives."""
     return cast(Array, _inverse(robot, *state, cotangent, **{**how, "return_status": True})[0][..., places(robot)[1]])
 
 
 def forward_by_dimensions(
-    robot: LoopFunctions, state: tuple[Array, ...], cotangent: Array, how: dict[str, Any]
+    robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, how: dict[str, Any]
 ) -> Array:
     """(..., n) a cotangent of the acceleration times its derivatives; NaN by those that leave loops open."""
     answer = _forward(robot, *state, cotangent, **{**how, "return_status": True})[0]

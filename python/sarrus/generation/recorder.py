@@ -51,7 +51,7 @@ class Recorder:
     def __init__(self, robot: Mechanism, *, scalar: str = "double", configurations: ArrayLike | None = None) -> None:
         if not isinstance(robot, Mechanism):
             raise TypeError(f"robot must be a Mechanism; got {robot!r}")
-        if not isinstance(scalar, str) or scalar not in ("double", "float"):
+        if not isinstance(scalar, str) or scalar not in ("double", "float"):  # type: ignore[redundant-expr]
             raise ValueError(f"scalar must be 'double' or 'float'; got {scalar!r}")
         self.robot, self.scalar = robot, scalar
         rng = np.random.default_rng(samples.SEED)

@@ -35,7 +35,7 @@ for _p, (_i, _j) in enumerate([(0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)]):
 
 def pseudo_inertias(parameters: Array) -> Array:
     """(..., 4, 4) of inertial parameters (..., 10)."""
-    return np.einsum("...p,pij->...ij", parameters, _UNITS)
+    return np.asarray(np.einsum("...p,pij->...ij", parameters, _UNITS))
 
 
 def with_volume(parameters: Array) -> Array:

@@ -39,7 +39,7 @@ class Samples(Brief):
         for name in ("q", "v", "a", "t"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, real_array(name, value))
-        if not isinstance(self.efforts, Mapping) or not self.efforts:
+        if not isinstance(self.efforts, Mapping) or not self.efforts:  # type: ignore[redundant-expr]
             raise TypeError(f"efforts are a mapping of joints to (n,) efforts each; got {self.efforts!r}")
         efforts = {name: real_array(f"efforts of '{name}'", u) for name, u in self.efforts.items()}
         efforts = {name: u[:, None] if u.ndim == 1 else u for name, u in efforts.items()}
