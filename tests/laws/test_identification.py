@@ -322,6 +322,8 @@ REFUSED = {
         "too few",
     ),
     "no times": (lambda: identify_runs(*four_bar_samples()), sarrus.ModelError, "times"),
+    "no samples": (lambda: identify(sarrus.mechanisms.four_bar(), {"motor": [0.0]}), TypeError, "Samples"),
+    "no samples of runs": (lambda: identify_runs(sarrus.mechanisms.four_bar(), None), TypeError, "Samples"),
     "uneven": (
         lambda: Samples.from_joints(
             sarrus.mechanisms.four_bar(), [0, 1, 3], {"motor": [0, 0, 0]}, {"motor": [0, 0, 0]}, cutoff=1.0

@@ -19,7 +19,7 @@ from ..mechanism import Mechanism, checked_mechanism
 from ..spatial import Inertia
 from .consistent import consistent_parameters
 from .model import BLOCK, Base, EffortModel, base_of, combined
-from .samples import Samples
+from .samples import Samples, checked_samples
 
 STRETCHES = 10  # parts of a record, of which some are held out whole: neighbours would tell what is held out
 BLUNT = 1e-5  # of the efforts, noise that is assumed at least where bodies are made consistent
@@ -163,6 +163,7 @@ def identify(
     ('motor.damping', 0.2)
     """
     checked_mechanism(robot, "robot")
+    checked_samples(data)
     held_out, consistent = checked_number("held_out", held_out, ""), checked_truth("consistent", consistent)
     if not 0.0 <= held_out <= 0.5:
         raise ValueError(f"held_out must be from 0 to 0.5, a part of the samples; got {held_out!r}")

@@ -20,7 +20,7 @@ from ..spatial import Inertia
 from .consistent import consistent_parameters, with_volume
 from .identify import Identification, check_states
 from .model import Base, EffortModel, base_of
-from .samples import Samples
+from .samples import Samples, checked_samples
 
 STEP = 1e-4  # of a parameter's size, to either side: the runs' own rounding is far below its square
 INSIDE = 1e-2  # weight of the divergence: variants beside must be bodies too
@@ -68,6 +68,7 @@ def identify_runs(
     -1.0
     """
     checked_mechanism(robot, "robot")
+    checked_samples(data)
     for name, count in {"horizon": horizon, "steps": steps, "iterations": iterations, "threads": threads}.items():
         checked_count(name, count)
     held_out = checked_number("held_out", held_out, "")

@@ -137,3 +137,10 @@ def _kernels(step: float, cutoff: float, half: int) -> list[Array]:
     kernels = [np.fft.irfft(spectrum * rate**k, len(t) + 2 * half)[half : half + len(t)] for k in range(3)]
     # less what cutting their ends off has left, in the shape of the filter itself: a machine at rest does not move
     return [kernels[0], *(kernel - kernel.sum() * kernels[0] for kernel in kernels[1:])]
+
+
+def checked_samples(data: Any) -> Samples:
+    """TypeError for anything else."""
+    if not isinstance(data, Samples):
+        raise TypeError(f"data are sarrus.identification.Samples; got {data!r}")
+    return data
