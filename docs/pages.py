@@ -82,13 +82,10 @@ def example(path):
     cells.append(new_code_cell(source))
     picture = f"{path.stem}.png"
     shown = f"from IPython.display import Image\n\nmain({{}});\nImage({picture!r})"
-    takes = (
-        next(
-            f for f in module.body if isinstance(f, ast.FunctionDef) and f.name == "main"
-        )
-        .args.args[0]
-        .arg
+    main = next(
+        f for f in module.body if isinstance(f, ast.FunctionDef) and f.name == "main"
     )
+    takes = main.args.args[0].arg if main.args.args else None
     call = {"output": shown.format(repr(picture)), "figures": shown.format("'.'")}.get(
         takes, "main();"
     )
