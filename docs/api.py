@@ -15,6 +15,7 @@ MODULES = sorted(
         "calibration",
         "design",
         "dimensions",
+        "generation",
         "gymnasium",
         "identification",
         "jax",

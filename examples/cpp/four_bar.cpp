@@ -52,7 +52,7 @@ int main() {
         return turned(time, before, after, simulation.size(), angle, within);
       },
       [] { return false; });
-  print("event", {turned.found.at(0).time});
+  print("event", {turned.occurred.at(0).time});
   print("state", turned.end);
   return done.status == 0.0 ? 0 : 1;
 }

@@ -3,12 +3,12 @@
 :func:`identify` compares equations, :func:`identify_runs` runs, where no accelerations are known; :func:`exciting_motion` proposes motions that tell much.
 """
 
-from .excitation import Excitation, exciting_motion
-from .identify import Identification, identify
+from .excitation import exciting_motion
+from .identify import identify
 from .runs import identify_runs
 from .samples import Samples
 
-__all__ = ["Excitation", "Identification", "Samples", "exciting_motion", "identify", "identify_runs"]
+__all__ = ["Samples", "exciting_motion", "identify", "identify_runs"]
 
 
 def __dir__() -> list[str]:
