@@ -948,7 +948,7 @@ int main(int arguments, char** argument) {
     laws(m, states);
     simulations(m, states);
     const Mechanism held(without_rows_of_calls(d));
-    derivatives_through_steps(held, States(held, 1, 3));
+    if (arguments > 1) derivatives_through_steps(held, States(held, 1, 3));  // `test_core steps`: minutes under a sanitizer
     tasks(m, states);
   }
   wrong_descriptions();
