@@ -271,7 +271,8 @@ class ConeSolver {
   void proximal_from_afar(double* p) { points(p, 1e3 * cones::proximity, 10, 8, true); }
   void polish(double* p, int steps) { points(p, 0.1 * cones::proximity, steps, 1, false); }
 
-  /// Of all impulses with these velocities the least: those of G + eps, corrected.
+  /// Of all impulses with these velocities the least, in the scales of p', where each counts as the energy that it alone would leave: those of G + eps,
+  /// corrected.
   void find_least(const double* p, double* least) {
     double* step = take(n_);
     std::copy(p, p + n_, least);

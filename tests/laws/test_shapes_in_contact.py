@@ -401,6 +401,23 @@ def test_contacts_carry_the_weight(tmp_path):
         sarrus.simulate(sarrus.mechanisms.pendulum(), [0.0], [0.0], 0.1).contacts  # noqa: B018
 
 
+def test_forces_that_are_not_unique_are_the_least():
+    """Under four feet that stand unevenly: with each foot's inverse mass tr(J M^-1 J^T) / 3 as weight, in closed form."""
+    center, inertia = np.array([0.03, 0.01, 0.02]), sarrus.Inertia.box(2.0, (0.1, 0.1, 0.1))
+    b = sarrus.Builder("table")
+    floating(b, "table", inertia.transformed(center), Box((0.2, 0.3, 0.1)))
+    b.add_shape("ground", Plane(), name="floor", friction=0.6)
+    pressed = contact(b.build(), AT, duration=0.1, dt=2e-3).contacts
+    last = pressed.sample == pressed.sample.max()
+    at = pressed.position[last]
+    arms = at - (AT[4:] + center)
+    # of a cube's equal moments I = m a^2 / 6: tr(1 / m + [r]^T I^-1 [r]) / 3
+    inverse_mass = 1.0 / 2.0 + 2.0 * (arms**2).sum(axis=1) / (2.0 * 0.01 / 6.0) / 3.0
+    lever = np.vstack([np.ones(4), arms[:, 0], arms[:, 1]]) / np.sqrt(inverse_mass)
+    expected = np.linalg.pinv(lever) @ [2.0 * G, 0.0, 0.0] / np.sqrt(inverse_mass)
+    assert_allclose(pressed.force[last], np.outer(expected, [0, 0, 1]), atol=1e-5)
+
+
 def test_statistics_say_how_well_steps_hold():
     """What they say of a run is what one finds by hand in its samples, from rows of the loops and distances."""
     robot, run, _ = dropped(1.0, 2e-3)

@@ -69,7 +69,8 @@ class ContactMotion:
     Attributes
     ----------
     motion : (nv,) accelerations, or velocities after the impact
-    forces : (contacts, 3) on the bodies, in the world [N], or impulses [N s]: where they are not unique the least ones of those that make this motion
+    forces : (contacts, 3) on the bodies, in the world [N], or impulses [N s]: where they are not unique the least ones of those that make this motion,
+        by the sum of squares, each times the mean inverse mass that its contact feels
     natural_map : how far the cones' conditions are off, as a velocity or an acceleration [m/s or m/s^2]
     iterations : how many equations the cones took
     """

@@ -27,7 +27,7 @@ class ContactForces:
     id : (n,) of a point, as in :class:`~sarrus.results.Contacts`
     position : (n, 3) in the world [m]
     force : (n, 3) on the first body, in the world: the mean of the step [N]. Where forces are not unique, as under four feet, they are the least
-        ones of those that make this motion
+        ones of those that make this motion, by the sum of squares, each times the mean inverse mass that its point feels
     natural_map : (samples,) how far the conditions of contact are off, as a velocity [m/s]
     left_out : how many points more press than are kept: over eight a shape. They act as the others do
     """
