@@ -443,8 +443,9 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
     for (const ExpressedIn in : {ExpressedIn::frame, ExpressedIn::world, ExpressedIn::world_aligned})
       for (const bool with_optional : {true, false}) {
         if (in != ExpressedIn::frame && !(infos[op].facts & at_frame)) continue;
-        if ((op == find("equilibrium") || is_rate(op)) && (!with_optional || in != ExpressedIn::frame))
-          continue;  // once is enough of what costs most
+        const bool dear =
+            op == find("equilibrium") || is_rate(op) || infos[op].facts & dense || std::strstr(infos[op].name, "_by_dimensions");
+        if (dear && (!with_optional || in != ExpressedIn::frame)) continue;  // once is enough of what costs most
         // rows that depend on q come with every call; a walk of many steps carries rounding far
         if (!with_optional && m.tree().loops.pfaffian_values > 0 && std::strstr(infos[op].inputs, "pfaffian_values")) continue;
         const bool walks = !std::strncmp(infos[op].name, "configuration", 13) || !std::strcmp(infos[op].name, "close");

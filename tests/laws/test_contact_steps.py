@@ -279,6 +279,23 @@ def test_dry_friction_of_a_joint_is_exact():
     assert_allclose(held.v, 0.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("gap", [5e-3, 2e-2])
+def test_what_an_impact_elsewhere_moves_is_stopped(gap):
+    """A ball hits one end of a see-saw; in the same step the other end, which was at rest and far from the ceiling, would go through it."""
+    b = sarrus.Builder("see-saw")
+    b.add_body("beam", sarrus.Inertia.box(1.0, (1.0, 0.1, 0.02)))
+    b.add_joint("pin", sarrus.Revolute("y"), "ground", "beam")
+    b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.05))
+    b.add_joint("fall", sarrus.Prismatic("z"), "ground", "ball", at_parent=(-0.45, 0, 0))
+    b.add_frame("end", "beam", (0.5, 0, 0))
+    robot = b.build()
+    touching = [RigidContact("ball", on="beam", radius=0.05), RigidContact("end", normal=(0, 0, -1), offset=-gap)]
+    run = sarrus.simulate(robot, [0.0, 0.051], [0.0, -10.0], 0.02, touching, dt=2e-3)
+    height = robot.pose(run.q, "end")[:, 2, 3]
+    assert height.max() < gap + 1e-6
+    assert height[-1] > gap - 1e-6  # it is held there
+
+
 def test_end_stops_are_rigid():
     """What falls on one stops there, without sinking in or bouncing, and is held."""
     robot = sarrus.mechanisms.pendulum()

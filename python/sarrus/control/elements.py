@@ -295,7 +295,8 @@ class RigidContact(Element):
 
     Where it touches, its impulse lies within Coulomb's cone; what hits comes back with `restitution` of its normal velocity (Newton's law), but for hits
     slower than gravity makes in three steps. Of a run's :attr:`Trajectory.z <sarrus.Trajectory.z>` each has four numbers: the impulse of the step
-    along the normal and two tangents [N s], the least ones where impulses are not unique (squares times each contact's own inverse mass), and how far the step's conditions are off [m/s].
+    along the normal and two tangents [N s], the least ones where impulses are not unique (squares times each contact's own inverse mass), and how
+    far the step's conditions are off [m/s].
 
     Attributes
     ----------
