@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike as ArrayLike
+from numpy.typing import NDArray
 
 from .errors import ModelError, ShapeError, StateError
 

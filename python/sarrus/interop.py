@@ -42,9 +42,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ._arrays import Array, checked_names, real_array
+from ._arrays import Array, ArrayLike, checked_names, real_array
 from .description.joints import (
     Free,
     Gimbal,

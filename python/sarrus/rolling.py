@@ -25,9 +25,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ._arrays import Array, check_callable, checked_number, common_axes, real_array, real_rows
+from ._arrays import Array, ArrayLike, check_callable, checked_number, common_axes, real_array, real_rows
 from .errors import IntegrationError, ModelError, ShapeError, StateError
 
 __all__ = ["Cylinder", "Patch", "Plane", "RollingContact", "Sphere", "Surface", "SurfaceGeometry", "Torus"]

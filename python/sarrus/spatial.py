@@ -16,9 +16,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ._arrays import Array, real_numbers
+from ._arrays import Array, ArrayLike, real_numbers
 from ._core import spatial as _core
 from .errors import ModelError, ShapeError
 

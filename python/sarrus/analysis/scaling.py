@@ -13,9 +13,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_time
+from .._arrays import Array, ArrayLike, checked_time
 from .._core import tolerances
 from ..description.constraints import ConstraintSpec, TargetSpec
 from ..description.joints import JointType

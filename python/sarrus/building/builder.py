@@ -8,9 +8,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from .._arrays import checked_truth
+from .._arrays import ArrayLike, checked_truth
 from ..analysis.contacts import overlapping
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec

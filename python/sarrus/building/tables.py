@@ -21,19 +21,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import checked_names, checked_truth, real_numbers
+from .._arrays import ArrayLike, checked_names, checked_truth, real_numbers
 from ..description.joints import Fixed, Free, Gimbal, Helical, JointType, Prismatic, Revolute
 from ..errors import ModelError, ShapeError
+from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from .builder import Builder
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["from_dh", "from_screws", "from_sdof", "from_spacedyn"]
 

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from .._arrays import real_numbers
+from .._arrays import ArrayLike, real_numbers
 from ..description.joints import JointType, unit_axis
 from ..errors import ModelError
 from ..shapes import Box, Capsule, ContactShape, Cylinder, Mesh, Plane, Shape, Sphere, Terrain

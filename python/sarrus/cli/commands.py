@@ -36,13 +36,13 @@ from ..errors import (
 )
 from ..figures.canvas import check_film
 from ..io import save
+from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .four_bars import grashof
 from .standing import servos
 
 if TYPE_CHECKING:
     from ..laws import Law
-    from ..mechanism import Mechanism
 
 VALVE = "valve"  # the demonstration that is no mechanism of the gallery
 SIZES: dict[str, dict[str, Any]] = {

@@ -15,18 +15,14 @@ from dataclasses import dataclass
 from math import atan2, hypot, pi, sqrt
 from os import PathLike
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array
+from .._arrays import Array, ArrayLike
 from .._files import replacing
+from ..mechanism import Mechanism
 from ..mechanisms.stanford import PARAMETERS
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
-
 
 START = (0.0, 0.0, 0.8, 0.0, 0.0)
 TAP = (0.0, 0.0, 0.5)

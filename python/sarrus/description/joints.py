@@ -32,10 +32,10 @@ from dataclasses import dataclass, field, fields, make_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import real_numbers
+from .._arrays import ArrayLike, real_numbers
 from ..errors import ModelError
 
 if TYPE_CHECKING:

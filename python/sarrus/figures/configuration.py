@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_names, real_rows
+from .._arrays import Array, ArrayLike, checked_names, real_rows
 from ..errors import AssemblyError, BranchEnd, ModelError, ShapeError
 from . import canvas
 from .figures import arrows_of, drawn

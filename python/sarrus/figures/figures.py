@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_names, checked_number, real_array
+from .._arrays import Array, ArrayLike, checked_names, checked_number, real_array
 from ..errors import ModelError, check_name, raise_no_such_name
 from . import canvas
 from .skeleton import Skeleton

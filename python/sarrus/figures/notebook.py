@@ -11,11 +11,11 @@ from .._arrays import Array
 from .._showing import table
 from ..analysis.joint_targets import start_near
 from ..errors import SarrusError
+from ..mechanism import Mechanism
 from .canvas import _box, _view
 from .skeleton import Skeleton
 
 if TYPE_CHECKING:
-    from ..mechanism import Mechanism
     from ..simulation.trajectory import Trajectory
 
 SIZE, MARGIN = 220.0, 12.0  # of a picture, [px]

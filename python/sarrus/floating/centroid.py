@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numpy.typing import ArrayLike
-
-from .._arrays import Array
+from .._arrays import Array, ArrayLike
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import _operation
 from ..dynamics.options import StateOptions

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_names, into, real_array, real_rows
+from .._arrays import Array, ArrayLike, checked_names, into, real_array, real_rows
 from .._showing import Brief
 from ..analysis.independent_coordinates import Coordinates, reduced_form, velocity_names
 from ..analysis.linear_algebra import applied, solutions, transposed

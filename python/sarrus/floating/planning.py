@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from .._arrays import Array, check_callable, checked_number, real_array, real_rows
+from .._arrays import Array, ArrayLike, check_callable, checked_number, real_array, real_rows
 from .._core import tolerances
 from .._showing import Brief
 from ..analysis.independent_coordinates import component_rows, frame_components

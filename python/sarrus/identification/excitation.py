@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_count, checked_number, real_array
+from .._arrays import Array, ArrayLike, checked_count, checked_number, real_array
 from .._showing import Brief
 from ..errors import AssemblyError, ModelError
 from ..mechanism import Mechanism, checked_mechanism

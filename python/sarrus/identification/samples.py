@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_number, real_array
+from .._arrays import Array, ArrayLike, checked_number, real_array
 from .._showing import Brief
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism

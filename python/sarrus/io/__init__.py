@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .._arrays import checked_path
 from .._files import read_bytes
 from ..errors import ModelError
+from ..mechanism import Mechanism
 from . import complete, mjcf, sdf, urdf, usd
 from .document import check_ties, root_tag
 from .mujoco import from_mujoco
@@ -23,7 +24,6 @@ from .urdf_loops import Loops, close_frames
 
 if TYPE_CHECKING:
     from ..building.builder import Builder
-    from ..mechanism import Mechanism
 
 __all__ = ["from_mujoco", "from_pinocchio", "load", "load_builder", "loads", "save", "to_pinocchio"]
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard, Union, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,10 @@ from .._files import is_within, replacing
 from ..building.builder import Builder
 from ..description import Description, TargetSpec
 from ..errors import ModelError, ShapeError, did_you_mean, printable
+from ..mechanism import Mechanism
 from ..shapes import Mesh
 from ..spatial import Inertia, Rotation
 from .document import no_body_has
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["FORMAT", "read", "relative", "save", "schema", "write"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from .._files import replacing
 from ..description import ConstraintSpec, JointSpec, ShapeSpec, VisualSpec
 from ..description.joints import BOUNDS, PASSIVE, JointType
+from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, Cylinder, Mesh, Sphere
 from ..spatial import Transform
 from .document import Names
@@ -35,9 +36,6 @@ from .outline import (
     with_plain_names,
 )
 from .table import Format, put
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["Step", "Writer", "has_bounds", "save"]
 

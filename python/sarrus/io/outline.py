@@ -14,13 +14,12 @@ import os
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array
+from .._arrays import Array, ArrayLike
 from ..description import (
     BodySpec,
     ConstraintSpec,
@@ -35,13 +34,11 @@ from ..description import (
 from ..description.joints import PARAMETERS, JointType, axis_frame
 from ..description.part import renamed
 from ..errors import ModelError, warn_of_model
+from ..mechanism import Mechanism
 from ..shapes import Mesh
 from ..spatial import Transform
 from .document import Names
 from .table import put
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 Element = ET.Element
 IDENTITY = Transform()

@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .._arrays import checked_path
 from ..errors import ModelError
-from ..mechanism import checked_mechanism
+from ..mechanism import Mechanism, checked_mechanism
 from . import complete, write_mjcf, write_sdf, write_urdf, write_usd
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 WRITERS: dict[str, Callable[..., list[Path]]] = {
     ".json": complete.save,

@@ -19,15 +19,15 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array
+from .._arrays import Array, ArrayLike
 from ..description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, ShapeSpec, SpringSpec, VisualSpec
 from ..description.joints import PASSIVE
+from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
@@ -37,9 +37,6 @@ from .lowering import Step, Writer, has_bounds
 from .mujoco import HIDDEN
 from .outline import Element, Link, Losses, add, listed, no_shape, tree_links
 from .table import has_passive, text_of
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["save"]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -27,6 +27,7 @@ import numpy as np
 from .._arrays import Array
 from ..description import ConstraintSpec, JointSpec, ShapeSpec
 from ..errors import AssemblyError
+from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
 from .document import Names
@@ -35,9 +36,6 @@ from .lowering import Step, Writer
 from .outline import IDENTITY, Element, Link, Losses, add, add_drake, link_of, listed, mimic_of
 from .sdf_links import COEFFICIENTS
 from .table import has_passive, put
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["save"]
 

@@ -21,22 +21,20 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
 from ..description import ConstraintSpec, FrameSpec, JointSpec
 from ..description.joints import PASSIVE, JointType
+from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
 from .formats import URDF
 from .lowering import Step, Writer, has_bounds
 from .outline import IDENTITY, Element, Link, Losses, add, add_drake, frame_along, mimic_of, tree_links
 from .table import has_passive, put
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["save"]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -27,6 +27,7 @@ import numpy as np
 from .._arrays import Array
 from ..description import ConstraintSpec, DistanceSpec, JointSpec, ShapeSpec, VisualSpec
 from ..errors import AssemblyError
+from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, Cylinder, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
@@ -36,9 +37,6 @@ from .outline import Element, Link, Losses, add, frame_along, link_of, no_shape
 from .table import has_passive, put
 from .usd import factor
 from .usd_stage import write_stage
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["save"]
 

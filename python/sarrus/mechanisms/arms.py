@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..building.builder import Builder
 from ..description.joints import Fixed, Revolute, Spherical, Universal
 from ..errors import ModelError
+from ..mechanism import Mechanism
 from ..spatial import Inertia
 from .drawing import is_zero, positive
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["human_arm", "six_axis_arm", "two_arms"]
 

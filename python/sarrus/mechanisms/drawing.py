@@ -9,7 +9,6 @@ import cmath
 import math
 from contextlib import suppress
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,10 +16,8 @@ from numpy.typing import ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Prismatic, Revolute
 from ..errors import ModelError
+from ..mechanism import Mechanism
 from ..spatial import Inertia
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 Point = tuple[float, float, float]
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
 from ..building.builder import Builder
 from ..description.joints import Free, Revolute, Spherical
+from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .drawing import apex, positive
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["three_finger_hand"]
 

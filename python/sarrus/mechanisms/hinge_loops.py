@@ -6,7 +6,7 @@ import cmath
 import math
 from collections.abc import Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,11 +14,9 @@ from numpy.typing import ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Revolute
 from ..errors import ModelError
+from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .drawing import positive
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["bennett", "bricard", "double_hooke", "goldberg_5r", "goldberg_6r", "myard", "schatz"]
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ..building.builder import Builder
 from ..description.joints import Fixed, Revolute, Spherical
 from ..errors import ModelError
+from ..mechanism import Mechanism
 from ..spatial import Inertia
 from .drawing import positive, whole
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["four_bar_ladder"]
 

@@ -6,7 +6,6 @@ import cmath
 import math
 from itertools import pairwise, product
 from numbers import Real
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,11 +13,9 @@ from .._arrays import Array
 from ..building.builder import Builder
 from ..description.joints import Fixed, Free, Revolute, Spherical, Universal
 from ..errors import ModelError
+from ..mechanism import Mechanism
 from ..spatial import Inertia
 from .drawing import cells, in_space, positive, whole
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["chain_mail", "hoberman_ring", "hoberman_sphere", "miura_fold", "net", "ring", "tensegrity_prism"]
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
 from ..building.builder import Builder
 from ..description.joints import Fixed, Free, Revolute, Spherical, Universal
 from ..errors import ModelError
+from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .drawing import Drawing, apex, in_space, positive, true_or_false
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["biped_leg", "humanoid_leg", "quadruped", "strandbeest_leg"]
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import TYPE_CHECKING
 
 from ..errors import ModelError
+from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .drawing import Drawing, apex, in_space, positive, real, whole
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["four_bar", "peaucellier", "scissor_lift", "slider_crank", "watt"]
 

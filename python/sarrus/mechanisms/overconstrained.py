@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..building.builder import Builder
 from ..description.joints import Free, Prismatic, Revolute, Universal
 from ..errors import ModelError
+from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .drawing import positive, whole
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["sarrus_linkage", "tsai_3upu", "wren_platform"]
 

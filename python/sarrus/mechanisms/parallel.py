@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,11 +11,9 @@ from numpy.typing import ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Free, Prismatic, Revolute, Spherical, Universal
 from ..errors import ModelError
+from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from .drawing import Drawing, apex, in_space, is_zero, positive, true_or_false, whole
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["delta", "five_bar", "stewart", "three_rrr"]
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..building.builder import Builder
 from ..building.values import checked_numbers
 from ..description.joints import Revolute
+from ..mechanism import Mechanism
 from ..spatial import Inertia
 from .drawing import positive
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["double_pendulum", "pendulum"]
 

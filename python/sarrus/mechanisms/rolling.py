@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..building.builder import Builder
 from ..description.joints import Free, Planar, Prismatic, Revolute
+from ..mechanism import Mechanism
 from ..spatial import Inertia
 from .drawing import positive, real, true_or_false
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["rolling_disc", "whipple_bicycle"]
 

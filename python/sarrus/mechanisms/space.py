@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..building.builder import Builder
 from ..description.joints import Free, Prismatic, Revolute, Universal
+from ..mechanism import Mechanism
 from ..shapes import Box, Cylinder
 from ..spatial import Inertia, Rotation, Transform
 from .drawing import Point, positive, true_or_false, whole
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["free_flyer", "macro_micro_arm", "rover", "sampler"]
 

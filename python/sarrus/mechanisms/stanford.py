@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..building.tables import from_sdof
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
+from ..mechanism import Mechanism
 
 __all__ = ["stanford_arm"]
 

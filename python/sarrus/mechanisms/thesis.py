@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..building.builder import Builder
 from ..description.joints import Fixed, Free, Prismatic, Revolute, Universal
+from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from .drawing import true_or_false
-
-if TYPE_CHECKING:
-    from ..mechanism import Mechanism
 
 __all__ = ["four_link_chain", "hslm", "two_links"]
 

@@ -15,9 +15,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_names, checked_path, checked_truth, real_array
+from .._arrays import Array, ArrayLike, checked_names, checked_path, checked_truth, real_array
 from ..analysis.actuation.joint_wrenches import along_tree, by_friction, joint_wrenches_with
 from ..control import interpolation
 from ..control.coordinates import loses_turns

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array
+from .._arrays import Array, ArrayLike
 from ..analysis.assembly.continuation import Branch
 from ..analysis.assembly.multistart import Search
 from ..analysis.scaling import ScaledLoops

@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from .._arrays import Array
+from .._arrays import Array, ArrayLike
 from ..figures.skeleton import FLAT, Place
 from ..shapes import Box, Cylinder, Sphere
 

@@ -18,9 +18,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_count, checked_number, real_array
+from .._arrays import Array, ArrayLike, checked_count, checked_number, real_array
 from ..errors import AssemblyError, ModelError, ShapeError, StateError, printable, raise_no_such_name
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism

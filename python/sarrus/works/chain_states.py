@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from .._arrays import Array, checked_truth, common_axes, real_array, real_rows
+from .._arrays import Array, ArrayLike, checked_truth, common_axes, real_array, real_rows
 from .._core import Status
 from ..analysis.linear_algebra import transposed
 from ..dynamics.loop_operations import LoopFunctions

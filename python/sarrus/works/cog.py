@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, common_axes, real_rows
+from .._arrays import Array, ArrayLike, common_axes, real_rows
 from .._showing import Brief
 from ..analysis.independent_coordinates import Coordinates, ReducedForm, reduced_form
 from ..analysis.linear_algebra import applied, transposed

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, common_axes, real_array, real_rows
+from .._arrays import Array, ArrayLike, common_axes, real_array, real_rows
 from ..analysis.actuation.efforts import actuation_matrix
 from ..analysis.linear_algebra import applied
 from ..dynamics.loop_operations import LoopFunctions

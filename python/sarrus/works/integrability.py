@@ -6,9 +6,9 @@ import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from .._arrays import common_axes, real_array
+from .._arrays import ArrayLike, common_axes, real_array
 from ..analysis.independent_coordinates import loop_motions
 from ..analysis.linear_algebra import applied
 from ..dynamics.loop_operations import LoopFunctions

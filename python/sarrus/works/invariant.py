@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .. import spatial
-from .._arrays import Array, real_array, real_rows
+from .._arrays import Array, ArrayLike, real_array, real_rows
 from .._showing import Brief
 from ..analysis.linear_algebra import applied, transposed
 from ..dynamics.loop_operations import LoopFunctions

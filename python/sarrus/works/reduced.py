@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_truth, common_axes, into
+from .._arrays import Array, ArrayLike, checked_truth, common_axes, into
 from ..analysis.independent_coordinates import Coordinates, ReducedForm, component_rows, loop_motions, reduced_form
 from ..analysis.linear_algebra import NEGLIGIBLE, transposed
 from ..description.joints import PARAMETERS

@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from .._arrays import Array, into
+from .._arrays import Array, ArrayLike, into
 from .._core import Status
 from .._showing import Brief
 from ..analysis.linear_algebra import applied, transposed

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, checked_truth, real_array, real_rows
+from .._arrays import Array, ArrayLike, checked_truth, real_array, real_rows
 from .._core import Status
 from ..analysis.actuation.efforts import actuator_efforts, motors_of
 from ..analysis.actuation.joint_wrenches import across_loops

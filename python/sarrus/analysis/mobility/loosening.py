@@ -14,9 +14,8 @@ from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ..._arrays import Array, checked_names, checked_number
+from ..._arrays import Array, ArrayLike, checked_names, checked_number
 from ...description.joints import BOUNDS, PARAMETERS, PASSIVE, Cylindrical, Gimbal, JointType, Spherical, axis_frame
 from ...description.specs import Description, JointSpec
 from ...dynamics.loop_operations import LoopFunctions

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ..._arrays import Array, checked_time, real_array
+from ..._arrays import Array, ArrayLike, checked_time, real_array
 from ..._core import tolerances
 from ..._showing import Brief, table
 from ...dynamics.joint_bases import joint_bases
