@@ -1,15 +1,25 @@
-"""Files: reading no more than is meant, and writing so that what was there stays until all of it is written."""
+"""Files: reading no more than is meant, and writing so that what was there stays until all of it is written; and packages that are no requirement."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-__all__ = ["check_regular", "is_within", "read_bytes", "replacing"]
+__all__ = ["check_regular", "is_within", "needed", "read_bytes", "replacing"]
+
+
+def needed(package: str, what: str, install: str) -> Any:
+    """A package that is no requirement; without it an ImportError says how to get it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as missing:
+        raise type(missing)(f"{what}: pip install {install}", name=missing.name) from missing
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def test_nothing_was_overlooked():
         ("python/sarrus/io/urdf.py", "from ..cli import main", "io imports cli"),
         ("python/sarrus/io/__init__.py", "from .. import mechanisms", "io imports mechanisms"),
         ("python/sarrus/building/tables.py", "from .. import load", "building imports __init__"),
-        ("python/sarrus/mechanisms/stanford.py", "import sarrus", "mechanisms imports __init__"),
+        ("python/sarrus/mechanisms/thesis.py", "import sarrus", "mechanisms imports __init__"),
         ("python/sarrus/attic.py", "", "'attic' has no layer"),
     ],
 )

@@ -16,8 +16,6 @@ from ..description.contacts import OVERLAP, Pair, scene, size_of, told_by_file, 
 if TYPE_CHECKING:
     from ..dynamics.loop_operations import LoopFunctions
 
-__all__ = ["Contacts"]
-
 
 @dataclass(frozen=True, eq=False)
 class Contacts:

@@ -32,8 +32,6 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from .builder import Builder
 
-__all__ = ["from_dh", "from_screws", "from_sdof", "from_spacedyn"]
-
 Link = tuple[JointType, Transform, Transform | None]  # a joint, and its place on the link before and on its own
 JOINTS = {"R": Revolute("z"), "P": Prismatic("z")}
 

@@ -38,8 +38,8 @@ from ..figures.canvas import check_film
 from ..io import save
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
+from .demo import servos
 from .four_bars import grashof
-from .standing import servos
 
 if TYPE_CHECKING:
     from ..laws import Law

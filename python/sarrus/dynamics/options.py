@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
@@ -10,6 +11,11 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Array
 from .._core import tolerances
+
+if sys.version_info >= (3, 11):
+    from typing import Unpack as Unpack
+else:
+    Unpack = Any  # of annotations, which nobody evaluates
 
 F = TypeVar("F", bound=Callable[..., Any])
 Wrenches = Mapping[str, ArrayLike]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import Array, checked_path, real_array
-from .._files import replacing
+from .._files import needed, replacing
 from ..errors import ShapeError
 
 if TYPE_CHECKING:
@@ -233,11 +233,7 @@ def stacked(t: Array, panels: Mapping[str, Mapping[str, Array]]) -> Axes:
 
 
 def _pyplot(what: str) -> Any:
-    try:
-        from matplotlib import pyplot
-    except ImportError as missing:
-        raise ImportError(f"{what} need matplotlib: pip install matplotlib") from missing
-    return pyplot
+    return needed("matplotlib.pyplot", f"{what} need matplotlib", "matplotlib")
 
 
 def _name_at_the_ends(ax: Axes, lines: list[Line2D]) -> bool:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._arrays import Array, ArrayLike
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import _operation
-from ..dynamics.options import StateOptions
-
-if TYPE_CHECKING:
-    from typing import Unpack
+from ..dynamics.options import StateOptions, Unpack
 
 
 @_operation

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +26,10 @@ from ..analysis.independent_coordinates import Coordinates, reduced_form, veloci
 from ..analysis.linear_algebra import applied, solutions, transposed
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import Joint, _operation
-from ..dynamics.options import BatchOptions, ExpressedIn, FrameOptions, StateOptions, Wrenches
+from ..dynamics.options import BatchOptions, ExpressedIn, FrameOptions, StateOptions, Unpack, Wrenches
 from ..dynamics.states import of_states
 from ..errors import ModelError, ShapeError, StateError, check_name
 from ..mechanism import checked_mechanism
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 
 @dataclass(frozen=True, eq=False)

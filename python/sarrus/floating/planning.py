@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +22,12 @@ from ..analysis.independent_coordinates import component_rows, frame_components
 from ..analysis.linear_algebra import applied, solutions, transposed
 from ..analysis.scaling import six, sliding
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.options import BatchOptions, StateOptions
+from ..dynamics.options import BatchOptions, StateOptions, Unpack
 from ..dynamics.states import of_states
 from ..errors import ModelError, NotRealizableError, SarrusError, ShapeError, StateError
 from ..mechanism import checked_mechanism
 from ..spatial import Rotation
 from .partition import base_joint, generalized_jacobian, joint_columns, momentum_velocity
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 MOST_STEPS = 1_000_000  # of a motion, at about a millisecond each
 UNREACHED = 1e-6  # of what is asked: more than rounding and regularisation leave of an equation that has a solution

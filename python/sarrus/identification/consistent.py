@@ -14,23 +14,13 @@ from __future__ import annotations
 import numpy as np
 
 from .._arrays import Array
-from ..spatial import Inertia
+from .._core.spatial import pseudo_inertia
 
 THIN = 1e-2  # of a body's spread, what a rod without thickness gets as one: the divergence is from bodies with volume
 FLAT = 1e-11  # of the largest, an eigenvalue at which a pseudo-inertia counts as one without volume
 ENOUGH = 1e-6  # of an estimate's variance, what a step may leave
 
-_UNITS = np.array([Inertia.from_parameters(np.zeros(10), check=False).pseudo_inertia] * 10)
-_UNITS[0, 3, 3] = 1.0
-for _k in range(3):
-    _UNITS[1 + _k, 3, _k] = _UNITS[1 + _k, _k, 3] = 1.0
-for _p, (_i, _j) in enumerate([(0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)]):
-    # the Euler tensor of a moment of inertia: half its trace, less itself
-    _UNITS[4 + _p, _i, _j] -= 1.0
-    if _i == _j:
-        _UNITS[4 + _p, :3, :3] += 0.5 * np.eye(3)
-    else:
-        _UNITS[4 + _p, _j, _i] -= 1.0
+_UNITS = pseudo_inertia(np.eye(10))  # of each parameter
 
 
 def pseudo_inertias(parameters: Array) -> Array:

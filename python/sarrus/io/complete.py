@@ -31,8 +31,6 @@ from ..shapes import Mesh
 from ..spatial import Inertia, Rotation
 from .document import no_body_has
 
-__all__ = ["FORMAT", "read", "relative", "save", "schema", "write"]
-
 FORMAT = 1
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 WIDTH = 120

@@ -12,8 +12,6 @@ from . import drake
 from .mujoco import FLAGS
 from .table import BOUND, CUSTOM, POSITIVE, Format, Row
 
-__all__ = ["DRIVES", "MJCF", "NO_LIMIT", "ORIENTATION", "SDF", "URDF", "USD", "WAY_OUT", "page"]
-
 NO_LIMIT = 1e16  # what SDF writes for none
 WAY_OUT = "let MuJoCo compile the file, and take sarrus.io.from_mujoco(mujoco.MjModel.from_xml_path(...))"
 _PLACE, _SPEED, _EFFORT = "rad, m", "rad/s, m/s", "N m, N"

@@ -6,7 +6,7 @@ the slide follows the turn. What neither this nor a row of the format's table ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +15,16 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from .._arrays import Array
 from .._files import replacing
-from ..description import ConstraintSpec, JointSpec, ShapeSpec, VisualSpec
+from ..description import ConstraintSpec, FrameSpec, JointSpec, ShapeSpec, VisualSpec
 from ..description.joints import BOUNDS, PASSIVE, JointType
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, Cylinder, Mesh, Sphere
-from ..spatial import Transform
+from ..spatial import Inertia, Transform
 from .document import Names
 from .outline import (
+    IDENTITY,
     Axis,
     Element,
     Link,
@@ -31,13 +33,12 @@ from .outline import (
     beside,
     coordinate_names,
     limits_of,
+    link_of,
     no_shape,
     number_of,
     with_plain_names,
 )
-from .table import Format, put
-
-__all__ = ["Step", "Writer", "has_bounds", "save"]
+from .table import Format, has_passive, put
 
 SHAPES: dict[type, str] = {
     Box: "size",
@@ -167,6 +168,13 @@ class Writer:
 
     # ---- looks, of URDF and SDF --------------------------------------------------------------------------------------
 
+    def looks(self, links: Mapping[str, Element]) -> None:
+        """Visuals and shapes that touch, in the elements of their bodies."""
+        for visual in self.robot.description.visuals:
+            self.visual(links.get(visual.body), visual)
+        for shape in self.robot.description.shapes:
+            self.collision(links.get(shape.body), shape)
+
     def visual(self, link: Element | None, visual: VisualSpec) -> None:
         element = self._solid(link, visual, "visual")
         if element is not None and visual.color is not None:
@@ -203,6 +211,52 @@ class Writer:
 
     def place(self, element: Element, place: Transform) -> None:
         raise NotImplementedError
+
+
+class PosedWriter(Writer):
+    """The same of a format that has poses of its bodies, in which a joint that closes a loop stands as any other does."""
+
+    pose: dict[str, Transform]  # of bodies in the world, in the file
+
+    def parts(self) -> None:
+        d, q = self.robot.description, self.home()
+        self.pose = {"ground": IDENTITY}
+        for body in d.bodies:
+            self.pose[body.name] = Transform.from_matrix(self.robot.pose(q, body.name))
+            self.body(body.name, body.inertia)
+        for spec in d.joints:
+            if spec.laws:
+                self.losses.motion.append(f"constraint '{spec}'")
+            elif spec.joint.kind == "Free":
+                self.note_free(spec)
+            else:
+                self.joint(link_of(spec))
+        for frame in d.frames:
+            self.frame(frame)
+        self.constraints()
+
+    def home(self) -> Array:
+        """The configuration of the file's poses."""
+        raise NotImplementedError
+
+    def body(self, name: str, inertia: Inertia) -> None:
+        raise NotImplementedError
+
+    def joint(self, link: Link) -> None:
+        raise NotImplementedError
+
+    def frame(self, frame: FrameSpec) -> None:
+        raise NotImplementedError
+
+    def closing(self, spec: JointSpec) -> None:
+        """As any other joint; it stands there already."""
+
+    def note_free(self, spec: JointSpec) -> None:
+        """Name what a joint loses that is not written, as its body floats."""
+        if passive := has_passive(spec.joint):
+            self.losses.motion.append(f"{', '.join(passive)} of joint '{spec.name}' (Free)")
+        self.note_whole(spec)
+        self.losses.minor.append(f"the name and the frames of joint '{spec.name}': what no joint leads to floats")
 
 
 def has_bounds(joint: JointType) -> bool:

@@ -13,8 +13,6 @@ from .._arrays import Array
 from .._files import check_regular, is_within
 from ..errors import ModelError
 
-__all__ = ["LARGEST", "mass_properties", "opened", "triangles"]
-
 LARGEST = 2**29  # bytes of a mesh
 
 

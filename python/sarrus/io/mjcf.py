@@ -50,8 +50,6 @@ from .mjcf_document import DEEPEST, Document, include, referred
 from .mjcf_geoms import body_inertia, geom_of, masks_of, show_geom, touch_geoms
 from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type, note_contacts
 
-__all__ = ["read"]
-
 Sites = dict[str, tuple[str, Transform]]  # name -> body and pose in it
 Tendons = dict[str, dict[str, float] | None]  # name -> coefficients by joint, of fixed ones
 DEFAULT = (0.0, 1.0, 0.0, 0.0, 0.0)  # polycoef of an equality

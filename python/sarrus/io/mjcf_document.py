@@ -16,8 +16,6 @@ from .document import LARGEST, MOST_PARTS, Element, at, parse
 from .formats import DRIVES, MJCF, ORIENTATION, WAY_OUT
 from .mujoco import FLAGS
 
-__all__ = ["DEEPEST", "Document", "include", "referred"]
-
 DEEPEST = 500  # what MuJoCo reads; a chain of bodies is nested as deep as it is long
 # numbers of which a file may give the first few: the others are those of the default
 PARTIAL = ("size", "stiffness", "damping", "polycoef", "gear", "gainprm")

@@ -23,8 +23,6 @@ from .mesh_inertia import LARGEST, mass_properties, triangles
 from .mjcf_document import Document, referred
 from .mujoco import HERE, HIDDEN, show
 
-__all__ = ["Geom", "body_inertia", "geom_of", "masks_of", "show_geom", "touch_geoms"]
-
 # geoms that have a mass of their own, and how many numbers tell their size
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 

@@ -47,8 +47,6 @@ from .document import NO_CONTACTS, Notes, free_name, noted_inertia
 if TYPE_CHECKING:
     import mujoco
 
-__all__ = ["from_mujoco", "read"]
-
 HERE = Transform()
 Note = Callable[[str], None]  # what is told a warning
 # what option/flag can switch off that matters here: the bits of MuJoCo 4

@@ -36,7 +36,7 @@ from ..description.part import renamed
 from ..errors import ModelError, warn_of_model
 from ..mechanism import Mechanism
 from ..shapes import Mesh
-from ..spatial import Transform
+from ..spatial import Inertia, Rotation, Transform
 from .document import Names
 from .table import put
 
@@ -329,6 +329,21 @@ def no_shape(spec: VisualSpec | ShapeSpec) -> str:
 def frame_along(direction: ArrayLike) -> Transform:
     """A frame turned so that its z-axis has this direction."""
     return Transform(axis_frame(direction))
+
+
+def wxyz(rotation: ArrayLike) -> list[float]:
+    """The quaternion of a rotation, its real part first."""
+    x, y, z, w = Rotation(rotation).quaternion.tolist()
+    return [w, x, y, z]
+
+
+def principal_axes(inertia: Inertia) -> tuple[Array, Array]:
+    """Principal moments, and the rotation whose columns are their axes: none where the body's own are such."""
+    I = inertia.about_com
+    if np.array_equal(I, np.diag(np.diag(I))):
+        return np.diag(I), np.eye(3)
+    moments, axes = np.linalg.eigh(I)
+    return moments, axes * np.sign(np.linalg.det(axes))
 
 
 def beside(shape: Mesh, path: Path) -> str:

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import interop
+from .._files import needed
 from ..building.builder import Builder
 from ..description import CouplerSpec, JointSpec
 from ..description.joints import Fixed, JointType, Spherical, axis_frame
@@ -48,8 +49,6 @@ from .table import has_passive
 
 if TYPE_CHECKING:
     import pinocchio
-
-__all__ = ["from_pinocchio", "read", "to_pinocchio"]
 
 NO_LIMIT = 1e300  # from here on: Pinocchio has the largest double for none
 LARGEST = np.finfo(float).max
@@ -317,10 +316,7 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
     --------
     >>> model, constraints = sarrus.io.to_pinocchio(sarrus.mechanisms.double_pendulum())  # doctest: +SKIP
     """
-    try:
-        import pinocchio as pin
-    except ImportError:
-        raise ModuleNotFoundError("to_pinocchio() needs Pinocchio: pip install pin", name="pinocchio") from None
+    pin = needed("pinocchio", "to_pinocchio() needs Pinocchio", "pin")
     losses = Losses("Pinocchio", "the model", "with lossy=True they are left out")
     d, links = checked_mechanism(robot).description, tree_links(robot)
     model = pin.Model()

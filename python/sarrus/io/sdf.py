@@ -46,8 +46,6 @@ from .sdf_joints import Vector, axis_direction, axis_in_model, joint_type
 from .sdf_links import dress, inertia_of
 from .sdf_scene import Scene, SdfJoint, inside
 
-__all__ = ["read"]
-
 
 def read(
     text: str | bytes, *, source: str = "<string>", floating_base: bool | None = None, beside: str = "",

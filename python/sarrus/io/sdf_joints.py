@@ -15,8 +15,6 @@ from .document import Element
 from .formats import NO_LIMIT, SDF
 from .sdf_scene import truth, version_of
 
-__all__ = ["ONE_AXIS", "TWO_AXES", "Direction", "Vector", "axis_direction", "axis_in_model", "joint_type"]
-
 ONE_AXIS = {"revolute": joints.Revolute, "continuous": joints.Revolute, "prismatic": joints.Prismatic}
 TWO_AXES = ("universal", "revolute2")
 

@@ -14,8 +14,6 @@ from .document import NO_CONTACTS, Element, add_shape, at, placed_inertia
 from .outline import frame_along
 from .sdf_scene import Scene, base_name, pose_of, truth
 
-__all__ = ["WATER", "dress", "inertia_of"]
-
 COEFFICIENTS = {"friction": "friction/ode/mu", "restitution": "bounce/restitution_coefficient"}  # in <surface>
 WATER = 1000.0  # kg/m³, where no density is told
 

@@ -17,8 +17,6 @@ from ..spatial import Rotation, Transform
 from .document import LARGEST, Element, free_name, listed, parse
 from .formats import SDF
 
-__all__ = ["OF_WORLDS", "Scene", "SdfJoint", "inside", "pose_of", "truth", "version_of"]
-
 FIRST, LAST = (1, 3), (1, 12)
 VARIABLES = ["SDF_PATH", "GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "GAZEBO_MODEL_PATH", "ROS_PACKAGE_PATH"]
 MOST_INCLUDES, DEEPEST_INCLUDE = 1000, 20

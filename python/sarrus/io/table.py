@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike
 from ..description.joints import BOUNDS, PASSIVE, JointType
 from .document import Element, Grammar, parse
 
-__all__ = ["BOUND", "CUSTOM", "FREE", "POSITIVE", "Format", "Row", "put", "text_of"]
-
 FREE, POSITIVE, BOUND, CUSTOM = "any number", "not negative", "none, if not positive", "as the reader says"
 
 

@@ -77,8 +77,6 @@ from .urdf_loops import (
     unread_sidecar,
 )
 
-__all__ = ["read"]
-
 WORLD = "world"  # where no link has this name, the ground
 
 

@@ -51,8 +51,6 @@ from .mesh_inertia import mass_properties
 from .mjcf_geoms import solid
 from .usd_stage import Prim, read_stage
 
-__all__ = ["Drive", "drives", "factor", "read"]
-
 LETTERS = "XYZ"
 WATER = 1000.0  # kg/m³, where no density is told
 FLOATS = 1e-5  # what frames of 32 bits leave of loops, and of coordinates that are zero, relative to the bodies; and what is none of their doing

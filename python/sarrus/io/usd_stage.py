@@ -11,7 +11,6 @@ rounds: 0.1 and not 0.10000000149.
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -22,12 +21,10 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from .._arrays import Array
-from .._files import check_regular, is_within
+from .._files import check_regular, is_within, needed
 from ..errors import ModelError
 from .document import DEEPEST, LARGEST, MOST, Element, Grammar, Notes
 from .table import text_of
-
-__all__ = ["BINARY", "Prim", "read_stage", "write_stage"]
 
 BINARY = (b"PXR-USDC", b"PK\x03\x04")  # how .usdc and .usdz begin
 TAGS = {f"Physics{kind}Joint": kind.lower() for kind in ("Revolute", "Prismatic", "Spherical", "Fixed", "Distance")}
@@ -73,10 +70,7 @@ class Prim(Element):
 
 
 def _pxr() -> Any:
-    try:
-        return importlib.import_module("pxr.Tf")
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError("USD takes usd-core: pip install usd-core", name="pxr") from None
+    return needed("pxr.Tf", "USD takes usd-core", "usd-core")
 
 
 def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterable[str], known: Grammar) -> Prim:

@@ -24,21 +24,19 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike
+from .._arrays import Array
 from ..description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, ShapeSpec, SpringSpec, VisualSpec
 from ..description.joints import PASSIVE
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
-from ..spatial import Inertia, Rotation, Transform
+from ..spatial import Inertia, Transform
 from . import lowering
 from .document import Names
 from .formats import MJCF
 from .lowering import Step, Writer, has_bounds
 from .mujoco import HIDDEN
-from .outline import Element, Link, Losses, add, listed, no_shape, tree_links
+from .outline import Element, Link, Losses, add, listed, no_shape, principal_axes, tree_links, wxyz
 from .table import has_passive, text_of
-
-__all__ = ["save"]
 
 SMALLEST = 1e-14  # moments of inertia of moving bodies have to be larger than MuJoCo's mjMINVAL = 1e-15
 
@@ -161,12 +159,8 @@ class _Writer(Writer):
         return step.numbers | {"limits": limits if both else None}
 
     def _inertial(self, element: Element, inertia: Inertia) -> None:
-        I = inertia.about_com
-        if np.array_equal(I, np.diag(np.diag(I))):
-            moments, turned = np.diag(I), None
-        else:
-            moments, axes = np.linalg.eigh(I)
-            turned = _wxyz(axes * np.sign(np.linalg.det(axes)))
+        moments, axes = principal_axes(inertia)
+        turned = None if np.array_equal(axes, np.eye(3)) else wxyz(axes)
         rounding = 1e-15 * np.abs(moments).max()
         moments = np.where(np.abs(moments) <= rounding, 0.0, moments)
         low, middle, high = np.sort(moments)
@@ -309,7 +303,7 @@ class _Writer(Writer):
                 moved = near.inverse() @ far
                 floats = joint.kind == "Free"
                 x += [*far.translation] if floats else []
-                x += _wxyz(far.rotation if floats else link.place.rotation.T @ moved.rotation)
+                x += wxyz(far.rotation if floats else link.place.rotation.T @ moved.rotation)
             elif joint.kind == "Helical":
                 x += [coordinates[0] * (1.0 if axis.turns else vars(joint)["pitch"]) for axis in link.axes]
             else:
@@ -321,13 +315,8 @@ def _placed(place: Transform) -> dict[str, Any]:
     turned = not np.array_equal(place.rotation, np.eye(3))
     return {
         "pos": place.translation if place.translation.any() else None,
-        "quat": _wxyz(place.rotation) if turned else None,
+        "quat": wxyz(place.rotation) if turned else None,
     }
-
-
-def _wxyz(rotation: ArrayLike) -> list[float]:
-    x, y, z, w = Rotation(rotation).quaternion.tolist()
-    return [w, x, y, z]
 
 
 save = partial(lowering.save, _Writer)

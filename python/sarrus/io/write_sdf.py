@@ -25,22 +25,20 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from .._arrays import Array
-from ..description import ConstraintSpec, JointSpec, ShapeSpec
+from ..description import ConstraintSpec, FrameSpec, JointSpec, ShapeSpec
 from ..errors import AssemblyError
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
 from .document import Names
 from .formats import SDF
-from .lowering import Step, Writer
-from .outline import IDENTITY, Element, Link, Losses, add, add_drake, link_of, listed, mimic_of
+from .lowering import PosedWriter, Step
+from .outline import Element, Link, Losses, add, add_drake, listed, mimic_of
 from .sdf_links import COEFFICIENTS
 from .table import has_passive, put
 
-__all__ = ["save"]
 
-
-class _Writer(Writer):
+class _Writer(PosedWriter):
     format = SDF
     apart, scope, gravity = True, "::", True
 
@@ -55,35 +53,19 @@ class _Writer(Writer):
         self.links = self.joints = Names(self.links | self.joints)  # which share their names
         self.axis_of: dict[str, Element] = {}
         self.followers = set[str]()
-        q = self._zero()
-        self.zero = {name: np.atleast_1d(x) for name, x in robot.joint_states(q, time=0.0).q.items()}
-        self.pose = {"ground": IDENTITY}
-        for body in d.bodies:
-            self.pose[body.name] = Transform.from_matrix(robot.pose(q, body.name))
-            self._link(body.name, body.inertia)
-        for spec in d.joints:
-            if spec.laws:
-                losses.motion.append(f"constraint '{spec}'")
-            elif spec.joint.kind == "Free":
-                self._free(spec)
-            else:
-                self._joint(link_of(spec))
-        for frame in d.frames:
-            on = None if frame.body == "ground" else frame.body
-            self.place(add(self.model, "frame", name=frame.name, attached_to=on), frame.placement)
-        self.constraints()
+        self.elements: dict[str, Element] = {}  # of links
+        self.parts()
         for spring in d.springs:
             add_drake(self.model, spring, {}, words=True)
-        for visual in d.visuals:
-            link = next((x for x in self.model.findall("link") if x.get("name") == visual.body), None)
-            self.visual(link, visual)
-        for shape in d.shapes:
-            link = next((x for x in self.model.findall("link") if x.get("name") == shape.body), None)
-            self.collision(link, shape)
+        self.looks(self.elements)
         self.declare_drake()
 
+    def home(self) -> Array:
+        robot, q = self.robot, self._zero()
+        self.zero = {name: np.atleast_1d(x) for name, x in robot.joint_states(q, time=0.0).q.items()}
+        return q
+
     def _zero(self) -> Array:
-        """The configuration of the file's pose."""
         robot = self.robot
         q = robot.neutral()
         links = [np.arange(robot.nc)[robot.constraint(name).rows] for name in robot.loop_joints]
@@ -101,8 +83,9 @@ class _Writer(Writer):
             self.losses.minor.append(text)
         return np.asarray(q)
 
-    def _link(self, name: str, inertia: Inertia) -> None:
+    def body(self, name: str, inertia: Inertia) -> None:
         link, I = add(self.model, "link", name=name), inertia.about_com
+        self.elements[name] = link
         self.place(link, self.pose[name])
         inertial = add(link, "inertial")
         self.place(inertial, Transform(translation=inertia.com))
@@ -112,13 +95,11 @@ class _Writer(Writer):
 
     # ---- joints ------------------------------------------------------------------------------------------------------
 
-    def _free(self, spec: JointSpec) -> None:
-        if passive := has_passive(spec.joint):
-            self.losses.motion.append(f"{', '.join(passive)} of joint '{spec.name}' (Free)")
-        self.note_whole(spec)
-        self.losses.minor.append(f"the name and the frames of joint '{spec.name}': what no joint leads to floats")
+    def frame(self, frame: FrameSpec) -> None:
+        on = None if frame.body == "ground" else frame.body
+        self.place(add(self.model, "frame", name=frame.name, attached_to=on), frame.placement)
 
-    def _joint(self, link: Link) -> None:
+    def joint(self, link: Link) -> None:
         spec, kind = link.spec, link.kind
         if kind not in SDF.joints:
             self.look_for_lacking(spec)
@@ -155,7 +136,7 @@ class _Writer(Writer):
             if step.axis is not link.axes[-1]:
                 child = self.links.new(f"{step.name}_link")
                 self.pose[child] = joint_frame
-                self._link(child, Inertia.zero())
+                self.body(child, Inertia.zero())
             element = self._element(step.name, "revolute" if step.turns else "prismatic", near, child, joint_frame)
             self._axis(element, spec, step, u)
             near = child
@@ -204,9 +185,6 @@ class _Writer(Writer):
             put(element, "pose", [*place.translation, *Rotation(place.rotation).rpy])
 
     # ---- constraints -------------------------------------------------------------------------------------------------
-
-    def closing(self, spec: JointSpec) -> None:
-        """As any other joint; it stands there already."""
 
     def tie(self, spec: ConstraintSpec) -> bool:
         # whoever reads a mimic takes the follower as passive

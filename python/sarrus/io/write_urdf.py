@@ -36,8 +36,6 @@ from .lowering import Step, Writer, has_bounds
 from .outline import IDENTITY, Element, Link, Losses, add, add_drake, frame_along, mimic_of, tree_links
 from .table import has_passive, put
 
-__all__ = ["save"]
-
 NO_BOUNDS = {"lower": -np.inf, "upper": np.inf, "effort_limit": np.inf, "velocity_limit": np.inf}
 
 
@@ -59,19 +57,10 @@ class _Writer(Writer):
         bare = self._root_joint(tree)
         if bare is None:
             add(self.root, "link", name=self.ground)
+        links = {body.name: add(self.root, "link", name=body.name) for body in d.bodies}
         for body in d.bodies:
-            link = add(self.root, "link", name=body.name)
-            _inertial(link, body.inertia)
-            for visual in d.visuals:
-                if visual.body == body.name:
-                    self.visual(link, visual)
-            for shape in d.shapes:
-                if shape.body == body.name:
-                    self.collision(link, shape)
-        if any(visual.body == "ground" for visual in d.visuals):
-            losses.minor.append("visuals of the ground")
-        if any(shape.body == "ground" for shape in d.shapes):
-            losses.minor.append("shapes of the ground")
+            _inertial(links[body.name], body.inertia)
+        self.looks(links)
         if any(x is not None for shape in d.shapes for x in (shape.friction, shape.restitution)):
             losses.minor.append("friction and restitution of shapes")
         for name, one in tree.items():

@@ -25,27 +25,25 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from .._arrays import Array
-from ..description import ConstraintSpec, DistanceSpec, JointSpec, ShapeSpec, VisualSpec
+from ..description import ConstraintSpec, DistanceSpec, FrameSpec, JointSpec, ShapeSpec, VisualSpec
 from ..errors import AssemblyError
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, Cylinder, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
 from .formats import USD
-from .lowering import Step, Writer
-from .outline import Element, Link, Losses, add, frame_along, link_of, no_shape
+from .lowering import PosedWriter, Step
+from .outline import Element, Link, Losses, add, frame_along, link_of, no_shape, principal_axes, wxyz
 from .table import has_passive, put
 from .usd import factor
 from .usd_stage import write_stage
-
-__all__ = ["save"]
 
 SHAPES: dict[type, str] = {Box: "Cube", Capsule: "Capsule", Cylinder: "Cylinder", Plane: "Plane", Sphere: "Sphere"}
 ENDS = ("lower", "upper")
 WORDS = {kind: f"Physics{name.title()}Joint" for kind, name in USD.joints.items() if name != "d6"}
 
 
-class _Writer(Writer):
+class _Writer(PosedWriter):
     format = USD
     gravity = True
 
@@ -59,33 +57,14 @@ class _Writer(Writer):
         put(scene, "@physics:gravityDirection", np.array(d.gravity) / size if size else (0.0, 0.0, -1.0))
         put(scene, "@physics:gravityMagnitude", size)
         self.prims: dict[str, Element] = {}
-        self.pose = {"ground": Transform()}
-        q = self._home()
-        for body in d.bodies:
-            self.pose[body.name] = Transform.from_matrix(robot.pose(q, body.name))
-            self._body(body.name, body.inertia)
-        for spec in d.joints:
-            if spec.laws:
-                losses.motion.append(f"constraint '{spec}'")
-            elif spec.joint.kind == "Free":
-                self._free(spec)
-            else:
-                self._joint(spec)
-        for frame in d.frames:
-            element = add(self._on(frame.body), "prim", type="Xform", name=frame.name)
-            element.set("sarrus:frame", "true")
-            self.place(element, frame.placement)
-        self.constraints()
+        self.parts()
         losses.motion += [f"spring '{spring.name}'" for spring in d.springs]
-        for visual in d.visuals:
-            self.visual(None, visual)
-        for shape in d.shapes:
-            self.collision(None, shape)
+        self.looks({})
 
     def files(self) -> dict[Path, str]:
         return {self.path: write_stage(self.root)}
 
-    def _home(self) -> Array:
+    def home(self) -> Array:
         """Home, where it closes the loops."""
         robot = self.robot
         try:
@@ -97,27 +76,25 @@ class _Writer(Writer):
     def _on(self, body: str) -> Element:
         return self.top if body == "ground" else self.prims[body]
 
-    def _body(self, name: str, inertia: Inertia) -> None:
+    def body(self, name: str, inertia: Inertia) -> None:
         element = add(self.top, "prim", type="Xform", name=name, id=name, schemas="PhysicsRigidBodyAPI PhysicsMassAPI")
         self.prims[name] = element
         self.place(element, self.pose[name])
-        I = inertia.about_com
-        moments, axes = (np.diag(I), np.eye(3)) if np.array_equal(I, np.diag(np.diag(I))) else np.linalg.eigh(I)
+        moments, axes = principal_axes(inertia)
         put(element, "@physics:mass", inertia.mass)
         put(element, "@physics:centerOfMass", inertia.com)
         put(element, "@physics:diagonalInertia", moments)
-        put(element, "@physics:principalAxes", _wxyz(axes * np.sign(np.linalg.det(axes))))
+        put(element, "@physics:principalAxes", wxyz(axes))
 
     # ---- joints ------------------------------------------------------------------------------------------------------
 
-    def _free(self, spec: JointSpec) -> None:
-        if passive := has_passive(spec.joint):
-            self.losses.motion.append(f"{', '.join(passive)} of joint '{spec.name}' (Free)")
-        self.note_whole(spec)
-        self.losses.minor.append(f"the name and the frames of joint '{spec.name}': what no joint leads to floats")
+    def frame(self, frame: FrameSpec) -> None:
+        element = add(self._on(frame.body), "prim", type="Xform", name=frame.name)
+        element.set("sarrus:frame", "true")
+        self.place(element, frame.placement)
 
-    def _joint(self, spec: JointSpec) -> None:
-        link, kind = link_of(spec), link_of(spec).kind
+    def joint(self, link: Link) -> None:
+        spec, kind = link.spec, link.kind
         ends = ((spec.parent, spec.at_parent), (spec.child, spec.at_child))
         if kind == "Helical":
             self.losses.motion.append(f"the pitch of joint '{spec.name}'")
@@ -153,7 +130,7 @@ class _Writer(Writer):
             )
             if not last:
                 self.pose[child] = self.pose[near] @ start @ point
-                self._body(child, Inertia.zero())
+                self.body(child, Inertia.zero())
             ends = ((near, start @ point), (child, link.end.inverse() @ point if last else Transform()))
             self._axes(spec, "Revolute" if step.turns else "Prismatic", ends, [step])
             near, start = child, point.inverse()
@@ -205,13 +182,10 @@ class _Writer(Writer):
             if body != "ground":
                 element.set(f"physics:body{side}", body)
             put(element, f"@physics:localPos{side}", place.translation)
-            put(element, f"@physics:localRot{side}", _wxyz(place.rotation))
+            put(element, f"@physics:localRot{side}", wxyz(place.rotation))
         if name in self.robot.loop_joints:
             element.set("physics:excludeFromArticulation", "true")
         return element
-
-    def closing(self, spec: JointSpec) -> None:
-        """As any other joint; it stands there already."""
 
     def tie(self, spec: ConstraintSpec) -> bool:
         if not isinstance(spec, DistanceSpec):
@@ -267,10 +241,6 @@ class _Writer(Writer):
     def place(self, element: Element, place: Transform) -> None:
         if not np.array_equal(place.matrix, np.eye(4)):
             put(element, "@pose", [*place.translation, *Rotation(place.rotation).quaternion])
-
-
-def _wxyz(rotation: Array) -> Array:
-    return Rotation(rotation).quaternion[[3, 0, 1, 2]]
 
 
 def _in_file(value: float | None, unit: float) -> float | None:

@@ -93,8 +93,16 @@ SpaceDyn's applications, robots whose base moves:
 from .arms import human_arm, six_axis_arm, two_arms
 from .hand import three_finger_hand
 from .hinge_loops import bennett, bricard, double_hooke, goldberg_5r, goldberg_6r, myard, schatz
-from .ladders import four_bar_ladder
-from .lattices import chain_mail, hoberman_ring, hoberman_sphere, miura_fold, net, ring, tensegrity_prism
+from .lattices import (
+    chain_mail,
+    four_bar_ladder,
+    hoberman_ring,
+    hoberman_sphere,
+    miura_fold,
+    net,
+    ring,
+    tensegrity_prism,
+)
 from .legs import biped_leg, humanoid_leg, quadruped, strandbeest_leg
 from .linkages import four_bar, peaucellier, scissor_lift, slider_crank, watt
 from .overconstrained import sarrus_linkage, tsai_3upu, wren_platform
@@ -102,8 +110,7 @@ from .parallel import delta, five_bar, stewart, three_rrr
 from .pendulums import double_pendulum, pendulum
 from .rolling import rolling_disc, whipple_bicycle
 from .space import free_flyer, macro_micro_arm, rover, sampler
-from .stanford import stanford_arm
-from .thesis import four_link_chain, hslm, two_links
+from .thesis import four_link_chain, hslm, stanford_arm, two_links
 
 __all__ = [
     "bennett",

@@ -13,8 +13,6 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia
 from .drawing import is_zero, positive
 
-__all__ = ["human_arm", "six_axis_arm", "two_arms"]
-
 
 def six_axis_arm(
     sphere: float = 0.0, upper: float = 0.4, fore: float = 0.4, tool: float = 0.1, fingertip: float = 0.0

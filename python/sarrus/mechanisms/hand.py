@@ -13,8 +13,6 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .drawing import apex, positive
 
-__all__ = ["three_finger_hand"]
-
 
 def three_finger_hand(
     palm_radius: float = 0.06,

@@ -18,8 +18,6 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .drawing import positive
 
-__all__ = ["bennett", "bricard", "double_hooke", "goldberg_5r", "goldberg_6r", "myard", "schatz"]
-
 Hinge = tuple[Any, Any]  # a point of its axis (3,) [m], and its direction: (3,) or "x", "y" or "z"
 
 

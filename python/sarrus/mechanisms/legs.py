@@ -14,8 +14,6 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .drawing import Drawing, apex, in_space, positive, true_or_false
 
-__all__ = ["biped_leg", "humanoid_leg", "quadruped", "strandbeest_leg"]
-
 
 def strandbeest_leg(scale: float = 0.01, density: float = 0.2) -> Mechanism:
     """A leg of Theo Jansen's Strandbeest: eleven tubes that turn the crank's circle into steps.

@@ -10,8 +10,6 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .drawing import Drawing, apex, in_space, positive, real, whole
 
-__all__ = ["four_bar", "peaucellier", "scissor_lift", "slider_crank", "watt"]
-
 
 def four_bar(
     crank: float = 0.4, coupler: float = 1.1, rocker: float = 0.9, ground: float = 1.0, mass: float = 1.0

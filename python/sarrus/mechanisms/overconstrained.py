@@ -14,8 +14,6 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .drawing import positive, whole
 
-__all__ = ["sarrus_linkage", "tsai_3upu", "wren_platform"]
-
 
 def sarrus_linkage(plate: float = 0.5, width: float = 0.4, mass: float = 1.0, platform_mass: float = 2.0) -> Mechanism:
     """Sarrus' linkage: two pairs of hinged plates, in planes across each other, let the platform move straight up and down, exactly.

@@ -15,8 +15,6 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from .drawing import Drawing, apex, in_space, is_zero, positive, true_or_false, whole
 
-__all__ = ["delta", "five_bar", "stewart", "three_rrr"]
-
 
 def five_bar(
     actuated: int = 2, crank: float = 0.3, rod: float = 0.5, base: float = 0.4, mass: float = 1.0

@@ -13,8 +13,6 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia
 from .drawing import positive
 
-__all__ = ["double_pendulum", "pendulum"]
-
 
 def pendulum(mass: float = 1.0, length: float = 1.0) -> Mechanism:
     """Point mass at the end of a massless rod.

@@ -10,8 +10,6 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia
 from .drawing import positive, real, true_or_false
 
-__all__ = ["rolling_disc", "whipple_bicycle"]
-
 
 def rolling_disc(
     upright: bool = False,

@@ -13,8 +13,6 @@ from ..shapes import Box, Cylinder
 from ..spatial import Inertia, Rotation, Transform
 from .drawing import Point, positive, true_or_false, whole
 
-__all__ = ["free_flyer", "macro_micro_arm", "rover", "sampler"]
-
 MOST_PANELS = 1000  # bodies that differ by a thousandth of a paddle from the next bend as the beam does
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._arrays import checked_number, real_array, real_rows
+from .._files import needed
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from .limits import LIMITS
@@ -138,8 +139,6 @@ def progress_bar(total: float, shown: bool, unit: str = "s") -> Any:
     """Of tqdm, or None."""
     if not shown:
         return None
-    try:
-        from tqdm.auto import tqdm
-    except ImportError as missing:
-        raise ImportError("progress=True shows a bar by tqdm: pip install tqdm") from missing
-    return tqdm(total=total, unit=unit, unit_scale=unit == "s")
+    return needed("tqdm.auto", "progress=True shows a bar by tqdm", "tqdm").tqdm(
+        total=total, unit=unit, unit_scale=unit == "s"
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .._arrays import Array
+from .._files import needed
 from .._showing import table
 from ..analysis.actuation.joint_wrenches import JointWrenches
 from ..errors import raise_no_such_name
@@ -129,10 +130,7 @@ class JointWrenchHistory(JointWrenches):
         ----------
         samples : whether there is a row per sample, with columns ``wrench:pin:0 [N m]`` to ``wrench:pin:5 [N]`` and ``effort:motor [N m]``
         """
-        try:
-            import pandas
-        except ImportError as missing:
-            raise ImportError("to_dataframe() needs pandas: pip install pandas") from missing
+        pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
         from ..figures.figures import of_effort
         from .storage import wrench_columns
 

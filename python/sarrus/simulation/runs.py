@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._arrays import Array, ArrayLike, checked_count, checked_path
 from .._core import Status
-from .._files import replacing
+from .._files import needed, replacing
 from .._showing import table
 from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Variants
@@ -210,16 +210,12 @@ class Sweep:
 
     def to_dataframe(self) -> pandas.DataFrame:
         """Table with a row per run and sample: run, where mechanisms differ which of them from 0 on, status, ``t [s]``, ``q:motor [rad]`` and so on, ``v:motor [rad/s]``. Needs pandas."""
-        try:
-            import pandas
-        except ImportError as missing:
-            raise ImportError("to_dataframe() needs pandas: pip install pandas") from missing
+        pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
         return pandas.concat(self._tables(), ignore_index=True)
 
     def _tables(self, rows: int = 2**18) -> Iterator[pandas.DataFrame]:
         """That table in parts of about so many rows, of whole runs; an empty one of no runs."""
-        import pandas
-
+        pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
         n, columns = len(self.t), storage.joint_columns(self.mechanism, self.mechanism.joints, "qv")
         which = None if self.mechanisms is None else storage.numbered(self.mechanisms)
         many = max(1, rows // n)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array
-from .._files import replacing
+from .._files import needed, replacing
 from ..errors import ModelError
 from ..io.complete import relative
 from ..mechanism import Mechanism
@@ -220,16 +220,13 @@ def numbered(mechanisms: Sequence[Mechanism]) -> Array:
 
 def write_parquet(path: Path, parts: Iterator[Any]) -> None:
     """A table that is never there as a whole."""
-    try:
-        import pyarrow
-        from pyarrow.parquet import ParquetWriter
-    except ImportError as missing:
-        raise ImportError("a .parquet needs pandas and pyarrow: pip install pandas pyarrow") from missing
-    first = pyarrow.Table.from_pandas(next(parts), preserve_index=False)
-    with ParquetWriter(path, first.schema) as file:
+    parquet = needed("pyarrow.parquet", "a .parquet needs pandas and pyarrow", "pandas pyarrow")
+    table = needed("pyarrow", "a .parquet needs pandas and pyarrow", "pandas pyarrow").Table
+    first = table.from_pandas(next(parts), preserve_index=False)
+    with parquet.ParquetWriter(path, first.schema) as file:
         file.write_table(first)
         for part in parts:
-            file.write_table(pyarrow.Table.from_pandas(part, schema=first.schema, preserve_index=False))
+            file.write_table(table.from_pandas(part, schema=first.schema, preserve_index=False))
 
 
 def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:

@@ -41,8 +41,6 @@ from .store import Store, arguments_of
 from .warnings import warn_of_runs
 from .workers import Executor, Job, Result, Rows, Work, parameters_of, results
 
-__all__ = ["Status", "Sweep", "simulate_many"]
-
 MOST_THREADS = 2**16  # more than any machine has
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .._arrays import Array, ArrayLike, checked_names, checked_path, checked_truth, real_array
+from .._files import needed
 from ..analysis.actuation.joint_wrenches import along_tree, by_friction, joint_wrenches_with
 from ..control import interpolation
 from ..control.coordinates import loses_turns
@@ -562,10 +563,7 @@ class Trajectory:
 
         Raises NameNotFoundError for a frame that there is not.
         """
-        try:
-            import pandas
-        except ImportError as missing:
-            raise ImportError("to_dataframe() needs pandas: pip install pandas") from missing
+        pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
         heads, parts = self._table(frames)
         return pandas.DataFrame(np.column_stack(parts), columns=heads)
 

@@ -23,9 +23,8 @@ from ..shapes import Mesh
 from ..spatial import Rotation
 from . import meshes
 from .camera import Camera
-from .ghosts import Ghosts
 from .labels import Label, Labels
-from .marks import Forces, Traces
+from .marks import Forces, Ghosts, Traces
 from .shapes import Triangles, capsule, cone, hinge, plate, solid, together
 
 if TYPE_CHECKING:

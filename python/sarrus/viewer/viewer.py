@@ -25,8 +25,8 @@ from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
 from ..simulation.runs import Sweep
 from ..simulation.trajectory import Trajectory
-from .ghosts import picked
 from .loop_sliders import Inputs
+from .marks import picked
 from .panel import Panel
 from .scene import Scene
 from .serving import serve

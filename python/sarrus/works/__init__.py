@@ -8,9 +8,8 @@ dynamics is in :class:`~sarrus.Mechanism`; which equation is where: docs/works.m
 from ..dynamics.joint_bases import joint_bases
 from .cog import cog_jacobians
 from .contact import sliding_contact
-from .integrability import is_involutive
 from .invariant import joint_screws, poe_factors
-from .projected import free_motions, projected_dynamics, projections, virtual_work
+from .projected import free_motions, is_involutive, projected_dynamics, projections, virtual_work
 from .reduced import operational_inertia, operational_inertia_inverse, reduced_dynamics
 from .reference_member import reference_member
 from .tree import christoffel_symbols, constraint_forces, mass_matrix_derivative, omega, reactions

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import Array
+from .._arrays import Array, ArrayLike, checked_truth, common_axes, real_array, real_rows
+from .._core import Status
+from .._core.spatial import motion_matrix, quaternion_from_rotation
 from ..analysis.linear_algebra import applied, transposed
 from ..dynamics.joint_bases import joint_bases, orthonormal_basis
 from ..dynamics.loop_operations import LoopFunctions
-from .chain_states import States
+from ..errors import StateError
 from .chains import INSTEAD, Chain, TakenApart
 
 UNFELT = 1e-7  # of the tip's mobility: a direction in which forces move the tip less than this is one in which they do not move it
@@ -76,7 +79,7 @@ def answer(robot: LoopFunctions, cut: TakenApart, s: States, c: Chain) -> ChainA
 
     # 2.10-2.16: the rows of the end joint take C^T of the member's velocity against the tip, and so hold C^T X
     to_tip = _inverse(cut.pieces.pose(s.x, c.frame))
-    X = _motion(to_tip @ s.place)  # 6.40
+    X = motion_matrix(to_tip @ s.place)  # 6.40
     C = c.sign * transposed(s.rows[..., c.rows, s.r] @ _inverse(X))
     n_c, C_inverse = C.shape[-1], np.asarray(np.linalg.pinv(C), dtype=np.float64)
     phi_c = orthonormal_basis(C @ C_inverse, n_c)
@@ -122,7 +125,7 @@ def _motor(
     parallel = sizes.min(axis=-1, initial=np.inf) <= NOTHING * sizes.max(axis=-1, initial=0.0)
     s.no_answer(parallel, f"axes of joint '{c.name}', which ends a chain, have become parallel; {INSTEAD}")
     if (joint.parent if joint.reversed else joint.child) == cut.member:
-        psi = transposed(_inverse(_motion(to_tip @ s.place @ c.at_member.matrix))) @ psi
+        psi = transposed(_inverse(motion_matrix(to_tip @ s.place @ c.at_member.matrix))) @ psi
     else:  # the tree passes it from the member to the tip, and this is the force on the tip
         psi = -psi
 
@@ -133,7 +136,7 @@ def _motor(
 
     # both at zero accelerations, which for the mechanism includes this joint's
     rate = between(cut.pieces, s.x, s.u) - between(robot, s.q, s.v)
-    return psi, (s.tau - s.passive)[..., joint.v_slice], applied(transposed(psi) @ _motion(to_tip), rate)
+    return psi, (s.tau - s.passive)[..., joint.v_slice], applied(transposed(psi) @ motion_matrix(to_tip), rate)
 
 
 def _solutions(rows: Array, gamma: Array) -> tuple[Array, Array]:
@@ -165,10 +168,108 @@ def inverse_where(x: Array, where: NDArray[np.bool_]) -> Array:
     return np.where(where, 1.0, 0.0) / np.where(where, x, 1.0)
 
 
-def _motion(pose: NDArray[Any]) -> Array:
-    """(..., 6, 6) that takes a motion's components in a frame to those in the frame in which it has this pose (2.6 inverted)."""
-    R, p = pose[..., :3, :3], pose[..., :3, 3]
-    X = np.zeros((*pose.shape[:-2], 6, 6))
-    X[..., :3, :3] = X[..., 3:, 3:] = R
-    X[..., 3:, :3] = np.cross(p[..., :, None], R, axis=-2)
-    return X
+# ---- states of a mechanism, checked, and the same of the pieces into which it is taken apart -------------------------
+
+
+LARGEST = 1e50  # beyond it products of what is computed from these overflow
+
+
+@dataclass(eq=False)
+class States:
+    """States of a mechanism, the same of its pieces, and what moves them. Unsound ones are replaced by something at rest.
+
+    Attributes
+    ----------
+    status : (...) int8, as in :class:`ReferenceMemberSolution`
+    explain : whether a state without an answer is an error: it is alone, and its status was not asked for
+    q, v, tau, time : of the mechanism
+    x, u, drive : (..., nq), (..., nv), (..., nv) configuration, velocity and joints' forces of the pieces
+    M, bias : (..., nv, nv), (..., nv) of M a + bias = force in the pieces
+    rows, gamma : (..., nc, nv), (..., nc) of rows a = gamma, which puts the pieces together
+    passive : (..., nv) what springs and friction take along the mechanism's joints
+    place, r : pose (..., 4, 4) of the member, and where its velocity stands among those of the pieces
+    turning : (..., 6) what makes the rate of a velocity's components in the member's frame a classical acceleration
+    """
+
+    status: NDArray[np.int8]
+    explain: bool
+    q: Array
+    v: Array
+    tau: Array
+    time: Array | None
+    x: Array
+    u: Array
+    drive: Array
+    M: Array
+    bias: Array
+    rows: Array
+    gamma: Array
+    passive: Array
+    place: Array
+    r: slice
+    turning: Array
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return self.status.shape
+
+    def no_answer(self, where: NDArray[np.bool_], why: str) -> None:
+        """These have none: their status is 2; StateError with the reason where one is asked for."""
+        if self.explain and where.any():
+            raise StateError(f"reference_member has no answer: {why}")
+        self.status[where & (self.status == Status.FINE)] = Status.NO_ANSWER
+
+
+def states(
+    robot: LoopFunctions, cut: TakenApart, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
+    wrenches: Mapping[str, ArrayLike] | None, time: ArrayLike | None, return_status: bool,
+) -> States:  # fmt: skip
+    """All of them as arrays with the same leading axes; StateError or ShapeError where they are not what they must be."""
+    return_status = checked_truth("return_status", return_status)
+    force, when = real_rows("tau", tau, robot.nv, finite=False), real_array("time", 0.0 if time is None else time)
+    bias_status = robot.bias_forces(q, v, wrenches=wrenches, return_status=True)[1]
+    lead = common_axes({"q, v and wrenches": bias_status.shape, "tau": force.shape[:-1], "time": when.shape})
+    explain = lead == () and not return_status
+    if explain and bias_status:
+        robot.bias_forces(q, v, wrenches=wrenches)  # says what is wrong with it
+    unsound = ~np.isfinite(force).all(axis=-1) | ~np.isfinite(when)
+    if explain and unsound:
+        raise StateError("tau and time must be finite")
+    status = np.where(unsound, Status.UNSOUND, bias_status).astype(np.int8)
+
+    s = _states(robot, cut, q, v, force, wrenches, None if time is None else when, status, explain)
+    sizes = [np.abs(x).max(axis=-1, initial=0.0) for x in (s.tau, s.bias, s.gamma)]
+    sizes += [np.abs(A).max(axis=(-2, -1), initial=0.0) for A in (s.M, s.rows, s.place)]
+    small = np.all([size <= LARGEST for size in sizes], axis=0)
+    if small.all():
+        return s
+    s.no_answer(~small, "the numbers overflow")
+    return _states(robot, cut, q, v, force, wrenches, s.time, status, explain)
+
+
+def _states(
+    robot: LoopFunctions, cut: TakenApart, q: ArrayLike, v: ArrayLike, tau: Array,
+    wrenches: Mapping[str, ArrayLike] | None, time: Array | None, status: NDArray[np.int8], explain: bool,
+) -> States:  # fmt: skip
+    pieces, lead, fine = cut.pieces, status.shape, status == Status.FINE
+    q = np.where(fine[..., None], q, robot.neutral())
+    v, tau = np.where(fine[..., None], v, 0.0), np.where(fine[..., None], tau, 0.0)
+    time = None if time is None else np.where(fine, time, 0.0)
+    x, u, drive = (np.zeros((*lead, n)) for n in (pieces.nq, pieces.nv, pieces.nv))
+    for name in cut.kept:
+        here, there = pieces.joint(name), robot.joint(name)
+        x[..., here.q_slice] = q[..., there.q_slice]
+        u[..., here.v_slice] = v[..., there.v_slice]
+        drive[..., here.v_slice] = tau[..., there.v_slice]
+    for body, name in cut.afloat.items():
+        here, pose = pieces.joint(name), robot.pose(q, body)
+        x[..., here.q_slice] = np.concatenate([quaternion_from_rotation(pose[..., :3, :3]), pose[..., :3, 3]], axis=-1)
+        u[..., here.v_slice] = robot.velocity(q, v, body)
+    r = pieces.joint(cut.afloat[cut.member]).v_slice
+    turning = np.zeros((*lead, 6))
+    turning[..., 3:] = np.cross(u[..., r][..., :3], u[..., r][..., 3:])
+    M, bias = pieces.mass_matrix(x), pieces.bias_forces(x, u, wrenches=wrenches, return_status=True)[0]
+    rows, gamma = pieces.constraint_jacobian(x, time=time), pieces.constraint_bias(x, u, time=time)
+    passive, place = cut.weightless.bias_forces(q, v), pieces.pose(x, cut.member)
+    return States(status, explain, q, v, tau, time, x, u, drive, M, bias, rows, gamma, passive, place, r, turning)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,12 +13,9 @@ from ..analysis.linear_algebra import applied, transposed
 from ..description.specs import BodySpec
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import Kinematics
-from ..dynamics.options import BatchOptions
+from ..dynamics.options import BatchOptions, Unpack
 from ..dynamics.states import of_states
 from ..mechanism import checked_mechanism
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from .._arrays import Array, ArrayLike, common_axes, real_array, real_rows
 from ..analysis.actuation.efforts import actuation_matrix
 from ..analysis.linear_algebra import applied
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.options import BatchOptions, Wrenches
+from ..dynamics.options import BatchOptions, Unpack, Wrenches
 from ..dynamics.states import of_states
 from ..errors import ModelError, ShapeError, StateError
 from ..mechanism import checked_mechanism
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 JAMMED = 1e-10  # of what a unit of force along the joint changes: where it holds itself, whatever acts
 

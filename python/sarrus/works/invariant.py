@@ -14,7 +14,6 @@ tree, any tree: the slides' chain has Gamma next to the diagonal, and joints wit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,13 +22,10 @@ from .._arrays import Array, ArrayLike, real_array, real_rows
 from .._showing import Brief
 from ..analysis.linear_algebra import applied, transposed
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.options import StateOptions
+from ..dynamics.options import StateOptions, Unpack
 from ..dynamics.states import of_states
 from ..errors import ModelError
 from ..mechanism import checked_mechanism
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,22 +11,20 @@ which are the slides' I - M^-1 A^T (A M^-1 A^T)^-1 A and its dual, but need neit
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._arrays import Array, ArrayLike, common_axes, real_rows
+from .._arrays import Array, ArrayLike, common_axes, real_array, real_rows
 from .._showing import Brief
 from ..analysis.independent_coordinates import loop_motions
 from ..analysis.linear_algebra import FreeMotions, applied, transposed
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.options import BatchOptions, StateOptions, Wrenches
+from ..dynamics.options import BatchOptions, StateOptions, Unpack, Wrenches
 from ..dynamics.states import of_states
 from ..mechanism import checked_mechanism
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,3 +179,54 @@ def virtual_work(
     P_omega = projections(robot, q, time=time)[0]
     lead = common_axes({"q, v, a and wrenches": needed.shape[:-1], "q and time": P_omega.shape[:-2]})
     return applied(P_omega, needed - real_rows("tau", np.zeros(robot.nv) if tau is None else tau, robot.nv, lead))
+
+
+# ---- whether velocity constraints could be written as constraints of position: Frobenius' theorem --------------------
+
+
+BENT = 1e-7  # of the rates of J: what their differences, where a function gives rows without a derivative, may leave of nothing
+
+
+@of_states
+def is_involutive(
+    robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None, **options: Unpack[BatchOptions]
+) -> NDArray[np.bool_]:
+    """Whether the velocities that all constraints together allow, J v = 0, are an involutive distribution at a configuration.
+
+    They are if the bracket of any two of them is one of them: dJ(x) y - dJ(y) x - J [x, y] = 0 for all x and y with J x = J y = 0. Where that holds
+    in a neighbourhood the constraints hold positions, whatever they are written as (Frobenius); a disc that rolls goes anywhere.
+
+    Parameters
+    ----------
+    q : (..., nq) closing the loops, in a regular position
+
+    Returns
+    -------
+    (...) bool
+
+    References
+    ----------
+    Li and Wu 2011, 4.6 (slide 44; the rolling arm's J_f is not involutive).
+
+    Examples
+    --------
+    >>> import sarrus
+    >>> disc, fourbar = sarrus.mechanisms.rolling_disc(), sarrus.mechanisms.four_bar()
+    >>> bool(sarrus.works.is_involutive(disc, disc.assemble())), bool(sarrus.works.is_involutive(fourbar, fourbar.assemble()))
+    (False, True)
+    """
+    checked_mechanism(robot, "robot")
+    q, when = robot.normalize(q), real_array("time", 0.0 if time is None else time)
+    lead = common_axes({"q": q.shape[:-1], "time": when.shape})
+    q, when = np.broadcast_to(q, (*lead, robot.nq)), np.broadcast_to(when, lead)
+    J = robot.constraint_jacobian(q, time=when)
+    free = loop_motions(robot, J)
+    answer = np.ones(lead, bool)
+    for at in np.ndindex(lead):
+        basis = np.atleast_2d(free.basis[at][:, : np.asarray(free.freedom)[at]].T)
+        rates = robot.constraint_jacobian_derivative(q[at], basis, time=float(when[at]))
+        for (x, dJ_x), (y, dJ_y) in itertools.combinations(zip(basis, rates, strict=True), 2):
+            terms = np.array([applied(dJ_x, y), -applied(dJ_y, x), -applied(J[at], robot._bracket(x, y))])
+            size = np.abs(rates).max(initial=0.0) + np.abs(J[at]).max(initial=0.0)
+            answer[at] &= bool(np.abs(terms.sum(axis=0)).max(initial=0.0) <= BENT * size)
+    return answer

@@ -10,7 +10,7 @@ centre of gravity, the COG Jacobian of Sonoda, Ishii and Isobe.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,13 +19,18 @@ from ..analysis.independent_coordinates import Coordinates, ReducedForm, compone
 from ..analysis.linear_algebra import NEGLIGIBLE, transposed
 from ..description.joints import PARAMETERS
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.options import BatchOptions, ExpressedIn, FrameTimeOptions, StateOptions, Wrenches, shows_options
+from ..dynamics.options import (
+    BatchOptions,
+    ExpressedIn,
+    FrameTimeOptions,
+    StateOptions,
+    Unpack,
+    Wrenches,
+    shows_options,
+)
 from ..dynamics.states import of_states
 from ..errors import ModelError, StateError
 from ..mechanism import checked_mechanism
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 ROUNDING = 1e-12  # of mobilities, relative: no loops add to it
 

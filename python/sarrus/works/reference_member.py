@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,11 @@ from .._core import Status
 from .._showing import Brief
 from ..analysis.linear_algebra import applied, transposed
 from ..dynamics.loop_operations import LoopFunctions, LoopReactions, raise_contradiction
-from ..dynamics.options import TimeOptions, Wrenches
+from ..dynamics.options import TimeOptions, Unpack, Wrenches
 from ..errors import check_name
 from ..mechanism import checked_mechanism
-from .chain_answers import ChainAnswer, answer, inverse_root, inverse_where
-from .chain_states import States, states
+from .chain_answers import ChainAnswer, States, answer, inverse_root, inverse_where, states
 from .chains import INSTEAD, TakenApart, taken_apart
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 ByChain = dict[str, Array]
 

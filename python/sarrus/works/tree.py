@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,13 +14,10 @@ from ..analysis.actuation.joint_wrenches import across_loops
 from ..dynamics.joint_bases import joint_bases
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import _operation
-from ..dynamics.options import FrameOptions, ReactionOptions, StateOptions, ThreadedLoads, shows_options
+from ..dynamics.options import FrameOptions, ReactionOptions, StateOptions, ThreadedLoads, Unpack, shows_options
 from ..dynamics.reactions import carried_by_tree
 from ..errors import NotRealizableError
 from ..mechanism import checked_mechanism
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 
 @_operation

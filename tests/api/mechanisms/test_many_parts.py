@@ -11,7 +11,7 @@ import pytest
 
 import sarrus
 from sarrus import _core
-from sarrus.analysis.mobility.self_stress import removable_rows
+from sarrus.analysis.mobility.report import removable_rows
 from sarrus.description.specs import core_terms
 
 

@@ -18,7 +18,7 @@ from ...dynamics.options import Wrenches
 from ...dynamics.reactions import in_frame, in_world
 from ...errors import ModelError
 from ..linear_algebra import applied, transposed
-from ..mobility.self_stress import braced_wrenches
+from ..mobility.report import braced_wrenches
 from ..scaling import PRESENT, ScaledLoops, null_space, six
 from .efforts import actuation_matrix, actuator_efforts, motors_of
 
