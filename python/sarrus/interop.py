@@ -336,9 +336,7 @@ def parts_of(joint: Any, n: int, name: str) -> list[Part]:
         kind, cure = f"{kind} of a screw", "Pinocchio's own algorithms leave its pitch out of velocities"
     elif kind == "JointModelMimic" and model.scaling == 0.0:
         cure = "its scaling must not be zero"
-    elif (
-        kind == "JointModelMimic" or joint.nv == 1
-    ):  # aligned with an axis of the frame or not: its motion space says which
+    elif kind == "JointModelMimic" or joint.nv == 1:  # aligned with an axis of the frame or not: its motion space says
         data = joint.createData()
         joint.calc(data, np.zeros(n))
         slide, turn = np.split(np.ravel(data.S) / getattr(model, "scaling", 1.0), 2)

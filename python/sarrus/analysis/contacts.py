@@ -69,9 +69,7 @@ def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
 
     pairs = dict.fromkeys(pair for pair, d in zip(here.shapes, here.distance, strict=True) if d < -rounds(pair))
     if pairs:
-        listed = ", ".join(f"'{one}' and '{other}'" for one, other in list(pairs)[:4]) + (
-            " …" if len(pairs) > 4 else ""
-        )
+        listed = ", ".join(f"'{one}' and '{other}'" for one, other in list(pairs)[:4]) + " …" * (len(pairs) > 4)
         yield f"shapes overlap at home: {listed}. Builder.set_contact(one, other, touching=False) lets them"
 
 

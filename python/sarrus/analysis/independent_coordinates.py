@@ -105,17 +105,8 @@ def reduced_form(
     frame, marks = ("ground", None) if asked is None else (asked.frame, asked.marks)
     if robot._asks_for_rows:
         options["pfaffian_rates"] = robot._pfaffian_numbers(q, v, True)
-    answer: Any = robot._reduced_dynamics(
-        q,
-        v,
-        closing(robot, (), ()).loops.units,
-        marks,
-        frame,
-        expressed_in="world_aligned",
-        time=time,
-        wrenches=wrenches,
-        **options,
-    )
+    options |= {"expressed_in": "world_aligned", "time": time, "wrenches": wrenches}
+    answer: Any = robot._reduced_dynamics(q, v, closing(robot, (), ()).loops.units, marks, frame, **options)
     numbers, status = answer if options.get("return_status") else (answer, None)
     freedom, determined, count = numbers[:3].tolist() if numbers.ndim == 1 else (-1, -1, 0)
     if asked is None:
@@ -148,13 +139,8 @@ class _Asked:
         marks[places] = np.arange(1, k + 1)
         shapes = ((nv,), (nv,), (k,), (k,), (nv, k), (nv, k), (k, k))
         ends = (3 + nv + np.cumsum([0, *map(math.prod, shapes)])).tolist()
-        return cls(
-            names,
-            places,
-            frame,
-            marks,
-            tuple(zip(itertools.starmap(slice, itertools.pairwise(ends)), shapes, strict=True)),
-        )
+        parts = tuple(zip(itertools.starmap(slice, itertools.pairwise(ends)), shapes, strict=True))
+        return cls(names, places, frame, marks, parts)
 
     @classmethod
     def at(cls, robot: LoopFunctions, places: list[int], frame: str = "ground") -> _Asked:

@@ -28,7 +28,7 @@ from .values import (
     Coordinate,
     Placement,
     check_mapping,
-    checked_coefficient,
+    checked_coefficients,
     checked_color,
     checked_contact_shape,
     checked_direction,
@@ -159,9 +159,8 @@ class Builder(Changes):
         """
         what = f"visual of body '{self._known_body(body, 'visual')}'"
         at = checked_placement(placement, f"{what}: placement")
-        self._visuals.append(
-            VisualSpec(body, checked_shape(shape, what), at, None if color is None else checked_color(color, what))
-        )
+        rgba = None if color is None else checked_color(color, what)
+        self._visuals.append(VisualSpec(body, checked_shape(shape, what), at, rgba))
 
     # ---- what touches ------------------------------------------------------------------------------------------------
 
@@ -217,15 +216,9 @@ class Builder(Changes):
             raise ModelError(f"{what}: group is a name, and no shape's; got {shared!r}")
         if any(spec.group == name for spec in self._shapes.values()):
             raise ModelError(f"{what} is named as a group")
-        self._shapes[name] = ShapeSpec(
-            name,
-            known,
-            checked_contact_shape(shape, what),
-            checked_placement(placement, f"{what}: placement"),
-            checked_coefficient(friction, f"{what}: friction"),
-            checked_coefficient(restitution, f"{what}: restitution", 1.0),
-            group,
-        )
+        at = checked_placement(placement, f"{what}: placement")
+        numbers = checked_coefficients(friction, restitution, what)
+        self._shapes[name] = ShapeSpec(name, known, checked_contact_shape(shape, what), at, *numbers, group)
         # those of a file are not all any more: whoever adds one wants to know whether it acts
         self.warnings[:] = [text.replace(NO_CONTACTS, SOME_CONTACTS) for text in self.warnings]
 
@@ -262,10 +255,7 @@ class Builder(Changes):
         ends = [self._shapes[name].body for name in (first, second) if name in self._shapes]
         if len(ends) == 2 and ends[0] == ends[1] and touching:
             raise ModelError(f"{what}: both are on body '{ends[0]}'")
-        numbers = (
-            checked_coefficient(friction, f"{what}: friction"),
-            checked_coefficient(restitution, f"{what}: restitution", 1.0),
-        )
+        numbers = checked_coefficients(friction, restitution, what)
         key = tuple(sorted((first, second)))
         self._contacts.pop(key, None)
         self._contacts[key] = ContactSpec(first, second, checked_truth("touching", touching), *numbers)
@@ -510,14 +500,11 @@ class Builder(Changes):
                 raise ModelError(f"{what}: a sphere of radius {radius!r} cannot roll inside one of radius {-other!r}")
         if self._known_body(body, what) == self._known_body(on, what):
             raise ModelError(f"{what}: body '{body}' cannot roll on itself")
-        on_plane = (
-            checked_point(point, f"{what}: point"),
-            checked_direction("z" if normal is None else normal, f"{what}: normal"),
-        )
+        z = checked_direction("z" if normal is None else normal, f"{what}: normal")
         along = None if axle is None else checked_direction(axle, f"{what}: axle")
         self._constraints[name] = RollingSpec(
-            name, body, size, checked_point(center, f"{what}: center"), along, on, *on_plane, other,
-            checked_truth(f"{what}: spin", spin),
+            name, body, size, checked_point(center, f"{what}: center"), along, on, checked_point(point, f"{what}: point"), z,
+            other, checked_truth(f"{what}: spin", spin),
         )  # fmt: skip
 
     def add_constraint(
@@ -557,13 +544,12 @@ class Builder(Changes):
         """
         name, what = self._new("constraint", name)
         if f"{kind}Spec" not in DECLARED:
-            raise ModelError(
-                f"{what}: {kind!r} is no kind that add_constraint() knows: {', '.join(DECLARED) or 'none is'}"
-            )
-        if set(numbers) != set(KINDS[kind] or ()):
-            raise ModelError(
-                f"{what}: {kind} has the numbers {', '.join(KINDS[kind] or ())}; got {', '.join(numbers) or 'none'}"
-            )
+            known = ", ".join(DECLARED) or "none is"
+            raise ModelError(f"{what}: {kind!r} is no kind that add_constraint() knows: {known}")
+        expected = KINDS[kind] or ()
+        if set(numbers) != set(expected):
+            got = ", ".join(numbers) or "none"
+            raise ModelError(f"{what}: {kind} has the numbers {', '.join(expected)}; got {got}")
         ends = self._known_body(parent, what), self._known_body(child, what)
         _, *bodies, on_parent, on_child = joined(what, _WELD, *ends, at_parent, at_child)
         values: dict[str, Any] = {key: checked_number(value, f"{what}: {key}") for key, value in numbers.items()}

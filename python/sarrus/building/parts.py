@@ -10,13 +10,17 @@ from numpy.typing import ArrayLike
 
 from ..description.constraints import ConstraintSpec
 from ..description.contacts import ContactSpec, ShapeSpec
-from ..description.part import Part
 from ..description.specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec
 from ..errors import ModelError, check_name, check_printable
 from .values import Joined, Point, check_mapping, checked_point, joint_coordinates
 
 if TYPE_CHECKING:
     from typing import Self
+
+
+# what a description holds, each after all that it refers to
+NAMED = ("bodies", "joints", "frames", "springs", "shapes", "contacts")
+IN_ORDER = ("bodies", "joints", "frames", "springs", "constraints", "visuals", "shapes", "contacts")
 
 
 class Parts:
@@ -49,17 +53,7 @@ class Parts:
     def _of(cls, description: Description) -> Self:
         """A builder that has written all of this, so that everything is checked as if it had been written by hand."""
         d, made = description, cls(description.name, description.gravity)
-        parts: tuple[Part, ...] = (
-            *d.bodies,
-            *d.joints,
-            *d.frames,
-            *d.springs,
-            *d.constraints,
-            *d.visuals,
-            *d.shapes,
-            *d.contacts,
-        )
-        for part in parts:
+        for part in (part for kind in IN_ORDER for part in getattr(d, kind)):
             method, arguments = part._written()
             if not hasattr(made, method):
                 raise ModelError(f"no Builder can write {part}")
@@ -74,19 +68,12 @@ class Parts:
         return Description(
             name=self.name,
             gravity=self.gravity,
-            bodies=tuple(self._bodies.values()),
-            joints=tuple(self._joints.values()),
-            frames=tuple(self._frames.values()),
             constraints=tuple(self._constraints.values()) if constraints is None else constraints,
             home=tuple(self._home.items()),
-            springs=tuple(self._springs.values()),
             warnings=tuple(self.warnings),
             visuals=tuple(self._visuals),
-            shapes=tuple(self._shapes.values()),
-            contacts=tuple(self._contacts.values()),
-            configurations=tuple(
-                (name, tuple(coordinates.items())) for name, coordinates in self._configurations.items()
-            ),
+            configurations=tuple((name, tuple(q.items())) for name, q in self._configurations.items()),
+            **{kind: tuple(getattr(self, f"_{kind}").values()) for kind in NAMED},
         )
 
     # ---- names -------------------------------------------------------------------------------------------------------
@@ -99,13 +86,8 @@ class Parts:
         if kind == "body" and name == "ground":
             raise ModelError("a body cannot be named 'ground': that is the world")
         frames, ties = (self._bodies, self._frames, ("ground",)), (self._joints, self._constraints)
-        taken = {
-            "body": frames,
-            "frame": frames,
-            "spring": (self._springs,),
-            "shape": (self._shapes,),
-            "configuration": (),
-        }.get(kind, ties)
+        names_of = {"body": frames, "frame": frames, "spring": (self._springs,), "shape": (self._shapes,)}
+        taken = names_of.get(kind, () if kind == "configuration" else ties)
         if any(name in names for names in taken):
             if taken is ties and (name in self._joints) != (kind == "joint"):
                 raise ModelError(f"a joint and a constraint are both named '{name}'")

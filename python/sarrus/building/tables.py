@@ -304,9 +304,8 @@ def from_spacedyn(
     builder = Builder(name="spacedyn", gravity=gravity)
     with _row("inertia0", None):
         builder.add_body("base", Inertia(m0, np.zeros(3), inertia0))
-    builder.add_joint(
-        "base_joint", Free() if checked_truth("floating_base", floating_base) else Fixed(), "ground", "base"
-    )
+    root = Free() if checked_truth("floating_base", floating_base) else Fixed()
+    builder.add_joint("base_joint", root, "ground", "base")
     links = ["base", *(f"link{i + 1}" for i in range(n))]
     for i, k in enumerate(below):
         with _row("inertia", i):

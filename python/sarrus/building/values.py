@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +80,11 @@ def checked_contact_shape(shape: ContactShape, what: str) -> ContactShape:
     return Terrain(tuple(map(tuple, heights.tolist())), (x, y))
 
 
-def checked_coefficient(value: ArrayLike | None, what: str, most: float = np.inf) -> float | None:
+def checked_coefficients(friction: Any, restitution: Any, what: str) -> tuple[float | None, float | None]:
+    return _coefficient(friction, f"{what}: friction"), _coefficient(restitution, f"{what}: restitution", 1.0)
+
+
+def _coefficient(value: ArrayLike | None, what: str, most: float = np.inf) -> float | None:
     if value is None:
         return None
     number = checked_number(value, what)

@@ -111,11 +111,8 @@ def _of_rounding(robot: Mechanism, q: Array) -> Iterator[str]:
     s = np.linalg.svd(ScaledLoops(robot, q, 0.0).jacobian(q), compute_uv=False)
     rank, loose = (int((s > limit * max(1.0, s.max())).sum()) for limit in (tolerances.negligible, ROUNDED))
     if loose < rank:
-        values = (
-            f"the singular value {s[loose - 1]:.2g} is followed by {s[loose]:.2g}"
-            if loose
-            else f"the largest singular value is {s[0]:.2g}"
-        )
+        before = f"the singular value {s[loose - 1]:.2g} is followed by" if loose else "the largest singular value is"
+        values = f"{before} {s[loose]:.2g}"
         freedoms = f"{robot.nv - rank} degrees of freedom, and {robot.nv - loose} within {ROUNDED:g}"
         yield f"rows contradict one another by rounding, or nearly: {freedoms}; {values}. sarrus.without_redundant_constraints(robot) takes joints that hold less"
 

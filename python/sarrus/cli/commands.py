@@ -45,10 +45,8 @@ if TYPE_CHECKING:
     from ..laws import Law
 
 VALVE = "valve"  # the demonstration that is no mechanism of the gallery
-SIZES: dict[str, dict[str, Any]] = {
-    "four_bar_ladder": {"n": 8},
-    "rover": {"rolling": True},
-}  # of those that come in sizes, or on wheels
+# of those that come in sizes, or on wheels
+SIZES: dict[str, dict[str, Any]] = {"four_bar_ladder": {"n": 8}, "rover": {"rolling": True}}
 # what would fall apart, or out of the picture: motors hold it, and swing; of what would topple, pelvis or trunk is held
 DRIVEN = (
     "biped_leg", "delta", "hslm", "humanoid_leg", "macro_micro_arm", "quadruped", "six_axis_arm", "stanford_arm", "stewart",
@@ -175,10 +173,8 @@ def _let_go(name: str, output: Path) -> None:
     if motors:
         how = "motors that swing it about its home"
     elif name in PUSHED:
-        v, how = (
-            start(robot, {}, {joint: np.array([rate]) for joint, rate in PUSHED[name].items()})[1],
-            "free motion, pushed",
-        )
+        v = start(robot, {}, {joint: np.array([rate]) for joint, rate in PUSHED[name].items()})[1]
+        how = "free motion, pushed"
     elif np.abs(robot.forward_dynamics(q, v, v)).max(initial=0.0) < 1e-3:  # it would stay where it is, or nearly so
         v = robot.project_velocity(q, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="euclidean")
         v /= np.abs(v).max()
@@ -501,14 +497,15 @@ def bench(arguments: argparse.Namespace) -> int:
     measured = {**machine, "unit": "ns", "date": time.strftime("%Y-%m-%d %H:%M"), "models": rows}
     if before is not None:
         _compare(before, measured)
+    text = json.dumps(measured, indent=2) + "\n"
     with contextlib.suppress(OSError):  # a machine that keeps nothing is measured all the same
         kept.parent.mkdir(parents=True, exist_ok=True)
         with replacing(kept) as file:
-            file.write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
+            file.write_text(text, encoding="utf-8")
     print("The comparison with other libraries is `python -m benchmarks` in a checkout.")
     if path is not None:
         with replacing(path) as file:
-            file.write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
+            file.write_text(text, encoding="utf-8")
         print(f"wrote {path}")
     return 0
 

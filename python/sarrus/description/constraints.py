@@ -18,9 +18,8 @@ from ..laws import Law, law_terms
 from ..spatial import Transform
 from .part import Part
 
-KINDS: dict[str, tuple[str, ...] | None] = (
-    _core.constraint_kinds()
-)  # and their numbers, where that is all that a kind has
+# and their numbers, where that is all that a kind has
+KINDS: dict[str, tuple[str, ...] | None] = _core.constraint_kinds()
 Array = NDArray[np.float64]
 Point = tuple[float, float, float]
 
@@ -190,12 +189,8 @@ class CouplerSpec(ConstraintSpec):
         return joint, index, self.offset + self.law(time)
 
     def with_locked(self, joint: str, q: Sequence[float]) -> ConstraintSpec | None:
-        still = sum(
-            c * q[k] ** n
-            for name, k, coefficients in self.terms
-            if name == joint
-            for n, c in enumerate(coefficients, 1)
-        )
+        fixed = [(q[k], coefficients) for name, k, coefficients in self.terms if name == joint]
+        still = sum(c * x**n for x, coefficients in fixed for n, c in enumerate(coefficients, 1))
         left, offset = tuple(term for term in self.terms if term[0] != joint), self.offset - still
         if left:
             return replace(self, terms=left, offset=offset)

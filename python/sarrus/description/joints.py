@@ -44,9 +44,8 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 TURN = 2.0 * math.pi
-LIMIT_MARGIN = (
-    1e-5  # a limit passed by less is kept [rad, sizes of the bodies]: more than closing the loops leaves in any joint
-)
+# a limit passed by less is kept [rad, sizes of the bodies]: more than closing the loops leaves in any joint
+LIMIT_MARGIN = 1e-5
 PARAMETERS = ("rx", "ry", "rz", "tx", "ty", "tz")
 PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 BOUNDS = ("velocity_limit", "effort_limit")
@@ -82,9 +81,8 @@ def unit_axis(axis: str | ArrayLike) -> Vector:
     largest = max(map(abs, vector.tolist()))
     if largest < 1e-12:
         raise ModelError(f"an axis needs a direction; got {axis!r}")
-    if (
-        abs(math.hypot(*vector.tolist()) - 1.0) > 4e-16
-    ):  # a unit vector stays what it is, so that it reads as it was written
+    # a unit vector stays what it is, so that it reads as it was written
+    if abs(math.hypot(*vector.tolist()) - 1.0) > 4e-16:
         vector = vector / largest  # before it is squared
         vector = vector / math.hypot(*vector.tolist())
     return _frozen(vector + 0.0)  # -0 becomes 0, so that equal axes hash alike

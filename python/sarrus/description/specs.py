@@ -156,13 +156,8 @@ def doubtful(joints: Iterable[JointSpec]) -> Iterator[str]:
 
 # ---- what the core takes -------------------------------------------------------------------------------------------------------------
 
-_PARTS: dict[str, Any] = {
-    "bodies": BodySpec,
-    "joints": JointSpec,
-    "frames": FrameSpec,
-    "constraints": ConstraintSpec,
-    "springs": SpringSpec,
-}
+_PARTS: dict[str, Any] = {"bodies": BodySpec, "joints": JointSpec, "frames": FrameSpec}
+_PARTS |= {"constraints": ConstraintSpec, "springs": SpringSpec}
 
 
 def core_terms(d: Description) -> tuple[Any, ...]:
@@ -184,21 +179,16 @@ def core_terms(d: Description) -> tuple[Any, ...]:
     )
 
 
+_AS_THEY_ARE = ("name", "kind", "parent", "child", "at_parent", "at_child", "actuated", "tree", "loop")
+
+
 def _joint(j: JointSpec) -> dict[str, Any]:
     return {
         "axes": [getattr(j.joint, axis).tolist() for axis in j.joint.axes],
         "numbers": j.joint._core_numbers(),
         **{key: getattr(j.joint, key).tolist() for key in PASSIVE},
-        "name": j.name,
-        "kind": j.joint.kind,
-        "parent": j.parent,
-        "child": j.child,
-        "at_parent": j.at_parent,
-        "at_child": j.at_child,
-        "actuated": j.actuated,
+        **{key: getattr(j, key) for key in _AS_THEY_ARE},
         "nq": j.joint.nq,
         "nv": j.joint.nv,
-        "tree": j.tree,
-        "loop": j.loop,
         "laws": tuple(law_terms(law) for law in j.laws),
     }

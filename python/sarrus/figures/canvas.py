@@ -315,9 +315,8 @@ class Drawing:
     def __init__(self, ax: Axes, shown: Shown, view: Array, opacity: float = 1.0) -> None:
         from matplotlib.collections import LineCollection
 
-        shown = (
-            shown if opacity == 1.0 else replace(shown, names=(), labels={})
-        )  # what is faint stands beside what is meant
+        if opacity != 1.0:  # what is faint stands beside what is meant
+            shown = replace(shown, names=(), labels={})
         self._flat, self._long = shown.flat(view), np.linalg.norm(np.diff(shown.arrows, axis=2)[..., 0, :], axis=-1)
         width = np.where(shown.slender, 2.4, 5.5)
         look: dict[str, Any] = {"capstyle": "round", "alpha": opacity}
@@ -342,12 +341,8 @@ class Drawing:
             x, y = x + 0.03 * (right - x), y + 0.03 * (top - y)
             ax.plot([x, x + long], [y, y], color=COLOURS[1], marker="|", linewidth=1.4, zorder=4)
             ax.text(x + long, y, f"  {value:g} N", va="center", fontsize=0.8 * FONT, color=COLOURS[1])
-        beside: dict[str, Any] = {
-            "xytext": (5.0, 5.0),
-            "textcoords": "offset points",
-            "zorder": 4,
-            "annotation_clip": False,
-        }
+        beside: dict[str, Any] = {"xytext": (5.0, 5.0), "textcoords": "offset points", "annotation_clip": False}
+        beside["zorder"] = 4
         self._sizes = [ax.annotate("", (0, 0), fontsize=0.8 * FONT, color=COLOURS[1], **beside) for _ in shown.names]
         self._labels = [ax.annotate(name, (0, 0), fontsize=0.8 * FONT, **beside) for name in shown.labels]
 
@@ -367,14 +362,8 @@ class Drawing:
             text.set_text(f"{name} {self._long[k, n] * flat.force:.3g} N")
         for text, bar in zip(self._labels, flat.labels.values(), strict=True):
             text.xy = tuple(flat.bars[k, bar].mean(axis=0))
-        return [
-            *self._bars,
-            self._marks,
-            *self._trails,
-            *([] if self._quiver is None else [self._quiver]),
-            *self._sizes,
-            *self._labels,
-        ]
+        arrows = [] if self._quiver is None else [self._quiver]
+        return [*self._bars, self._marks, *self._trails, *arrows, *self._sizes, *self._labels]
 
 
 def film(
@@ -434,9 +423,8 @@ def _stage(figure: Any, flat: Shown) -> Axes:
     low, high = _corners(flat)
     width, height = high - low
     size = SIZE[0] * np.array([width, height]) / max(width, height)
-    size = (
-        np.round(np.maximum(size + np.array([0.0, TITLE]), 2.5) * 50.0) / 50.0
-    )  # even numbers of pixels, which films want
+    # even numbers of pixels, which films want
+    size = np.round(np.maximum(size + np.array([0.0, TITLE]), 2.5) * 50.0) / 50.0
     ax: Axes = figure(figsize=tuple(size)).add_axes((0.0, 0.0, 1.0, 1.0 - TITLE / size[1]))
     return _framed(ax, low, high)
 

@@ -11,7 +11,7 @@ import numpy as np
 from .._arrays import Array, ArrayLike, checked_names, real_rows
 from ..errors import AssemblyError, BranchEnd, ModelError, ShapeError
 from . import canvas
-from .figures import arrows_of, drawn
+from .figures import arrows_of, drawn, force_at
 from .skeleton import Skeleton
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None)
         if load.shape not in ((6,), (len(q), 6)):
             raise ShapeError(f"the wrench on '{frame}' is (6,), or ({len(q)}, 6) as q is; got {load.shape}")
         load = np.broadcast_to(load, (len(q), 6))
-        forces[:, n, 0], forces[:, n, 1] = poses[:, :3, 3], (poses[:, :3, :3] @ load[:, 3:, None])[..., 0]
+        forces[:, n, 0], forces[:, n, 1] = force_at(poses, load)
         if load[-1, :3].any():
             moments.append((f"{frame} {np.linalg.norm(load[-1, :3]):.3g} N m", poses[-1, :3, 3]))
     arrows, a_metre = arrows_of(forces, Skeleton(robot).size)
@@ -119,10 +119,8 @@ def _way(robot: Mechanism, q: Array, name: str) -> tuple[Array, Array]:
             halves.append(q[None])
     values = [np.linspace(now[0], end, STEPS)[: len(half)] for end, half in zip(ends, halves, strict=True)]
     back, forth = slice(None, 0, -1), slice(None)
-    return (
-        np.concatenate([values[0][back], values[1][forth]]),
-        np.concatenate([halves[0][back], halves[1][forth]]),
-    )
+    whole, path = (np.concatenate([x[0][back], x[1][forth]]) for x in (values, halves))
+    return whole, path
 
 
 # ---- polygons --------------------------------------------------------------------------------------------------------
@@ -152,25 +150,17 @@ def _polygon(ax: Any, robot: Mechanism, q: Array, rates: list[Array], view: Arra
         look: dict[str, Any] = {"color": np.array(skeleton.colors[bar.owner]) / 255.0, "zorder": 2}
         ax.plot(*np.transpose([first, second]), linewidth=3.0, linestyle=":" if bar.slides else "-", **look)
         if order == 2 and not bar.slides and bar.first[0] == bar.second[0]:
-            w, R = (
-                motions[bar.owner][0][:3] if bar.owner in motions else np.zeros(3),
-                robot.pose(q, bar.first[0])[:3, :3],
-            )
+            w = motions[bar.owner][0][:3] if bar.owner in motions else np.zeros(3)
+            R = robot.pose(q, bar.first[0])[:3, :3]
             normal = view @ np.cross(w, np.cross(w, R @ (bar.second[1] - bar.first[1])))
-            ax.plot(
-                *np.transpose([first, first + normal, second]),
-                linewidth=1.0,
-                linestyle="--",
-                color=canvas.EDGE,
-                zorder=3,
-            )
+            way = np.transpose([first, first + normal, second])
+            ax.plot(*way, linewidth=1.0, linestyle="--", color=canvas.EDGE, zorder=3)
     images = {"o": np.zeros(2)}
     for name, place in skeleton.joints.items():
         images[name] = view @ image((place.body, place.point))
     for text, at in _together(images):
-        ax.annotate(
-            "", at, (0.0, 0.0), arrowprops={"arrowstyle": "->", "color": "0.6", "shrinkA": 0, "shrinkB": 0}, zorder=1
-        )
+        look = {"arrowstyle": "->", "color": "0.6", "shrinkA": 0, "shrinkB": 0}
+        ax.annotate("", at, (0.0, 0.0), arrowprops=look, zorder=1)
         ax.plot(*at, "o", color=canvas.EDGE, markerfacecolor="white", markersize=4.5, zorder=4)
         _label(ax, text, at)
     ax.set_aspect("equal", adjustable="datalim")

@@ -208,11 +208,7 @@ def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> tup
         if name in loads:
             forces[:, n, 0], forces[:, n, 1] = force_on_child(robot, run.q[k], name, loads[name][k])
         else:
-            pose = robot.pose(run.q[k], name)
-            forces[:, n, 0], forces[:, n, 1] = (
-                pose[:, :3, 3],
-                (pose[:, :3, :3] @ run.wrenches[name][k, 3:, None])[..., 0],
-            )
+            forces[:, n, 0], forces[:, n, 1] = force_at(robot.pose(run.q[k], name), run.wrenches[name][k])
     return arrows_of(forces, size)
 
 
@@ -228,7 +224,11 @@ def force_on_child(robot: Mechanism, q: Array, name: str, load: Array) -> tuple[
     placed = {spec.name: (spec.child, spec.at_child) for spec in robot.description.joints}
     spec: Any = robot.constraint(name).spec if name not in placed else None
     child, at = placed[name] if spec is None else (spec.bodies[1], spec.at_child)
-    pose = robot.pose(q, child) @ at.matrix
+    return force_at(robot.pose(q, child) @ at.matrix, load)
+
+
+def force_at(pose: Array, load: Array) -> tuple[Array, Array]:
+    """Where a wrench acts, and its force, both in the world; the wrench is in the axes of the pose."""
     return pose[..., :3, 3], (pose[..., :3, :3] @ load[..., 3:, None])[..., 0]
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from .._arrays import Array, ArrayLike, check_callable, checked_number, real_array, real_rows
 from .._core import tolerances
+from .._core.spatial import log_rotation
 from .._showing import Brief
 from ..analysis.independent_coordinates import component_rows, frame_components
 from ..analysis.linear_algebra import applied, solutions, transposed
@@ -328,11 +329,8 @@ def path(
     """
     checked_mechanism(robot, "robot")
     base = base_joint(robot, "path")
-    start, longest, tolerance = (
-        real_rows("q", q, robot.nq),
-        checked_number("step", step),
-        checked_number("tolerance", tolerance),
-    )
+    start = real_rows("q", q, robot.nq)
+    longest, tolerance = checked_number("step", step), checked_number("tolerance", tolerance)
     if not isinstance(way_points, Mapping):
         raise TypeError(f"way_points must map frames to places, one for each time; got {way_points!r}")
     arrivals = np.concatenate([[0.0], real_array("times", times).ravel()])
@@ -583,6 +581,4 @@ def _integrated(
         path.append(x)
         v.append(velocity(t1, x))
     R = robot.pose(np.array(path), base.parent if base.reversed else base.child)[:, :3, :3]
-    return FreeFloatingMotion(
-        t, np.array(path), np.array(v), np.array([Rotation(turned @ R[0].T).log() for turned in R])
-    )
+    return FreeFloatingMotion(t, np.array(path), np.array(v), log_rotation(R @ R[0].T))

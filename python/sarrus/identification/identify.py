@@ -271,9 +271,8 @@ def _weighted(sums: Array, count: int, size: Array, least: float) -> _Fit:
 def _deviation(sums: Array, change: Array, count: float) -> Array:
     """(nu,) of the samples whose sums these are, from what the change predicts."""
     x = np.concatenate([-change, [1.0]])
-    return (
-        np.sqrt(np.maximum(np.einsum("i,uij,j->u", x, sums, x), 0.0) / count) if count else np.full(len(sums), np.nan)
-    )
+    squares = np.maximum(np.einsum("i,uij,j->u", x, sums, x), 0.0)
+    return np.sqrt(squares / count) if count else np.full(len(sums), np.nan)
 
 
 def _whole(model: EffortModel, base: Base, values: Array, root: Array, consistent: bool) -> tuple[Array, float]:

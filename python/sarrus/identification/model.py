@@ -66,11 +66,8 @@ class EffortModel:
     def values_of(self, robot: Mechanism) -> Array:
         """(p,) that a mechanism of the same parts has."""
         bodies = {body.name: body.inertia.parameters for body in robot.description.bodies}
-        own = [
-            (getattr(robot.joint(joint).type, term, 0.0), robot.joint(joint).type.nv, k)
-            for term, joint, k in self.terms
-        ]
-        of_joints = [np.broadcast_to(x, nv)[k] for x, nv, k in own]
+        kinds = [(robot.joint(joint).type, term, k) for term, joint, k in self.terms]
+        of_joints = [np.broadcast_to(getattr(kind, term, 0.0), kind.nv)[k] for kind, term, k in kinds]
         return np.concatenate([np.zeros(0), *(bodies[name] for name in self.bodies), of_joints])
 
     def _terms(self, terms: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, int]]:
@@ -162,9 +159,8 @@ class Base:
 
     def expressions(self, names: Sequence[str]) -> tuple[str, ...]:
         """Base parameters by name: "arm.m + 0.4 hand.m"."""
-        return tuple(
-            combined(row, names, first) for row, first in zip(self.combination, self.kept.tolist(), strict=True)
-        )
+        rows = zip(self.combination, self.kept.tolist(), strict=True)
+        return tuple(combined(row, names, first) for row, first in rows)
 
 
 def combined(row: Array, names: Sequence[str], first: int, least: float = 1e-7) -> str:
@@ -211,10 +207,8 @@ def base_of(model: EffortModel, data: Samples) -> Base:
     X = model.anywhere(data)
     mass = np.repeat(model.values[: 10 * len(model.bodies) : 10], 10)
     order = np.concatenate([np.arange(len(mass), X.shape[1]), np.argsort(-mass, kind="stable")]).astype(np.intp)
-    size, kinds = (
-        np.linalg.norm(X, axis=0),
-        [name.rpartition(".")[2][0] + str(len(name.rpartition(".")[2])) for name in model.names],
-    )
+    size, parameters = np.linalg.norm(X, axis=0), [name.rpartition(".")[2] for name in model.names]
+    kinds = [parameter[0] + str(len(parameter)) for parameter in parameters]
     # of the same unit: what is rounding of the largest is nothing
     floor = np.array([1e-10 * max(size[i] for i, other in enumerate(kinds) if other == kind) for kind in kinds])
     return independent_columns(X, order, floor)

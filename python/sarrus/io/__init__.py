@@ -48,9 +48,9 @@ SUFFIXES = {
     ".mjcf": "mujoco",
     ".sdf": "sdf",
     ".world": "sdf",
-    **dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), "#usda"),
     ".json": "{",
 }
+SUFFIXES |= dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), "#usda")
 
 
 MOST_BYTES = 2**30  # of a file, before it is known what it holds

@@ -188,9 +188,8 @@ def _same(value: Any, default: Any) -> bool:
         return False
     if isinstance(value, np.ndarray):
         default = default.matrix if isinstance(default, Rotation) else default
-        return (
-            default is not None and value.tobytes() == np.broadcast_to(np.array(default, float), value.shape).tobytes()
-        )
+        usual = None if default is None else np.broadcast_to(np.array(default, float), value.shape)
+        return usual is not None and value.tobytes() == usual.tobytes()
     return type(value) is type(default) and bool(value == default)
 
 

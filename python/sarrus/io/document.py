@@ -29,25 +29,10 @@ DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
 MOST = 300000
 # of which so many are bodies, joints and the like, each of which takes as long as ten others: 15 s and 0.5 GB in all
 MOST_PARTS = 50000
-PARTS = frozenset(
-    [
-        "link",
-        "body",
-        "joint",
-        "freejoint",
-        "site",
-        "frame",
-        "loop",
-        "loop_joint",
-        "coupling",
-        "constraint",
-        "connect",
-        "weld",
-        "fixed",
-        "spatial",
-        "key",
-    ]
-)
+PARTS = frozenset((
+    "link", "body", "joint", "freejoint", "site", "frame", "loop", "loop_joint",
+    "coupling", "constraint", "connect", "weld", "fixed", "spatial", "key",
+))  # fmt: skip
 # comments, and what may hold the look of one; what does not end goes on to the end, so that all is gone through once
 COMMENT = r"<!--(?P<inside>.*?)(?P<end>-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)"
 OF_TEXT = re.compile(COMMENT, re.DOTALL), re.compile(r"[^\r\n]"), " ", "-"

@@ -193,9 +193,8 @@ class Writer:
         shape, kind = spec.shape, type(spec.shape).__name__
         names = SHAPES.get(type(shape), "").split()
         if link is None or not names or any(f"{kind}.{name}" not in self.format.looks for name in names):
-            self.losses.note(
-                f"{'visuals' if tag == 'visual' else 'shapes'} of the ground" if link is None else no_shape(spec)
-            )
+            ground = f"{'visuals' if tag == 'visual' else 'shapes'} of the ground"
+            self.losses.note(ground if link is None else no_shape(spec))
             return None
         element = add(link, tag)
         self.place(element, spec.placement)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from itertools import combinations_with_replacement, product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -200,12 +200,8 @@ def touch_geoms(
             continue
         try:
             with at(element):
-                shapes = {
-                    "sphere": Sphere(a),
-                    "capsule": Capsule(a, 2 * b),
-                    "cylinder": Cylinder(a, 2 * b),
-                    "plane": Plane(),
-                }
+                round_ones = {"sphere": Sphere(a), "capsule": Capsule(a, 2 * b), "cylinder": Cylinder(a, 2 * b)}
+                shapes: dict[str, Any] = {**round_ones, "plane": Plane()}
                 shape = Box(tuple(2 * x for x in geom.size)) if geom.kind == "box" else shapes.get(geom.kind)  # type: ignore[arg-type]
                 if shape is None:
                     if told:

@@ -273,10 +273,7 @@ def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[
     geoms : body, contype and conaffinity of each
     bodies : body, parent, and whether it has joints; parents come first
     """
-    welded, above = (
-        {"ground": "ground"},
-        {"ground": ""},
-    )  # bodies that move as one, by the first of them; what they hang on
+    welded, above = {"ground": "ground"}, {"ground": ""}  # bodies that move as one, by the first; what they hang on
     for body, parent, moves in bodies:
         welded[body] = body if moves else welded[parent]
         above.setdefault(welded[body], "" if welded[parent] == "ground" else welded[parent])

@@ -232,13 +232,9 @@ class _Reader:
                 leader = joint.scope + mimic.text("joint")
                 if leader not in known:
                     mimic.fail(f"names an unknown joint {mimic.text('joint')!r}{did_you_mean(leader, known)}")
-                if mimic.tag == "mimic":
-                    multiplier, offset, reference = (
-                        mimic.child_number(name, default)
-                        for name, default in (("multiplier", 1.0), ("offset", 0.0), ("reference", 0.0))
-                    )
-                else:
-                    multiplier, offset, reference = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0), 0.0
+                number = mimic.child_number if mimic.tag == "mimic" else mimic.number
+                multiplier, offset = number("multiplier", 1.0), number("offset", 0.0)
+                reference = mimic.child_number("reference", 0.0) if mimic.tag == "mimic" else 0.0
                 follower = (self.short(joint.name), index)
                 leads = (self.short(leader), int(mimic.get("axis") == "axis2"))
                 if follower == leads:

@@ -31,11 +31,8 @@ def inertia_of(scene: Scene, key: str, link: Element) -> Inertia:
         inertial.needed("mass").fail(f"is negative: {m:g} kg")
     if inertial.get("auto") in ("true", "1"):
         whole = _of_collisions(scene, key, link, inertial)
-        return (
-            whole
-            if not inertial.all("mass")
-            else Inertia(m, whole.com, whole.about_com * (m / whole.mass), check=False)
-        )
+        scale = m / whole.mass if inertial.all("mass") else 1.0
+        return Inertia(scale * whole.mass, whole.com, scale * whole.about_com, check=False)
     tensor = inertial.child("inertia")
     moments, pose = {"ixx": 1.0, "iyy": 1.0, "izz": 1.0, "ixy": 0.0, "ixz": 0.0, "iyz": 0.0}, inertial.child("pose")
     for name, default in moments.items():

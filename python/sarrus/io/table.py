@@ -190,9 +190,8 @@ class Format:
         """The passive terms, and the bounds, that a joint has and no row can say."""
         known = {row.field for row in self.numbers}
         bounds = [name for name in BOUNDS if getattr(joint, name) is not None]
-        return [name for name in has_passive(joint) if name not in known], [
-            name for name in bounds if name not in known
-        ]
+        passive, lacking = ([x for x in names if x not in known] for names in (has_passive(joint), bounds))
+        return passive, lacking
 
     # ---- documentation -----------------------------------------------------------------------------------------------
 

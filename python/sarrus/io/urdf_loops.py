@@ -149,9 +149,8 @@ def loop_couplings(
         element.look_for_unknown()
         element_of_ratio = element.child("ratio")
         ratio = 1.0 if element_of_ratio is None else element_of_ratio.number("value")
-        left, right = (
-            way(_link(end, end.get("link"), links)) for end in map(element.needed, ("predecessor", "successor"))
-        )
+        ends_of = map(element.needed, ("predecessor", "successor"))
+        left, right = (way(_link(end, end.get("link"), links)) for end in ends_of)
         terms = {name: ratio for name in left if name not in right} | {name: -1.0 for name in right if name not in left}
         yield Coupling(element, element.text("name"), terms)
 
@@ -221,12 +220,8 @@ class _Pairs(list[tuple[str, Any]]):
 
 LARGEST, DEEPEST, MOST = 10**6, 10, 20000  # bytes, lists in lists, entries; a robot needs hundreds, and three
 KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type", "closures", "independent", "dependent")
-TELLING = {
-    "closed_loop": "loops",
-    "closures": "loops",
-    "name_mot": "motors",
-    "joint_type": "types of joints",
-}  # keys that tell a sidecar
+# keys that tell a sidecar
+TELLING = {"closed_loop": "loops", "closures": "loops", "name_mot": "motors", "joint_type": "types of joints"}
 PAIR = "UJOINT_"
 
 
@@ -291,14 +286,12 @@ class Sidecar:
             raise ModuleNotFoundError(f"{path}: loops in a file need PyYAML: {cure}", name="yaml") from None
         text, how, depth = path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
         try:
-            for n, event in enumerate(
-                yaml.parse(text, Loader=how)
-            ):  # what is nested deep would end the interpreter below
+            # what is nested deep would end the interpreter below
+            for n, event in enumerate(yaml.parse(text, Loader=how)):
                 depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
                 if depth > DEEPEST or n > MOST:
-                    self.fail(
-                        f"is no file of loops: it nests more than {DEEPEST} lists, or holds more than {MOST} entries"
-                    )
+                    what = f"it nests more than {DEEPEST} lists, or holds more than {MOST} entries"
+                    self.fail(f"is no file of loops: {what}")
             if isinstance(root := yaml.compose(text, Loader=how), yaml.MappingNode):
                 self._look_for_twice([str(key.value) for key, _ in root.value])
             read: object = yaml.load(text, Loader=how)
@@ -341,9 +334,8 @@ class Sidecar:
             point, axis = (self._vector(hinge[key], key) for key in ("point", "axis"))
             if not any(axis):
                 self.fail("closures has an axis of zeros")
-            self.hinges.append(
-                (self._name(hinge["link_a"], "link_a"), self._name(hinge["link_b"], "link_b"), point, axis)
-            )
+            one, other = (self._name(hinge[key], key) for key in ("link_a", "link_b"))
+            self.hinges.append((one, other, point, axis))
         key = "name_mot" if lists["name_mot"] is not None else "independent"
         if lists[key] is not None:
             self.motors = [self._name(name, key) for name in lists[key] or []]
@@ -352,9 +344,8 @@ class Sidecar:
         for name, kind in zip(lists["joint_name"] or [], lists["joint_type"] or [], strict=True):
             kind = self._name(kind, "joint_type").upper()
             axes = kind.removeprefix(PAIR)
-            if kind not in ("SPHERICAL", "FIXED") and not (
-                kind != axes and len(set(axes) & set("XYZ")) == len(axes) == 2
-            ):
+            paired = kind != axes and len(set(axes) & set("XYZ")) == len(axes) == 2
+            if kind not in ("SPHERICAL", "FIXED") and not paired:
                 self.fail(f"joint_type {kind[:60]!r} is unknown; known are SPHERICAL, FIXED, UJOINT_XY and so on")
             self.retyped[self._name(name, "joint_name")] = kind
         return self
@@ -414,11 +405,8 @@ class Sidecar:
 
 
 def _brief(value: Any) -> str:
-    return (
-        f"{type(value).__name__} {value!r}"[:80]
-        if isinstance(value, str | int | float)
-        else f"a {type(value).__name__}"
-    )
+    kind = type(value).__name__
+    return f"{kind} {value!r}"[:80] if isinstance(value, str | int | float) else f"a {kind}"
 
 
 def unread_sidecar(beside: str, source: str) -> tuple[str, str] | None:

@@ -245,14 +245,12 @@ class _Reader:
         for k, (path, free) in enumerate(roots):
             name = self.taken.new(f"root_joint_{self.bodies[path]}" if k else "root_joint")
             with at(self.by_path[path]):
+                pose = self.place[path]
                 if free and not (floating_base is False and k == 0):
-                    pose = self.place[path]
                     self.builder.add_joint(name, joints.Free(), "ground", self.bodies[path])
                     self.home[name] = [*Rotation(pose.rotation).quaternion.tolist(), *pose.translation.tolist()]
                 else:
-                    self.builder.add_joint(
-                        name, joints.Fixed(), "ground", self.bodies[path], at_parent=self.place[path]
-                    )
+                    self.builder.add_joint(name, joints.Fixed(), "ground", self.bodies[path], at_parent=pose)
         for name, ((parent, at_parent), (child, at_child)) in held.items():
             prim, (kind, driven, backward) = self.joints[name], made[name]  # type: ignore[misc]
             with at(prim):
@@ -263,16 +261,8 @@ class _Reader:
                     continue
                 if backward:
                     parent, at_parent, child, at_child = child, at_child, parent, at_parent
-                self.builder.add_joint(
-                    name,
-                    kind,
-                    parent,
-                    child,
-                    at_parent=at_parent,
-                    at_child=at_child,
-                    actuated=driven,
-                    loop=name in closing,
-                )
+                places = {"at_parent": at_parent, "at_child": at_child}
+                self.builder.add_joint(name, kind, parent, child, **places, actuated=driven, loop=name in closing)
                 between = self._in_world(parent, at_parent).inverse() @ self._in_world(child, at_child)
                 if (q := _coordinates(kind, between)) is not None:
                     self.home[name] = q
@@ -390,10 +380,8 @@ class _Reader:
         if turning == sliding and len(turning) == 1:
             return joints.Cylindrical(turning[0].lower(), **numbers), driven, False
         if len(turning) > 1:
-            prim.note(
-                "general joints that turn about several axes do so about one after the other, x first:",
-                prim.attributes["name"],
-            )
+            what = "general joints that turn about several axes do so about one after the other, x first:"
+            prim.note(what, prim.attributes["name"])
         # a gimbal slides along axes that it has turned: those of body0 are so seen from body1
         backward = bool(turning and sliding)
         if backward and any(limit for limit in numbers.get("limits", ())):
@@ -418,9 +406,8 @@ class _Reader:
         if "physics:mass" not in tells:
             mass = whole.mass
             if not mass:
-                body.note(
-                    "bodies without mass, density and colliders of a volume have no inertia:", body.attributes["name"]
-                )
+                what = "bodies without mass, density and colliders of a volume have no inertia:"
+                body.note(what, body.attributes["name"])
         com, about_com = whole.com, whole.about_com * (mass / whole.mass if whole.mass else 0.0)
         if "physics:centerOfMass" in tells:
             told = np.array(body.numbers("physics:centerOfMass", 3)) * self._turn(body)[1] * self.metre
@@ -473,10 +460,8 @@ class _Reader:
         turned = Transform(axis_frame(np.eye(3)[axis])) if kind not in ("Cube", "Sphere") else Transform()
         if kind == "Cube":
             return kind, scale * prim.number("size", 2.0), turned
-        radius, height = (
-            prim.number("radius", 0.5 if kind == "Capsule" else 1.0),
-            prim.number("height", 1.0 if kind == "Capsule" else 2.0),
-        )
+        radius = prim.number("radius", 0.5 if kind == "Capsule" else 1.0)
+        height = prim.number("height", 1.0 if kind == "Capsule" else 2.0)
         across = scale if kind == "Sphere" else np.delete(scale, axis)
         if kind in ("Sphere", "Capsule", "Cylinder") and np.ptp(across) > FLOATS * across[0]:
             prim.fail(f"is a {kind} whose scale differs between directions, which is none")

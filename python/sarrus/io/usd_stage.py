@@ -97,17 +97,11 @@ def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterab
     except (Tf.ErrorException, UnicodeDecodeError) as error:
         why = str(error).split(" : ")[-1].strip()
         raise ModelError(f"{source}: no USD that can be read: {why[:300]}") from None
-    sizes = {
-        "metersPerUnit": UsdGeom.GetStageMetersPerUnit(stage),
-        "kilogramsPerUnit": UsdPhysics.GetStageKilogramsPerUnit(stage),
-    }
-    attributes = {name: text_of(_nice(value)) for name, value in sizes.items()} | {
-        "upAxis": UsdGeom.GetStageUpAxis(stage),
-        "defaultPrim": stage.GetRootLayer().defaultPrim,
-    }
-    root = Prim(
-        "stage", attributes, source, "/", None, notes, known, prim=stage
-    )  # which lives as long as its prims are asked
+    metre, kilogram = UsdGeom.GetStageMetersPerUnit(stage), UsdPhysics.GetStageKilogramsPerUnit(stage)
+    attributes = {"metersPerUnit": text_of(_nice(metre)), "kilogramsPerUnit": text_of(_nice(kilogram))}
+    attributes |= {"upAxis": UsdGeom.GetStageUpAxis(stage), "defaultPrim": stage.GetRootLayer().defaultPrim}
+    # the stage lives as long as its prims are asked
+    root = Prim("stage", attributes, source, "/", None, notes, known, prim=stage)
     if not UsdGeom.StageHasAuthoredMetersPerUnit(stage):
         root.note("metersPerUnit is not told: by what USD says they are centimetres")
     cache, healed = UsdGeom.XformCache(), [0]

@@ -313,10 +313,8 @@ class _Writer(Writer):
 
 def _placed(place: Transform) -> dict[str, Any]:
     turned = not np.array_equal(place.rotation, np.eye(3))
-    return {
-        "pos": place.translation if place.translation.any() else None,
-        "quat": wxyz(place.rotation) if turned else None,
-    }
+    position = place.translation if place.translation.any() else None
+    return {"pos": position, "quat": wxyz(place.rotation) if turned else None}
 
 
 save = partial(lowering.save, _Writer)

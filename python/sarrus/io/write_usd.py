@@ -124,10 +124,8 @@ class _Writer(PosedWriter):
         spec, near, start = link.spec, link.spec.parent, link.start
         for step in self.steps(link):
             last = step.axis is link.axes[-1]
-            point, child = (
-                Transform(translation=step.axis.point),
-                spec.child if last else self.links.new(f"{step.name}_link"),
-            )
+            point = Transform(translation=step.axis.point)
+            child = spec.child if last else self.links.new(f"{step.name}_link")
             if not last:
                 self.pose[child] = self.pose[near] @ start @ point
                 self.body(child, Inertia.zero())
@@ -161,9 +159,8 @@ class _Writer(PosedWriter):
     def _numbers(self, joint: Element, limits: Element, step: Step, spec: JointSpec, instance: str) -> None:
         """The numbers of an axis: its limits in `limits`, a motor in an element of its own, the rest in the joint."""
         inside = {row.field: _in_file(step.numbers[row.field], factor(row.unit, step.turns)) for row in USD.numbers}
-        values: dict[str, float] = {
-            name: x for name, x in inside.items() if x is not None and (np.isfinite(x) or name in ENDS)
-        }
+        known = {name: x for name, x in inside.items() if x is not None}
+        values: dict[str, float] = {name: x for name, x in known.items() if np.isfinite(x) or name in ENDS}
         if spec.actuated:
             add(joint, "drive", name=instance)
         elif values.pop("effort_limit", None) is not None:

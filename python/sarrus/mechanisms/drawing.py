@@ -120,16 +120,8 @@ class Drawing:
         loop: bool = False,
     ) -> None:
         """A revolute joint about y between a point of the parent and one of the child, in their own axes."""
-        self.builder.add_joint(
-            name,
-            Revolute("y"),
-            parent,
-            child,
-            at_parent=in_space(at_parent),
-            at_child=in_space(at_child),
-            actuated=actuated,
-            loop=loop,
-        )
+        places = {"at_parent": in_space(at_parent), "at_child": in_space(at_child)}
+        self.builder.add_joint(name, Revolute("y"), parent, child, **places, actuated=actuated, loop=loop)
         if not loop:
             self.home[name] = math.remainder(self._angles[child] - self._angles[parent], 2 * math.pi)
 

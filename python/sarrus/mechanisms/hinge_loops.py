@@ -106,15 +106,8 @@ def bennett(
     b.add_joint("joint1", Revolute("z"), "ground", "link1", actuated=True)
     b.add_joint("joint2", Revolute("z"), "link1", "link2", at_parent=along(other, other_twist))
     b.add_joint("joint4", Revolute("z"), "ground", "link3", at_parent=along(length, twist).inverse())
-    b.add_joint(
-        "joint3",
-        Revolute("z"),
-        "link2",
-        "link3",
-        at_parent=along(length, twist),
-        at_child=along(other, other_twist).inverse(),
-        loop=True,
-    )
+    places = {"at_parent": along(length, twist), "at_child": along(other, other_twist).inverse()}
+    b.add_joint("joint3", Revolute("z"), "link2", "link3", **places, loop=True)
     b.set_home({"joint1": first, "joint2": second, "joint4": second})
     return b.build()
 
@@ -377,20 +370,12 @@ def double_hooke(angle: float = 0.5, shaft: float = 0.3, middle: float = 0.4, ma
     positive(shaft=shaft, middle=middle, mass=mass)
     if not (isinstance(angle, Real) and 0 < angle < math.pi / 2):
         raise ModelError(f"angle must be between 0 and pi/2; got {angle!r}")
-    along_shafts, fork = (
-        np.array([math.cos(angle), 0, -math.sin(angle)]),
-        np.array([math.sin(angle), 0, math.cos(angle)]),
-    )
+    c, s = math.cos(angle), math.sin(angle)
+    along_shafts, fork = np.array([c, 0, -s]), np.array([s, 0, c])
     across, far = np.array([0, 1.0, 0]), np.array([middle, 0, 0])
     arm = shaft / 10  # of a cross
-    hinges = [
-        (-shaft * along_shafts, along_shafts),
-        (arm * fork, fork),
-        (arm * across, across),
-        (far + arm * across, across),
-        (far + arm * fork, fork),
-        (far + shaft * along_shafts, along_shafts),
-    ]
+    near = [(-shaft * along_shafts, along_shafts), (arm * fork, fork), (arm * across, across)]
+    hinges = [*near, (far + arm * across, across), (far + arm * fork, fork), (far + shaft * along_shafts, along_shafts)]
     return hinge_loop("double Hooke joint", hinges, mass).build()
 
 

@@ -262,10 +262,8 @@ def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
     """
     whole("n", n, 3)
     positive(arm=arm, mass=mass)
-    half, fold = (
-        math.pi / n,
-        math.pi / 4 - math.pi / (3 * n),
-    )  # of a scissors' angle; how far it is from its largest size
+    # of a scissors' angle; how far it is from its largest size
+    half, fold = math.pi / n, math.pi / 4 - math.pi / (3 * n)
     # the radius of the middles follows from ends that lie on the lines at +- half
     radius = arm * math.cos(fold) / math.sin(half)
     b = Builder(f"Hoberman ring of {n} scissors")
@@ -339,9 +337,8 @@ def hoberman_sphere(scissors: int = 1, arm: float = 0.2, mass: float = 0.1) -> M
     for c, normal in enumerate("xyz"):
         names = "xyz"[c - 2], "xyz"[c - 1]  # of the axes in the ring's plane
         plane = np.eye(3)[[c - 2, c - 1]]
-        ends: dict[
-            str, tuple[complex, complex]
-        ] = {}  # of a bar, from its middle: to the scissors before and to those after
+        # of a bar, from its middle: to the scissors before and to those after
+        ends: dict[str, tuple[complex, complex]] = {}
         middles = [radius * cmath.exp(1j * (2 * k + 1) * half) for k in range(n)]
         for k, middle in enumerate(middles):
             out = middle / radius

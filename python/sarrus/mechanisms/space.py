@@ -65,9 +65,8 @@ def free_flyer(panels: int = 3, frequency: float = 0.2, wheels: bool = False) ->
         before, at = "satellite", (0.0, sign * 1.15, 0.0)
         for k in range(panels):
             step = length / panels
-            stiffness = (
-                rigidity / step * (1.0 if k else 2.0)
-            )  # a hinge has half a panel on either side; the first, on one
+            # a hinge has half a panel on either side; the first, on one
+            stiffness = rigidity / step * (1.0 if k else 2.0)
             damping = 0.01 * stiffness / (2.0 * math.pi * frequency)
             panel = f"{side}{k + 1}"
             _box(b, panel, mass / panels, (width, step, 0.03), (0.0, sign * step / 2.0, 0.0))
@@ -173,10 +172,8 @@ def sampler(horn: float = 1.0, stiffness: float = 2e3, gravity: float = 8e-5) ->
     radius, below = 0.1, 0.55  # of the horn, and of its root under the spacecraft's middle
     _box(b, "spacecraft", 500.0, (1.0, 1.6, 1.1))
     b.add_joint("base", Free(), "ground", "spacecraft")
-    for body, start, mass in (
-        ("tube", 0.0, 3.0),
-        ("mouth", 0.5, 2.0),
-    ):  # halves of the horn, each in its own frame at its root
+    # halves of the horn, each in its own frame at its root
+    for body, start, mass in (("tube", 0.0, 3.0), ("mouth", 0.5, 2.0)):
         half = 0.5 * horn
         b.add_body(body, Inertia.rod(mass, (0, 0, 0), (0, 0, -half), radius=radius))
         b.add_visual(body, Cylinder(radius * (1.0 + 0.1 * start), half), (0, 0, -half / 2))
@@ -243,9 +240,8 @@ def rover(
     b = Builder("rover")
     _box(b, "chassis", 0.6 * mass, (0.8 * length, 0.6 * track, 0.2 * length))
     b.add_joint("base", Free(), "ground", "chassis")
-    ends: dict[
-        str, list[Point]
-    ] = {  # as seen from the pivot: axles at x = -length/2, 0, length/2, the bogie's pivot at length/4
+    # as seen from the pivot: axles at x = -length/2, 0, length/2, the bogie's pivot at length/4
+    ends: dict[str, list[Point]] = {
         "rocker": [(-length / 2, 0.0, -pivot), (0.0, 0.0, 0.0), (length / 4, 0.0, hinge - pivot)],
         "bogie": [(-length / 4, 0.0, -hinge), (0.0, 0.0, 0.0), (length / 4, 0.0, -hinge)],
     }

@@ -142,12 +142,8 @@ class Sweep:
         return {said(k): int(n) for k, n in zip(kinds, counts, strict=True)}
 
     def _repr_html_(self) -> str:
-        facts: dict[str, object] = {
-            "runs": len(self),
-            "samples": len(self.t),
-            "time": f"{self.t[0]:.6g} s to {self.t[-1]:.6g} s",
-        }
-        facts |= self._counts()
+        facts: dict[str, object] = {"runs": len(self), "samples": len(self.t)}
+        facts |= {"time": f"{self.t[0]:.6g} s to {self.t[-1]:.6g} s"} | self._counts()
         for limit, excess in zip(self.limits, np.nan_to_num(self.excess).T, strict=True):
             if excess.any():
                 facts[f"{limit.quantity} of '{limit.joint}'"] = f"left by {np.count_nonzero(excess)} runs"
@@ -178,10 +174,8 @@ class Sweep:
 
     def _fields(self) -> dict[str, Any]:
         names = ("mechanism", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
-        return {name: getattr(self, name) for name in names} | {
-            "counted": self._counted,
-            "mechanisms": self._mechanisms,
-        }
+        hidden = {"counted": self._counted, "mechanisms": self._mechanisms}
+        return {name: getattr(self, name) for name in names} | hidden
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | Sequence[Mechanism] | None = None) -> Sweep:

@@ -34,6 +34,7 @@ from ..shapes import Mesh
 from .limits import Limit
 
 FORMAT, SWEEP_FORMAT = 3, 1  # of .npz files
+SAMPLES = ("t", "q", "v", "a", "z", "loop_q", "friction")
 IN_SWEEP = ("t", "q", "v", "status", "z", "excess", "stiffness")
 
 
@@ -56,16 +57,9 @@ def write_npz(path: Path, contents: Mapping[str, Any]) -> None:
             "or define the function at the top of a module"
         ) from error
     events = contents["events"]
-    notes = {
-        "format": FORMAT,
-        "statistics": contents["statistics"],
-        "status": contents["status"],
-        "events": list(events),
-        "touching": contents["touching"],
-    }
-    samples = {name: contents[name] for name in ("t", "q", "v", "a", "z", "loop_q", "friction")} | {
-        "tau": contents["efforts"]
-    }
+    notes = {name: contents[name] for name in ("statistics", "status", "touching")}
+    notes |= {"format": FORMAT, "events": list(events)}
+    samples = {name: contents[name] for name in SAMPLES} | {"tau": contents["efforts"]}
     arrays: dict[str, Any] = {name: x for name, x in samples.items() if x is not None}
     arrays |= {f"event_{k}": at for k, at in enumerate(events.values())}
     arrays |= {f"wrench:{name}": wrench for name, wrench in contents["wrenches"].items()}
@@ -107,7 +101,7 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     elif different := _difference(described, as_json(mechanism.description)):
         raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
     return {
-        "mechanism": mechanism, **{name: arrays.get(name) for name in ("t", "q", "v", "a", "z", "loop_q", "friction")}, "efforts": arrays.get("tau"),
+        "mechanism": mechanism, **{name: arrays.get(name) for name in SAMPLES}, "efforts": arrays.get("tau"),
         "wrenches": {name[7:]: x for name, x in arrays.items() if name.startswith("wrench:")},
         "statistics": statistics, "status": status, "events": events, "checkpoint": checkpoint,
         "touching": tuple(notes["touching"]) if notes.get("touching") else None,
@@ -126,12 +120,8 @@ def write_sweep(path: Path, contents: Mapping[str, Any]) -> None:
         ) from error
     arrays = {name: contents[name] for name in (*IN_SWEEP, "efforts") if contents[name] is not None}
     limits = [asdict(limit) for limit in contents["limits"]]
-    notes = {
-        "format": SWEEP_FORMAT,
-        "limits": limits,
-        "several mechanisms": bool(of_runs),
-        "counted": contents["counted"],
-    }
+    notes = {"format": SWEEP_FORMAT, "limits": limits, "counted": contents["counted"]}
+    notes["several mechanisms"] = bool(of_runs)
     _write(path, mechanism, notes, pickled, arrays)
 
 
@@ -197,9 +187,8 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, identity: tuple[Any, ...]) -> Mesh:
         file, scale, *folders, package_dirs = identity
-        beside, *package_dirs = (
-            os.path.normpath(os.path.join(self.folder, x)) if x else x for x in (*folders, *package_dirs)
-        )
+        every = (*folders, *package_dirs)
+        beside, *package_dirs = (os.path.normpath(os.path.join(self.folder, x)) if x else x for x in every)
         return Mesh(file, scale, beside, tuple(package_dirs))
 
 
@@ -249,15 +238,9 @@ def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
         raise ValueError(f"{fault}...: give mechanism= that of each run, a list, or the only one")
     q, v = table[:, :, 3 : 3 + mechanism.nq], table[:, :, 3 + mechanism.nq :]
     status = table[:, 0, 1].astype(np.int8)
-    return {
-        "mechanism": mechanism,
-        "mechanisms": list(mechanisms) if of_run.any() else None,
-        "t": table[0, :, 2],
-        "q": q,
-        "v": v,
-        "status": status,
-        "z": np.empty((*q.shape[:2], 0)),
-    }
+    several, z = list(mechanisms) if of_run.any() else None, np.empty((*q.shape[:2], 0))
+    samples = {"t": table[0, :, 2], "q": q, "v": v, "z": z, "status": status}
+    return {"mechanism": mechanism, "mechanisms": several, **samples}
 
 
 def _check_sweep(mechanism: Mechanism, contents: Mapping[str, Any]) -> None:
@@ -351,13 +334,8 @@ def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
     of_loops = [sum(kind.nq for kind in closing), sum(kind.nv for kind in closing)] if head[0] != "t" else [0, 0]
     ends = np.cumsum([1, nq, nv, known * nv, with_a * nv, 1, 1, *of_loops, 6 * len(loaded)])
     t, q, v, tau, a, energy, _, loop_q, _, wrenches, _ = np.split(table, ends, axis=1)
-    samples: dict[str, Any] = {
-        "t": t[:, 0],
-        "q": q,
-        "v": v,
-        "efforts": tau if known else None,
-        "a": a if with_a else None,
-    }
+    samples: dict[str, Any] = {"t": t[:, 0], "q": q, "v": v}
+    samples |= {"efforts": tau if known else None, "a": a if with_a else None}
     loads = dict(zip(loaded, np.split(wrenches, max(len(loaded), 1), axis=1), strict=False))
     samples |= {"loop_q": loop_q if of_loops[0] else None, "wrenches": loads}
     return {"mechanism": mechanism, **samples, "status": "unknown"}, energy[:, 0]

@@ -308,10 +308,8 @@ class _Kept:
         per_run: Any = None if of_run is None else [robots[k] for k in of_run]
         if isinstance(robots[0], Variants):
             per_run = list(robots[0]) if isinstance(robots[0], Listed) else robots[0]
-        each = [
-            replace(acting[k], parameters=acting[k].parameters[i])
-            for i, k in enumerate(() if of_run is None else of_run)
-        ]
+        pairs = enumerate(() if of_run is None else of_run)
+        each = [replace(acting[k], parameters=acting[k].parameters[i]) for i, k in pairs]
         return Sweep(
             robots[0], t, q, v, self.ended, z=z, counted=self.core.counted, limits=limits.watched,
             excess=self.record["excess"], stiffness=self.record["stiffness"], efforts=self.efforts,
@@ -471,10 +469,9 @@ def _check_alike(robots: Sequence[Mechanism], watches: Sequence[JointLimits]) ->
     """ModelError where mechanisms have not the same coordinates, motors and kinds of limits."""
 
     def of(robot: Mechanism, watch: JointLimits) -> dict[str, Any]:
+        types = {name: robot.joint(name).type for name in robot.joints}
         return {
-            "joints": [
-                (name, robot.joint(name).type.coordinates, robot.joint(name).type.velocities) for name in robot.joints
-            ],
+            "joints": [(name, kind.coordinates, kind.velocities) for name, kind in types.items()],
             "joints that close loops": list(robot.loop_joints),
             "actuated joints": list(robot.actuated),
             "limits of joints": [(w.joint, w.index, w.quantity) for w in watch.watched],

@@ -138,6 +138,7 @@ class Trajectory:
         if statistics is not None and not isinstance(statistics, Mapping):
             raise TypeError(f"statistics are a mapping of names to values; got {statistics!r}")
         nq, nv, n = checked_mechanism(mechanism).nq, mechanism.nv, len(times)
+        closing, all_nv = sum(j.type.nq for j in mechanism._closing_joints), mechanism._all_nv
 
         def rows(name: str, values: Any, wide: int | str) -> Array:
             x = _kept(real_array(name, values))
@@ -152,14 +153,10 @@ class Trajectory:
             q=rows("q", q, nq),
             v=rows("v", v, nv),
             z=None if z is None else rows("z", z, "m"),
-            loop_q=None
-            if loop_q is None
-            else rows("loop_q", loop_q, sum(j.type.nq for j in mechanism._closing_joints)),
+            loop_q=None if loop_q is None else rows("loop_q", loop_q, closing),
             _given_a=None if a is None else rows("a", a, nv),
             efforts=efforts if efforts is None or callable(efforts) else rows("efforts", efforts, nv),
-            _given_friction=friction
-            if friction is None or callable(friction)
-            else rows("friction", friction, mechanism._all_nv),
+            _given_friction=friction if friction is None or callable(friction) else rows("friction", friction, all_nv),
             wrenches=_wrenches(mechanism, wrenches, times),
             statistics=dict(statistics or {}),
             status=status,
@@ -257,14 +254,10 @@ class Trajectory:
 
     def _fields(self) -> dict[str, Any]:
         """What it is made from."""
-        names = ("mechanism", "t", "q", "v", "z", "loop_q", "statistics", "status", "events", "checkpoint", "touching")
+        names = ["mechanism", "t", "q", "v", "z", "loop_q", "friction", "wrenches"]
+        names += ["statistics", "status", "events", "checkpoint", "touching"]
         # a function of the controllers does not travel; what it says does
-        return {name: getattr(self, name) for name in names} | {
-            "efforts": self._known_efforts,
-            "a": self._given_a,
-            "friction": self.friction,
-            "wrenches": self.wrenches,
-        }
+        return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts, "a": self._given_a}
 
     # ---- what follows from the samples -------------------------------------------------------------------------------
 

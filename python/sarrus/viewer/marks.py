@@ -54,17 +54,14 @@ class Forces:
                 # bodies turn little after a sample
                 k = int(np.clip(np.searchsorted(run.t, time, side="right") - 1, 0, len(run) - 1))
                 loads = {name: load[k] for name, load in known.items()}
-                largest = max(
-                    (float(np.nanmax(np.linalg.norm(x[:, 3:], axis=-1))) for x in known.values()), default=0.0
-                )
+                sizes = [float(np.nanmax(np.linalg.norm(x[:, 3:], axis=-1))) for x in known.values()]
+                largest = max(sizes, default=0.0)
         except SarrusError as error:
             if self._node is not None:
                 self._node.visible = False
             return f"No forces: {error}"
-        arrows = np.array([force_on_child(robot, q, name, np.asarray(load)) for name, load in loads.items()]).reshape(
-            -1, 2, 3
-        )
-        arrows = np.nan_to_num(arrows)
+        each = [force_on_child(robot, q, name, np.asarray(load)) for name, load in loads.items()]
+        arrows = np.nan_to_num(np.array(each).reshape(-1, 2, 3))
         largest = max(largest, float(np.linalg.norm(arrows[:, 1], axis=1).max(initial=0.0)))
         # one scale of a pose after the other, unless arrows get too long, or too short to be seen
         if not 0.25 * LONGEST * self._size < largest / (self.scale or np.inf) <= 1.0001 * LONGEST * self._size:
@@ -96,9 +93,8 @@ class Traces:
         """Draw the paths of a run."""
         q = run.q[np.isfinite(run.q).all(axis=1)]
         q = q[np.unique(np.linspace(0, len(q) - 1, min(len(q), LONGEST_PATH)).astype(int))]
-        self._visited = np.array([self._mechanism.pose(q, name)[:, :3, 3] for name in self.names]).reshape(
-            -1, len(q), 3
-        )
+        paths = [self._mechanism.pose(q, name)[:, :3, 3] for name in self.names]
+        self._visited = np.array(paths).reshape(-1, len(q), 3)
         self._draw()
 
     def go_on(self, q: Array) -> None:
@@ -179,9 +175,8 @@ class Ghosts:
                 way = ends[:, k, 1] - ends[:, k, 0]
                 length = np.linalg.norm(way, axis=1)
                 node.batched_positions = ends[:, k, 0]
-                node.batched_scales = np.stack(
-                    [np.ones_like(length), np.ones_like(length), np.maximum(length, 1e-9)], axis=1
-                )
+                one = np.ones_like(length)
+                node.batched_scales = np.stack([one, one, np.maximum(length, 1e-9)], axis=1)
                 node.batched_wxyzs = _from_z(way / np.maximum(length, 1e-300)[:, None])
 
 

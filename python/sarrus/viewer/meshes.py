@@ -18,16 +18,10 @@ from .._files import check_regular, is_within
 from ..io.mesh_inertia import LARGEST, opened
 from ..shapes import Mesh
 
-PARTS = (
-    "urdf",
-    "xacro",
-    "sdf",
-)  # what the folder of a package is called that holds model files, with "meshes" beside it
-MARKS = (
-    "package.xml",
-    "manifest.xml",
-    "model.config",
-)  # files that make a folder a package of ROS, or a model of Gazebo
+# what the folder of a package is called that holds model files, with "meshes" beside it
+PARTS = ("urdf", "xacro", "sdf")
+# files that make a folder a package of ROS, or a model of Gazebo
+MARKS = ("package.xml", "manifest.xml", "model.config")
 # environment variables of ROS and ROS 2 with folders, and where packages lie in those
 ROS = {"ROS_PACKAGE_PATH": "", "AMENT_PREFIX_PATH": "share"}
 

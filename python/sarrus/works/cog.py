@@ -80,9 +80,8 @@ class CogJacobians(Brief):
     def body_G(self) -> Array:
         """Jacobian (..., 3, M) of the whole body's centre of gravity: the linear part of G_0 (1)."""
         masses = self.mass[..., 0, 0]
-        return np.asarray(
-            np.einsum("...i,...ijk->...jk", masses, self.G[..., :3, :]) / masses.sum(axis=-1)[..., None, None]
-        )
+        moments = np.einsum("...i,...ijk->...jk", masses, self.G[..., :3, :])
+        return np.asarray(moments / masses.sum(axis=-1)[..., None, None])
 
     def forces(self, acceleration: ArrayLike) -> Array:
         """F_i = M_i q_i-ddot + b_i (..., N, 6), [force; moment] on each link at its centre of gravity, for theta-ddot (10)."""

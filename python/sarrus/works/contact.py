@@ -79,20 +79,13 @@ def sliding_contact(
     K = real_array("ratio", ratio)
     if K.shape[-2:] != (n, count):
         raise ShapeError(f"ratio of joint '{joint}' must be (..., {n}, {count}); got {K.shape}")
-    q, v, tau = (
-        robot.normalize(q),
-        real_rows("v", v, robot.nv, finite=False),
-        real_rows("tau", tau, robot.nv, finite=False),
-    )
+    q, v = robot.normalize(q), real_rows("v", v, robot.nv, finite=False)
+    tau = real_rows("tau", tau, robot.nv, finite=False)
     S = actuation_matrix(robot, q, actuated=[joint])
     lead = common_axes({"q": q.shape[:-1], "v": v.shape[:-1], "tau": tau.shape[:-1], "ratio": K.shape[:-2]})
     unit = max(1.0, float(np.abs(tau[np.isfinite(tau)]).max(initial=0.0)))  # one column a unit of force along the joint
-    pushes = np.stack(
-        [
-            np.broadcast_to(tau + x, (*lead, robot.nv))
-            for x in (np.zeros(robot.nv), *(unit * S[..., k] for k in range(n)))
-        ]
-    )
+    along = [np.zeros(robot.nv), *(unit * S[..., k] for k in range(n))]
+    pushes = np.stack([np.broadcast_to(tau + x, (*lead, robot.nv)) for x in along])
     a, reactions = robot.forward_dynamics(q, v, pushes, wrenches=wrenches, time=time, return_reactions=True)
     carried = reactions.multipliers
     per_unit = np.moveaxis(carried[1:] - carried[0], 0, -1) / unit

@@ -187,15 +187,8 @@ def poe_factors(
     def empty(*shape: int) -> Array:
         return np.zeros((*lead, *shape))
 
-    S, S_dot, Gamma, G, P_0, P_t = (
-        empty(n, robot.nv),
-        empty(n, robot.nv),
-        empty(n, n),
-        empty(n, n),
-        empty(n, 6),
-        empty(6, n),
-    )
-    M, ad_S, ad_V, h_V, V = empty(n, n), empty(n, n), empty(n, n), empty(n, n), empty(n)
+    S, S_dot, P_0, P_t, V = empty(n, robot.nv), empty(n, robot.nv), empty(n, 6), empty(6, n), empty(n)
+    Gamma, G, M, ad_S, ad_V, h_V = (empty(n, n) for _ in range(6))
     rows = {name: slice(6 * i, 6 * i + 6) for i, name in enumerate(names)}
     for name, here in rows.items():
         columns = robot.joint(joint_of[name]).v_slice
@@ -209,9 +202,8 @@ def poe_factors(
         momentum = V[..., here] @ inertia[name]
         # -ad of (f, n) has -f~ and -n~ in these places
         turned = spatial.ad(momentum[..., [3, 4, 5, 0, 1, 2]])
-        h_V[..., here, here] = -np.block(
-            [[turned[..., 3:, :3], turned[..., :3, :3]], [turned[..., :3, :3], 0.0 * turned[..., :3, :3]]]
-        )
+        of_force, of_moment = turned[..., :3, :3], turned[..., 3:, :3]
+        h_V[..., here, here] = -np.block([[of_moment, of_force], [of_force, 0.0 * of_force]])
         if parent[name] == "ground":
             P_0[..., here, :] = between("ground", name)
         else:

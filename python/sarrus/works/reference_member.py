@@ -261,12 +261,8 @@ def _meet(cut: TakenApart, s: States, chains: list[ChainAnswer]) -> _Met:
     for _ in range(PASSES):
         left = S - applied(B, a_r) - applied(M_inverse, h_c)
         # with classical a_r the bias forces on the member are b_r - g_r
-        force = (
-            end_forces
-            + applied(transposed(B), h_c + applied(M, left))
-            - s.bias[..., s.r]
-            - applied(I_r, a_r - s.turning)
-        )
+        force = end_forces - s.bias[..., s.r] - applied(I_r, a_r - s.turning)
+        force = force + applied(transposed(B), h_c + applied(M, left))
         a_p = applied(blocked, applied(firm, left))
         more = a_p + applied(response, force - applied(effective, a_p))
         # what the balance then lacks the tips carry where they do not give way: of all ways to do so the least

@@ -219,9 +219,8 @@ def _motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
 
 def _with_motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
     if names != robot.actuated:
-        actuation_matrix(
-            robot, robot.neutral(), actuated=names
-        )  # a joint that laws of time carry along cannot be driven
+        # a joint that laws of time carry along cannot be driven
+        actuation_matrix(robot, robot.neutral(), actuated=names)
         robot = on_its_tree(robot, actuated=names)
     joints = [(name, index) for name in robot.actuated for index in range(robot.joint(name).type.nv)]
     order = np.array(

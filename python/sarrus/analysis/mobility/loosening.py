@@ -183,11 +183,9 @@ def _why_not(spec: JointSpec) -> str:
         return "it follows laws" if spec.laws else "it has a motor"
     if spec.joint.free_components is None:
         return f"{spec.joint.kind} has no joint type that is known to be less restrictive"
-    return (
-        "no looser joint has its velocities, which damping, friction or a spring need"
-        if _has_terms(spec.joint) and spec.joint.kind in ("Spherical", "Planar")
-        else ""
-    )
+    if _has_terms(spec.joint) and spec.joint.kind in ("Spherical", "Planar"):
+        return "no looser joint has its velocities, which damping, friction or a spring need"
+    return ""
 
 
 def _free_parameters(joint: JointType) -> list[str]:
@@ -233,20 +231,16 @@ def _gimbal(joint: JointType, free: list[str], those: list[str]) -> JointType:
     def spread(values: Array, rest: float) -> list[float]:
         return [float(values[order.index(p)]) if p in order else rest for p in those]
 
-    terms = (
-        {name: spread(getattr(joint, name), 0.0) for name in PASSIVE}
-        if joint.kind not in ("Spherical", "Planar")
-        else {}
-    )
+    passive = () if joint.kind in ("Spherical", "Planar") else PASSIVE
+    terms = {name: spread(getattr(joint, name), 0.0) for name in passive}
     bounds = {
         name: spread(getattr(joint, name), np.inf) for name in BOUNDS if getattr(joint, name) is not None and terms
     }
     if joint.limits is not None and terms:
         bounds["limits"] = [spread(joint.limits[0], -np.inf), spread(joint.limits[1], np.inf)]  # type: ignore[list-item]
     if tuple(those) == ("rx", "ry", "rz"):
-        return (
-            Spherical() if not any(any(x) for x in terms.values()) and not bounds else Gimbal(those, **terms, **bounds)
-        )
+        plain = not bounds and not any(any(x) for x in terms.values())
+        return Spherical() if plain else Gimbal(those, **terms, **bounds)
     if tuple(those) == ("rz", "tz"):
         return Cylindrical("z", **terms, **bounds)
     return Gimbal(those, **terms, **bounds)
