@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from ..building.builder import Builder
 from ..description.contacts import NO_CONTACTS as NO_CONTACTS  # which the readers of formats take from here
 from ..errors import ModelError, did_you_mean
-from ..shapes import ContactShape, Mesh
+from ..shapes import Box, ContactShape, Cylinder, Mesh, Sphere
 from ..spatial import Inertia, Transform
 
 DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
@@ -83,6 +83,27 @@ def add_shape(
         return
     name = element.get("name") or None
     builder.add_shape(body, shape, place, name=None if name in builder._shapes else name, **numbers)  # type: ignore[arg-type]
+
+
+def only_shape(owner: Element) -> Element:
+    shapes = [shape for geometry in owner.all("geometry") for shape in geometry.children]
+    if len(shapes) != 1:
+        owner.fail(f"wants one shape in a <geometry>, and has {len(shapes)}")
+    return shapes[0]
+
+
+def plain_shape(shape: Element, numbers: Callable[[str, int], tuple[float, ...]]) -> Box | Cylinder | Sphere | None:
+    """A box, cylinder or sphere of a URDF or SDF, with its numbers by their names and counts; None for a mesh."""
+    if shape.tag == "box":
+        x, y, z = numbers("size", 3)
+        return Box((x, y, z))
+    if shape.tag == "cylinder":
+        return Cylinder(*numbers("radius", 1), *numbers("length", 1))
+    if shape.tag == "sphere":
+        return Sphere(*numbers("radius", 1))
+    if shape.tag != "mesh":
+        shape.fail("is an unknown shape; known are box, cylinder, sphere, mesh")
+    return None
 
 
 @dataclass(eq=False, slots=True)
@@ -319,6 +340,17 @@ def at(element: Element) -> Iterator[None]:
         if str(error).startswith(f"{element.source}:"):
             raise
         raise ModelError(f"{element.source}:{element.line}: {element}: {error}") from None
+
+
+@contextmanager
+def left_out(element: Element, consequence: str, told: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Inside, a ModelError is no error but a fault, of a part that is left out: a note of the document, or what is told else."""
+    try:
+        with at(element):
+            yield
+    except ModelError as error:
+        text = f"{error}; {consequence}"
+        element.notes.add(*text.split(": ", 1)) if told is None else told(text)
 
 
 def by_name(robot: Element, *tags: str) -> dict[str, Element]:

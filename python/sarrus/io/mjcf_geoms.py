@@ -14,10 +14,10 @@ import numpy as np
 from .._arrays import Array
 from .._files import check_regular, is_within
 from ..building.builder import Builder
-from ..errors import ModelError, did_you_mean
+from ..errors import did_you_mean
 from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
-from .document import Element, add_shape, at, noted_inertia
+from .document import Element, add_shape, at, left_out, noted_inertia
 from .formats import WAY_OUT
 from .mesh_inertia import LARGEST, mass_properties, triangles
 from .mjcf_document import Document, referred
@@ -198,22 +198,18 @@ def touch_geoms(
         element, (a, b, *_), (contype, conaffinity) = geom.element, (*geom.size, 0.0, 0.0), masks_of(geom)
         if not (contype or conaffinity):
             continue
-        try:
-            with at(element):
-                round_ones = {"sphere": Sphere(a), "capsule": Capsule(a, 2 * b), "cylinder": Cylinder(a, 2 * b)}
-                shapes: dict[str, Any] = {**round_ones, "plane": Plane()}
-                shape = Box(tuple(2 * x for x in geom.size)) if geom.kind == "box" else shapes.get(geom.kind)  # type: ignore[arg-type]
-                if shape is None:
-                    if told:
-                        element.note(f"a geom of type {geom.kind} is not read as a shape that touches")
-                    continue
-                group = f"contype {contype}, conaffinity {conaffinity}"
-                frictions.add(friction := _friction(element))
-                add_shape(builder, body, element, shape, geom.place, group=group, friction=friction)  # type: ignore[arg-type]
-                masks[group] = contype, conaffinity
-        except ModelError as error:
-            place, fault = str(error).split(": ", 1)
-            element.notes.add(place, f"{fault}; it touches nothing")
+        with left_out(element, "it touches nothing"):
+            round_ones = {"sphere": Sphere(a), "capsule": Capsule(a, 2 * b), "cylinder": Cylinder(a, 2 * b)}
+            shapes: dict[str, Any] = {**round_ones, "plane": Plane()}
+            shape = Box(tuple(2 * x for x in geom.size)) if geom.kind == "box" else shapes.get(geom.kind)  # type: ignore[arg-type]
+            if shape is None:
+                if told:
+                    element.note(f"a geom of type {geom.kind} is not read as a shape that touches")
+                continue
+            group = f"contype {contype}, conaffinity {conaffinity}"
+            frictions.add(friction := _friction(element))
+            add_shape(builder, body, element, shape, geom.place, group=group, friction=friction)  # type: ignore[arg-type]
+            masks[group] = contype, conaffinity
     for (one, (c, a)), (other, (d, b)) in combinations_with_replacement(masks.items(), 2):
         if not (c & b or d & a):
             builder.set_contact(one, other, touching=False)
@@ -245,21 +241,17 @@ def show_geom(document: Document, builder: Builder, body: str, geom: Geom) -> No
     element = geom.element
     if element.number("group", 0.0) >= HIDDEN or geom.kind in ("plane", "hfield"):
         return
-    try:
-        with at(element):
-            material = document.materials.get(element.get("material") or "")
-            owner = element if "rgba" in element.attributes or material is None else material
-            color = owner.numbers("rgba", 4, (0.5, 0.5, 0.5, 1.0))
-            if geom.kind != "mesh":
-                if not show(builder, body, geom.kind, geom.size, geom.place, color):
-                    element.note(f"a geom of type {geom.kind} is not shown")
-                return
-            mesh = document.meshes[referred(element, "mesh", document.meshes)]
-            if "refpos" in mesh.attributes or "refquat" in mesh.attributes:
-                mesh.fail("has a refpos or refquat")
-            x, y, z = mesh.numbers("scale", 3, (1.0, 1.0, 1.0))
-            shape = Mesh(document.mesh_file(mesh), (x, y, z), document.beside)
-            builder.add_visual(body, shape, geom.place, color=color)
-    except ModelError as error:
-        place, fault = str(error).split(": ", 1)
-        element.notes.add(place, f"{fault}; it is not shown")
+    with left_out(element, "it is not shown"):
+        material = document.materials.get(element.get("material") or "")
+        owner = element if "rgba" in element.attributes or material is None else material
+        color = owner.numbers("rgba", 4, (0.5, 0.5, 0.5, 1.0))
+        if geom.kind != "mesh":
+            if not show(builder, body, geom.kind, geom.size, geom.place, color):
+                element.note(f"a geom of type {geom.kind} is not shown")
+            return
+        mesh = document.meshes[referred(element, "mesh", document.meshes)]
+        if "refpos" in mesh.attributes or "refquat" in mesh.attributes:
+            mesh.fail("has a refpos or refquat")
+        x, y, z = mesh.numbers("scale", 3, (1.0, 1.0, 1.0))
+        shape = Mesh(document.mesh_file(mesh), (x, y, z), document.beside)
+        builder.add_visual(body, shape, geom.place, color=color)

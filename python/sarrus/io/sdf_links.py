@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from ..building.builder import Builder
-from ..errors import ModelError
-from ..shapes import Box, Capsule, ContactShape, Cylinder, Mesh, Plane, Shape, Sphere
+from ..shapes import Capsule, ContactShape, Mesh, Plane, Shape
 from ..spatial import Inertia, Transform
-from .document import NO_CONTACTS, Element, add_shape, at, placed_inertia
+from .document import NO_CONTACTS, Element, add_shape, left_out, only_shape, placed_inertia, plain_shape
 from .outline import frame_along
 from .sdf_scene import Scene, base_name, pose_of, truth
 
@@ -56,7 +56,7 @@ def _of_collisions(scene: Scene, key: str, link: Element, inertial: Element) -> 
 
 
 def _solid(collision: Element, density: float) -> Inertia:
-    shape = _only_shape(collision)
+    shape = only_shape(collision)
     if shape.tag in ("plane", "empty"):
         return Inertia.zero()
     if shape.tag == "box":
@@ -90,13 +90,6 @@ def _positive(shape: Element, tag: str, n: int = 1) -> tuple[float, ...]:
     return numbers
 
 
-def _only_shape(owner: Element) -> Element:
-    shapes = [shape for geometry in owner.all("geometry") for shape in geometry.children]
-    if len(shapes) != 1:
-        owner.fail(f"wants one shape in a <geometry>, and has {len(shapes)}")
-    return shapes[0]
-
-
 def _pose_in_link(scene: Scene, key: str, owner: Element) -> Transform:
     """Pose of a collision or visual in its link."""
     pose = next(iter(owner.all("pose")), None)
@@ -112,41 +105,27 @@ def _pose_in_link(scene: Scene, key: str, owner: Element) -> Transform:
 
 def dress(scene: Scene, builder: Builder, links: dict[str, tuple[str, Element]]) -> list[str]:
     """Give bodies their visuals and what they touch with; a line for each that was left out."""
-    faults = []
+    faults: list[str] = []
     for body, (key, link) in links.items():
         for collision in link.all("collision"):
             collision.note(f"shapes of <collision> may touch, {NO_CONTACTS}")
-            try:
-                with at(collision):
-                    solid, place = _contact_shape(scene, collision)
-                    if solid is not None:
-                        place = _pose_in_link(scene, key, collision) @ place
-                        add_shape(builder, body, collision, solid, place, **_coefficients(collision))
-            except ModelError as error:
-                faults.append(f"{error}; it touches nothing")
+            with left_out(collision, "it touches nothing", faults.append):
+                solid, place = _contact_shape(scene, collision)
+                if solid is not None:
+                    place = _pose_in_link(scene, key, collision) @ place
+                    add_shape(builder, body, collision, solid, place, **_coefficients(collision))
         for visual in link.all("visual"):
-            try:
-                with at(visual):
-                    shape = _only_shape(visual)
-                    if shape.tag in ("plane", "empty"):
-                        continue
+            with left_out(visual, "it is not shown", faults.append):
+                shape = only_shape(visual)
+                if shape.tag not in ("plane", "empty"):
                     color = _color(visual)
                     builder.add_visual(body, _shape(scene, shape), _pose_in_link(scene, key, visual), color=color)
-            except ModelError as error:
-                faults.append(f"{error}; it is not shown")
     return faults
 
 
 def _shape(scene: Scene, shape: Element) -> Shape:
-    if shape.tag == "box":
-        x, y, z = _positive(shape, "size", 3)
-        return Box((x, y, z))
-    if shape.tag == "cylinder":
-        return Cylinder(*(_positive(shape, tag)[0] for tag in ("radius", "length")))
-    if shape.tag == "sphere":
-        return Sphere(*_positive(shape, "radius"))
-    if shape.tag != "mesh":
-        shape.fail("is an unknown shape; known are box, cylinder, sphere, mesh")
+    if (plain := plain_shape(shape, partial(_positive, shape))) is not None:
+        return plain
     uri = next(iter(shape.all("uri")), None) or shape.fail("has no <uri>")
     scale = next(iter(shape.all("scale")), None)
     x, y, z = (1.0, 1.0, 1.0) if scale is None else scale.numbers(None, 3)
@@ -155,7 +134,7 @@ def _shape(scene: Scene, shape: Element) -> Shape:
 
 def _contact_shape(scene: Scene, collision: Element) -> tuple[ContactShape | Mesh | None, Transform]:
     """What touches, and where in the collision: a plane is turned into its normal."""
-    shape = _only_shape(collision)
+    shape = only_shape(collision)
     if shape.tag == "capsule":
         return Capsule(*(_positive(shape, tag)[0] for tag in ("radius", "length"))), Transform()
     if shape.tag == "plane":

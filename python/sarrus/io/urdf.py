@@ -45,7 +45,7 @@ import numpy as np
 from ..building.builder import Builder
 from ..description import joints
 from ..errors import ModelError, did_you_mean, printable
-from ..shapes import Box, Cylinder, Mesh, Shape, Sphere
+from ..shapes import Mesh, Shape
 from ..spatial import Inertia, Transform
 from . import drake
 from .document import (
@@ -58,9 +58,12 @@ from .document import (
     by_name,
     check_ties,
     free_name,
+    left_out,
     listed,
     mimic_circles,
+    only_shape,
     placed_inertia,
+    plain_shape,
     referred,
 )
 from .formats import URDF
@@ -458,48 +461,29 @@ def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[
     for name, link in reader.links.items():
         for collision in link.all("collision"):
             collision.note(f"shapes of <collision> may touch, {NO_CONTACTS}")
-            try:
-                with at(collision):
-                    shape = _shape(collision, beside, package_dirs)
-                    add_shape(reader.builder, reader.body[name], collision, shape, _origin(collision))
-            except ModelError as error:
-                faults.append(f"{error}; it touches nothing")
+            with left_out(collision, "it touches nothing", faults.append):
+                shape = _shape(collision, beside, package_dirs)
+                add_shape(reader.builder, reader.body[name], collision, shape, _origin(collision))
     visuals = [(reader.body[name], visual) for name, link in reader.links.items() for visual in link.all("visual")]
     colors: dict[Element | str | None, tuple[float, ...]] = {}
     # what one visual defines others may name; the robot's own come first
     for material in (m for owner in (reader.robot, *(visual for _, visual in visuals)) for m in owner.all("material")):
         for color in material.all("color"):
-            try:
+            with left_out(color, "the colour is left out", faults.append):
                 colors[material] = _rgba(color)
-            except ModelError as error:
-                faults.append(f"{error}; the colour is left out")
-            else:
                 colors.setdefault(material.get("name"), colors[material])
     for body, visual in visuals:
         keys = [key for material in visual.all("material") for key in (material, material.get("name"))]
         color_of = next((colors[key] for key in keys if key in colors), None)
-        try:
-            with at(visual):
-                reader.builder.add_visual(body, _shape(visual, beside, package_dirs), _origin(visual), color=color_of)
-        except ModelError as error:
-            faults.append(f"{error}; it is not shown")
+        with left_out(visual, "it is not shown", faults.append):
+            reader.builder.add_visual(body, _shape(visual, beside, package_dirs), _origin(visual), color=color_of)
     return faults
 
 
 def _shape(visual: Element, beside: str, package_dirs: tuple[str, ...]) -> Shape:
-    shapes = [shape for geometry in visual.all("geometry") for shape in geometry.children]
-    if len(shapes) != 1:
-        visual.fail(f"wants one shape in a <geometry>, and has {len(shapes)}")
-    shape = shapes[0]
-    if shape.tag == "box":
-        x, y, z = shape.numbers("size", 3)
-        return Box((x, y, z))
-    if shape.tag == "cylinder":
-        return Cylinder(shape.number("radius"), shape.number("length"))
-    if shape.tag == "sphere":
-        return Sphere(shape.number("radius"))
-    if shape.tag != "mesh":
-        shape.fail("is an unknown shape; known are box, cylinder, sphere, mesh")
+    shape = only_shape(visual)
+    if (plain := plain_shape(shape, shape.numbers)) is not None:
+        return plain
     x, y, z = shape.numbers("scale", 3, (1.0, 1.0, 1.0))
     return Mesh(shape.text("filename"), (x, y, z), beside, package_dirs)
 

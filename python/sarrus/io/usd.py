@@ -45,7 +45,7 @@ from ..errors import AssemblyError, ModelError
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, Cylinder, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
-from .document import NO_CONTACTS, Connected, Element, Names, add_shape, at, check_ties, noted_inertia
+from .document import NO_CONTACTS, Connected, Element, Names, add_shape, at, check_ties, left_out, noted_inertia
 from .formats import USD
 from .mesh_inertia import mass_properties
 from .mjcf_geoms import solid
@@ -505,25 +505,17 @@ class _Reader:
         if kind in ("Mesh", "Cone") or (kind in ("Plane", "Capsule") and not touches):
             prim.note(f"{kind} prims are not read {what}")
             return
-        try:
-            with at(prim):
-                if kind == "Plane":
-                    _, _, turned = self._measures(prim)
-                    shape: Any = Plane()
-                else:
-                    kind, (r, *rest), turned = self._measures(prim)
-                    l = rest[0] if rest else 0.0
-                    shape = {"Sphere": Sphere(r), "Capsule": Capsule(r, l), "Cylinder": Cylinder(r, l)}.get(kind)
-                    shape = shape or Box((float(r), *map(float, rest)))  # type: ignore[arg-type]
-                owner, place = self._on(prim.path, Transform())
-                if touches:
-                    material = self.by_path.get(prim.bound_material())
-                    add_shape(self.builder, owner, prim, shape, place @ turned, **self._coefficients(material))
-                elif owner != "ground":
-                    self.builder.add_visual(owner, shape, place @ turned, color=prim.color())
-        except ModelError as error:
-            where, fault = str(error).split(": ", 1)
-            prim.notes.add(where, f"{fault}; it is not read {what}")
+        with left_out(prim, f"it is not read {what}"):
+            kind, (r, *rest), turned = self._measures(prim)
+            l = rest[0] if rest else 0.0
+            shapes: dict[str, Any] = {"Sphere": Sphere(r), "Capsule": Capsule(r, l), "Cylinder": Cylinder(r, l)}
+            shape = Plane() if kind == "Plane" else shapes.get(kind) or Box((float(r), *map(float, rest)))  # type: ignore[arg-type]
+            owner, place = self._on(prim.path, Transform())
+            if touches:
+                material = self.by_path.get(prim.bound_material())
+                add_shape(self.builder, owner, prim, shape, place @ turned, **self._coefficients(material))
+            elif owner != "ground":
+                self.builder.add_visual(owner, shape, place @ turned, color=prim.color())
 
     def _coefficients(self, material: Prim | None) -> dict[str, float]:
         if material is None or not material.has("PhysicsMaterialAPI"):
