@@ -49,13 +49,8 @@ def suffix(path: Path, known: tuple[str, ...] = (".npz", ".csv"), what: str = "t
 def write_npz(path: Path, contents: Mapping[str, Any]) -> None:
     """Write the arguments of a trajectory; `efforts` is an array or None."""
     mechanism: Mechanism = contents["mechanism"]
-    try:
-        pickled = _pickled(path, (mechanism.description, contents["checkpoint"]))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise ModelError(
-            f"'{mechanism.name}' holds a function that cannot be pickled ({error}): save as .csv, "
-            "or define the function at the top of a module"
-        ) from error
+    cure = "save as .csv, or define the function at the top of a module"
+    pickled = _pickled(path, mechanism, (contents["checkpoint"],), cure)
     events = contents["events"]
     notes = {name: contents[name] for name in ("statistics", "status", "touching")}
     notes |= {"format": FORMAT, "events": list(events)}
@@ -78,32 +73,16 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     """With a mechanism nothing is unpickled, and the checkpoint is left out."""
     data = path.read_bytes()
     try:
-        arrays = _arrays(data)
-        missing = [name for name in ("notes", "description", "pickled", "t", "q", "v") if name not in arrays]
-        notes = {} if "notes" in missing else json.loads(arrays["notes"].item())
-        if notes.get("format", FORMAT) != FORMAT:
-            raise ValueError(f"it has format {notes['format']!r}, and this sarrus reads format {FORMAT}")
-        if missing:
-            raise ValueError(f"it lacks {', '.join(missing)}")
-        described = json.loads(arrays["description"].tobytes())
+        arrays, notes, described = _opened(data, FORMAT, ("t", "q", "v"))
         statistics, status = dict(notes["statistics"]), str(notes["status"])
         events = {str(name): arrays[f"event_{k}"] for k, name in enumerate(notes["events"])}
     except Exception as error:  # whatever a foreign file brings about
         raise ValueError(f"not a trajectory that sarrus saved: {error}") from error
-    checkpoint = None
-    if mechanism is None:
-        try:
-            description, checkpoint = _unpickled(path, arrays["pickled"].tobytes())
-            mechanism = Mechanism(description)
-        except Exception as error:  # whatever a pickle brings about
-            fault = f"its mechanism cannot be unpickled ({type(error).__name__}: {error})"
-            raise ValueError(f"{fault}; give it: Trajectory.load(path, mechanism=...)") from error
-    elif different := _difference(described, as_json(mechanism.description)):
-        raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
+    mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Trajectory")
     return {
         "mechanism": mechanism, **{name: arrays.get(name) for name in SAMPLES}, "efforts": arrays.get("tau"),
         "wrenches": {name[7:]: x for name, x in arrays.items() if name.startswith("wrench:")},
-        "statistics": statistics, "status": status, "events": events, "checkpoint": checkpoint,
+        "statistics": statistics, "status": status, "events": events, "checkpoint": pickled[0] if pickled else None,
         "touching": tuple(notes["touching"]) if notes.get("touching") else None,
     }  # fmt: skip
 
@@ -111,13 +90,8 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
 def write_sweep(path: Path, contents: Mapping[str, Any]) -> None:
     """Write the arguments of a sweep, and what acts in it."""
     mechanism: Mechanism = contents["mechanism"]
-    try:
-        of_runs = () if contents["mechanisms"] is None else (contents["mechanisms"],)
-        pickled = _pickled(path, (mechanism.description, contents["acting"], *of_runs))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise ModelError(
-            f"'{mechanism.name}' holds a function that cannot be pickled ({error}): define it at the top of a module"
-        ) from error
+    of_runs = () if contents["mechanisms"] is None else (contents["mechanisms"],)
+    pickled = _pickled(path, mechanism, (contents["acting"], *of_runs), "define it at the top of a module")
     arrays = {name: contents[name] for name in (*IN_SWEEP, "efforts") if contents[name] is not None}
     limits = [asdict(limit) for limit in contents["limits"]]
     notes = {"format": SWEEP_FORMAT, "limits": limits, "counted": contents["counted"]}
@@ -129,35 +103,49 @@ def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
     """With a mechanism nothing is unpickled, and what acts is left out."""
     data = path.read_bytes()
     try:
-        arrays = _arrays(data)
-        missing = [name for name in ("notes", "description", "pickled", *IN_SWEEP) if name not in arrays]
-        if missing:
-            raise ValueError(f"it lacks {', '.join(missing)}")
-        notes, described = json.loads(arrays["notes"].item()), json.loads(arrays["description"].tobytes())
-        if notes["format"] != SWEEP_FORMAT:
-            raise ValueError(f"it has format {notes['format']!r}, and this sarrus reads format {SWEEP_FORMAT}")
+        arrays, notes, described = _opened(data, SWEEP_FORMAT, IN_SWEEP)
         limits, counted = [Limit(**limit) for limit in notes["limits"]], int(notes.get("counted", 0))
     except Exception as error:  # whatever a foreign file brings about
         raise ValueError(f"not a sweep that sarrus saved: {error}") from error
-    acting, of_runs = None, []
-    if mechanism is None:
-        try:
-            description, acting, *of_runs = _unpickled(path, arrays["pickled"].tobytes())
-            mechanism = Mechanism(description)
-        except Exception as error:  # whatever a pickle brings about
-            fault = f"its mechanism cannot be unpickled ({type(error).__name__}: {error})"
-            raise ValueError(f"{fault}; give it: Sweep.load(path, mechanism=...)") from error
-    elif notes.get("several mechanisms"):
-        raise ValueError(
-            "each of its runs has a mechanism of its own, which only Sweep.load(path) without mechanism= unpickles"
-        )
-    elif different := _difference(described, as_json(mechanism.description)):
-        raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
+    if mechanism is not None and notes.get("several mechanisms"):
+        fault = "each of its runs has a mechanism of its own"
+        raise ValueError(f"{fault}, which only Sweep.load(path) without mechanism= unpickles")
+    mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Sweep")
+    acting, of_runs, *_ = [*pickled, None, None]
     contents = {name: arrays[name] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
     _check_sweep(mechanism, contents)
     return {
-        "mechanism": mechanism, **contents, "counted": counted, "limits": limits, "acting": acting, "mechanisms": of_runs[0] if of_runs else None
+        "mechanism": mechanism, **contents, "counted": counted, "limits": limits, "acting": acting, "mechanisms": of_runs
     }  # fmt: skip
+
+
+def _opened(data: bytes, format: int, needed: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any], Any]:
+    """What an .npz holds, its notes, and the mechanism as it is described; a ValueError where something is not there."""
+    arrays = _arrays(data)
+    missing = [name for name in ("notes", "description", "pickled", *needed) if name not in arrays]
+    notes = {} if "notes" in missing else json.loads(arrays["notes"].item())
+    if notes.get("format", format) != format:
+        raise ValueError(f"it has format {notes['format']!r}, and this sarrus reads format {format}")
+    if missing:
+        raise ValueError(f"it lacks {', '.join(missing)}")
+    return arrays, notes, json.loads(arrays["description"].tobytes())
+
+
+def _mechanism_of(
+    path: Path, arrays: Mapping[str, Any], described: Any, mechanism: Mechanism | None, kind: str
+) -> tuple[Mechanism, list[Any]]:
+    """The mechanism that a file is of, and what is pickled beside it: nothing, where the caller gives the mechanism."""
+    if mechanism is not None:
+        if different := _difference(described, as_json(mechanism.description)):
+            raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
+        return mechanism, []
+    try:
+        unpickler = _Unpickler(io.BytesIO(arrays["pickled"].tobytes()), str(path.absolute().parent))
+        description, *others = unpickler.load()
+        return Mechanism(description), others
+    except Exception as error:  # whatever a pickle brings about
+        fault = f"its mechanism cannot be unpickled ({type(error).__name__}: {error})"
+        raise ValueError(f"{fault}; give it: {kind}.load(path, mechanism=...)") from error
 
 
 class _Pickler(pickle.Pickler):
@@ -192,13 +180,13 @@ class _Unpickler(pickle.Unpickler):
         return Mesh(file, scale, beside, tuple(package_dirs))
 
 
-def _pickled(path: Path, parts: tuple[Any, ...]) -> bytes:
-    _Pickler(file := io.BytesIO(), str(path.absolute().parent)).dump(parts)
+def _pickled(path: Path, mechanism: Mechanism, parts: tuple[Any, ...], cure: str) -> bytes:
+    try:
+        _Pickler(file := io.BytesIO(), str(path.absolute().parent)).dump((mechanism.description, *parts))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        fault = f"'{mechanism.name}' holds a function that cannot be pickled ({error})"
+        raise ModelError(f"{fault}: {cure}") from error
     return file.getvalue()
-
-
-def _unpickled(path: Path, pickled: bytes) -> Any:
-    return _Unpickler(io.BytesIO(pickled), str(path.absolute().parent)).load()
 
 
 def numbered(mechanisms: Sequence[Mechanism]) -> Array:
