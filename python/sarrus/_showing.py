@@ -33,6 +33,12 @@ def _listed(parts: Iterable[str], count: int) -> str:
     return ", ".join(shown) + (f", and {count - MOST} more" if count > MOST else "")
 
 
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Names with commas between them, no more than so many."""
+    names = list(names)
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 class Brief:
     """A dataclass of arrays, which prints as their names and shapes."""
 

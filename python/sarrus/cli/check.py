@@ -9,6 +9,7 @@ import numpy as np
 
 from .._arrays import Array
 from .._core import tolerances
+from .._showing import listed
 from ..analysis.joint_targets import start_near
 from ..analysis.mobility.report import Mobility
 from ..analysis.scaling import ScaledLoops
@@ -80,13 +81,13 @@ def _of_loops(robot: Mechanism) -> Iterator[str]:
     report = robot.mobility(q, time=0.0)
     if report.redundant and not _across_a_plane(robot, report):
         rows = f"{report.redundant} of {robot.nc} rows are redundant, so that some reactions are not determined"
-        yield f"{rows}: {_listed(report.redundant_rows)}"
+        yield f"{rows}: {listed(report.redundant_rows)}"
     yield from report.warnings
     yield from _of_rounding(robot, q)
     if report.degrees_of_freedom == 0:
         yield "nothing can move"
     elif report.idle:
-        yield f"joints that cannot move: {_listed(report.idle)}"
+        yield f"joints that cannot move: {listed(report.idle)}"
 
 
 def _across_a_plane(robot: Mechanism, report: Mobility) -> bool:
@@ -118,9 +119,4 @@ def _of_rounding(robot: Mechanism, q: Array) -> Iterator[str]:
 
 
 def _names(bodies: Iterable[object]) -> str:
-    return _listed([body.name for body in bodies])  # type: ignore[attr-defined]
-
-
-def _listed(names: Iterable[str], most: int = 8) -> str:
-    names = list(names)
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return listed([body.name for body in bodies])  # type: ignore[attr-defined]

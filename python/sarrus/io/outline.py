@@ -11,7 +11,7 @@ of a joint (the values that a gimbal holds) moves into `end`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from .. import _showing
 from .._arrays import Array, ArrayLike
 from ..description import (
     BodySpec,
@@ -78,10 +79,8 @@ class Losses:
             self.minor.append(f"configurations {listed(names)}")
 
 
-def listed(names: Any, most: int = 8) -> str:
-    names = list(names)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(f"'{name}'" for name in names[:most]) + more
+def listed(names: Iterable[str]) -> str:
+    return _showing.listed(f"'{name}'" for name in names)
 
 
 def with_plain_names(robot: Mechanism, losses: Losses, *, apart: bool = False, scope: str = "") -> Mechanism:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._arrays import Array, ArrayLike, checked_time, real_array
 from ..._core import tolerances
-from ..._showing import Brief, table
+from ..._showing import Brief, listed, table
 from ...dynamics.joint_bases import joint_bases
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.reactions import carried_by_tree
@@ -146,7 +146,7 @@ class Mobility:
             loose = [(name, self._loose(name)) for name, unique in self.unique_reactions.items() if not unique]
             lines += _table("not unique", loose or [("no reaction", "")])
         if self.idle:
-            lines.append(("cannot move", _listed(self.idle)))
+            lines.append(("cannot move", listed(self.idle, 12)))
         if (motors := self.actuation) is not None:
             lines.append(("motors", f"{motors.actuators:<4}{motors.verdict}"))
             answers = {None: "?", True: "yes", False: "no"}
@@ -154,7 +154,7 @@ class Mobility:
             if motors.input_singular is not None:
                 lines.append(("  input singular", answers[motors.input_singular]))
             if motors.locked_freedoms:
-                moving = f"{motors.locked_freedoms:<4}left, of {_listed(motors.uncontrolled)}"
+                moving = f"{motors.locked_freedoms:<4}left, of {listed(motors.uncontrolled, 12)}"
                 lines.append(("  while they stand", moving))
             if motors.condition is not None:
                 lines.append(("  condition", f"{motors.condition:.3g}"))
@@ -396,10 +396,6 @@ def _moving(robot: LoopFunctions, motions: Array) -> tuple[str, ...]:
     return tuple(name for name in robot.joints if moves[robot.joint(name).v_slice].any())
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-
-
 def _table(head: str, entries: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
     """Lines that say what was found of which joint, joints of which the same is to be said together."""
     said: dict[str, list[str]] = {}
@@ -408,7 +404,7 @@ def _table(head: str, entries: Iterable[Sequence[str]]) -> list[tuple[str, str]]
     alike: dict[str, list[str]] = {}
     for name, parts in said.items():
         alike.setdefault(", ".join(parts), []).append(name)
-    lines = [f"{_listed(names)}{': ' if what else ''}{what}" for what, names in alike.items()]
+    lines = [f"{listed(names, 12)}{': ' if what else ''}{what}" for what, names in alike.items()]
     return [(head if k == 0 else "", line) for k, line in enumerate(lines)]
 
 
