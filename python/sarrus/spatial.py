@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import Array, ArrayLike, real_numbers
+from ._arrays import Array, ArrayLike, common_axes, real_numbers
 from ._core import spatial as _core
 from .errors import ModelError, ShapeError
 
@@ -97,10 +97,8 @@ def _vectors(name: str, x: ArrayLike, n: int) -> Array:
 def _pair(first: str, x: ArrayLike, second: str, y: ArrayLike) -> tuple[Array, ...]:
     """Both (..., 6), with the same leading axes."""
     a, b = _vectors(first, x, 6), _vectors(second, y, 6)
-    try:
-        return np.broadcast_arrays(a, b)
-    except ValueError:
-        raise ShapeError(f"leading axes of {first} {a.shape} and {second} {b.shape} do not broadcast") from None
+    common_axes({first: a.shape[:-1], second: b.shape[:-1]})
+    return np.broadcast_arrays(a, b)
 
 
 def _pose(pose: Any) -> Transform:
@@ -826,7 +824,7 @@ def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | T
     if home is None:
         return X
     at = checked_poses("home", home)
-    _common({"screws and q": X.shape[:-2], "home": at.shape[:-2]})
+    common_axes({"screws and q": X.shape[:-2], "home": at.shape[:-2]})
     return np.asarray(X @ at)
 
 
@@ -889,14 +887,6 @@ def checked_poses(name: str, poses: ArrayLike | Transform) -> Array:
     return H
 
 
-def _common(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        listed = " and ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ShapeError(f"leading axes of {listed} do not broadcast") from None
-
-
 def _exponentials(screws: ArrayLike, q: ArrayLike) -> tuple[Array, Array]:
     """The product (..., 4, 4) and its spatial Jacobian (..., 6, n)."""
     xi, angle = _floats("screws", screws, ("...", "n", 6)), _floats("q", q, ("...", "n"))
@@ -905,6 +895,6 @@ def _exponentials(screws: ArrayLike, q: ArrayLike) -> tuple[Array, Array]:
     n = xi.shape[-2]
     if angle.ndim == 0 or angle.shape[-1] != n:
         raise ShapeError(f"q has shape {angle.shape}; with {n} screws its last axis must be {n}")
-    lead = _common({"screws": xi.shape[:-2], "q": angle.shape[:-1]})
+    lead = common_axes({"screws": xi.shape[:-2], "q": angle.shape[:-1]})
     X, J = _core.product_of_exponentials(np.broadcast_to(xi, (*lead, n, 6)), np.broadcast_to(angle, (*lead, n)))
     return np.asarray(X), np.asarray(J)
