@@ -17,6 +17,7 @@ __all__ = ["check_regular", "is_within", "needed", "read_bytes", "replacing"]
 def needed(package: str, what: str, install: str) -> Any:
     """A package that is no requirement; without it an ImportError says how to get it."""
     try:
+        importlib.import_module(package.partition(".")[0])  # parts of it may be there while it is not
         return importlib.import_module(package)
     except ImportError as missing:
         raise type(missing)(f"{what}: pip install {install}", name=missing.name) from missing
