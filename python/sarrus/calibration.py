@@ -290,15 +290,7 @@ class _Rows:
         labels += [(f"{a} to {b}", i) for a, b in self.distances for i in range(n)] + [
             (name, i) for name in self.joints for i in range(n)
         ]
-        values = (
-            [
-                np.concatenate(
-                    [x.ravel() if x.ndim == 2 else np.repeat(x.sum(axis=(1, 2)), 6) for x in self.frames.values()]
-                )
-            ]
-            if self.frames
-            else []
-        )
+        values = [x.ravel() if x.ndim == 2 else np.repeat(x.sum(axis=(1, 2)), 6) for x in self.frames.values()]
         values += [*self.distances.values(), *self.joints.values()]
         self.read: NDArray[np.bool_] = np.isfinite(np.concatenate(values))
         self.names = [label for label, there in zip(labels, self.read, strict=True) if there]
@@ -328,11 +320,9 @@ class _Rows:
         states = robot.joint_states(q)
         for name, y in self.joints.items():
             unit = length if robot.joint(name).kind == "Prismatic" else angle
-            off = (
-                states.q[name][:, 0]
-                - y
-                - (x[dimensions.names.index(f"{name}.offset")] if f"{name}.offset" in dimensions.names else 0.0)
-            )
+            off, offset = states.q[name][:, 0] - y, f"{name}.offset"
+            if offset in dimensions.names:
+                off = off - x[dimensions.names.index(offset)]
             parts.append((off if unit == length else (off + np.pi) % (2.0 * np.pi) - np.pi) / unit)
         return np.concatenate(parts)[self.read], self.moves
 

@@ -14,19 +14,9 @@ from numpy.typing import NDArray
 from . import _core
 
 __all__ = [
-    "AssemblyError",
-    "BranchEnd",
-    "IntegrationError",
-    "LimitWarning",
-    "ModelError",
-    "ModelWarning",
-    "NameNotFoundError",
-    "NotRealizableError",
-    "SarrusError",
-    "ShapeError",
-    "StateError",
-    "StiffnessWarning",
-]
+    "AssemblyError", "BranchEnd", "IntegrationError", "LimitWarning", "ModelError", "ModelWarning",
+    "NameNotFoundError", "NotRealizableError", "SarrusError", "ShapeError", "StateError", "StiffnessWarning",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -95,12 +95,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if tensors not in ("numpy", "torch"):
             raise ValueError(f"tensors must be 'numpy' or 'torch'; got {tensors!r}")
         check_choices(method, "ignore", stabilisation)
-        self._of, self._dtype, self._threads, self._tensors = (
-            (observe, reward, ends, start),
-            np.dtype(dtype),
-            threads,
-            tensors,
-        )
+        self._of, self._dtype = (observe, reward, ends, start), np.dtype(dtype)
+        self._threads, self._tensors = threads, tensors
         base: Any = robot.base if isinstance(robot, Variants) else robot
         names = tuple(base.actuated or base.joints) if motors is None else tuple(motors)
         self._motors = np.array(velocities(base, names))
@@ -110,16 +106,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if abs(round(period / dt) * dt - period) > 1e-9 * period:
             raise ValueError(f"a period must be a whole number of steps; got {period!r} s and dt = {dt!r} s")
         self._x = np.zeros((0, 0))
-        (prepared,) = _prepared(
-            [robot],
-            controller,
-            method,
-            stabilisation,
-            checked_gains(base, stabilisation, gains),
-            "ignore",
-            base.neutral(),
-            [slice(None)],
-        )
+        how = method, stabilisation, checked_gains(base, stabilisation, gains)
+        (prepared,) = _prepared([robot], controller, *how, "ignore", base.neutral(), [slice(None)])
         hold(prepared.forces, base.nv)
         self._setup, self._core = prepared.setup, prepared.setup.core()
         self._parameters = np.array(
@@ -172,11 +160,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         states[failed] = self._x[failed]
         self._x = states
         self._count += 1
-        late = (
-            self._over.copy()
-            if self.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
-            else np.zeros(self.num_envs, bool)
-        )
+        next_step = self.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
+        late = self._over.copy() if next_step else np.zeros(self.num_envs, bool)
         if late.any():  # they begin anew in place of this period
             self._begin(np.flatnonzero(late), self.np_random)
             failed &= ~late

@@ -132,11 +132,8 @@ class Variants(VariantFunctions):
         >>> q.shape, np.isfinite(q).all(axis=(1, 2)).tolist()
         ((3, 61, 3), [True, True, False])
         """
-        max_step, tolerance, threads = (
-            checked_number("max_step", max_step),
-            checked_tolerance(tolerance),
-            checked_count("threads", threads),
-        )
+        max_step, tolerance = checked_number("max_step", max_step), checked_tolerance(tolerance)
+        threads = checked_count("threads", threads)
         if not isinstance(joints, Mapping):
             raise TypeError(f"joints are a mapping of joints to where they go; got {joints!r}")
         ways, times = paths(self.base, joints, time, {})
@@ -197,10 +194,8 @@ class Variants(VariantFunctions):
         many = self if len(lead) == 1 else self._of_rows(each)
         if time is not None:
             options["time"] = in_rows(np.asarray(time), 0)
-        out, return_status = (
-            options.pop("out", None),
-            checked_truth("return_status", options.pop("return_status", False)),
-        )
+        out, return_status = options.pop("out", None), options.pop("return_status", False)
+        return_status = checked_truth("return_status", return_status)
         targets = {name: in_rows(x, 2 if turned else 1) for name, (x, turned) in goals.items()}
         held = {name: in_rows(x) for name, x in held.items()}
         q, state = looked_for(many, targets, in_rows(start), held, return_status=True, **options)

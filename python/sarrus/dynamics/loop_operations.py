@@ -538,12 +538,9 @@ def explain(
 
 def status_of_motion(mechanism: LoopFunctions, arguments: dict[str, Any]) -> int:
     """Of forward dynamics at the same state."""
-    state = {name: arguments.get(name) for name in ("wrenches", "time", "pfaffian_values")}
-    return int(
-        mechanism.forward_dynamics(
-            arguments["q"], arguments["v"], arguments["tau"], check=False, return_status=True, **cast(Any, state)
-        )[1]
-    )
+    state: Any = {name: arguments.get(name) for name in ("wrenches", "time", "pfaffian_values")}
+    motion = (arguments[name] for name in ("q", "v", "tau"))
+    return int(mechanism.forward_dynamics(*motion, check=False, return_status=True, **state)[1])
 
 
 def _besides(arguments: dict[str, Any]) -> dict[str, Any]:

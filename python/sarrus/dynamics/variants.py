@@ -103,15 +103,10 @@ class VariantFunctions(Base):
     @property
     def _varied(self) -> int:
         """How many there were before some were taken."""
-        return len(
-            next(
-                iter(
-                    next(iter(self._changes.values())).values()
-                    if "gravity" not in self._changes
-                    else [self._changes["gravity"]]
-                )
-            )
-        )
+        if "gravity" in self._changes:
+            return len(self._changes["gravity"])
+        by_name = next(iter(self._changes.values()))
+        return len(next(iter(by_name.values())))
 
     @cached_property
     def _rough(self) -> dict[str, Any]:

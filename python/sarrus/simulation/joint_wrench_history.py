@@ -100,10 +100,8 @@ class JointWrenchHistory(JointWrenches):
         rows = self.summary
         wide = max([len("joint"), *(len(row.joint) for row in rows)])
         head = f"{'joint':<{wide}}  {'':<6}  {'maximum':>10}  {'at t [s]':>9}  {'mean':>10}  {'rms':>10}"
-        lines = [
-            f"What the joints of '{self._at[0].name}' carry over {np.ptp(self.t) if len(self.t) else 0.0:.6g} s",
-            head,
-        ]
+        over = np.ptp(self.t) if len(self.t) else 0.0
+        lines = [f"What the joints of '{self._at[0].name}' carry over {over:.6g} s", head]
         for row in rows:
             numbers = f"{row.maximum:>10.4g}  {row.when:>9.4g}  {row.mean:>10.4g}  {row.rms:>10.4g}  {row.unit:<3}"
             loose = f"  not unique: {' '.join(row.not_unique)}" if row.not_unique else ""
@@ -111,16 +109,10 @@ class JointWrenchHistory(JointWrenches):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = [
-            (
-                r.joint,
-                r.quantity,
-                *(f"{x:.4g}" for x in (r.maximum, r.when, r.mean, r.rms)),
-                r.unit,
-                " ".join(r.not_unique),
-            )
-            for r in self.summary
-        ]
+        rows = []
+        for r in self.summary:
+            numbers = [f"{x:.4g}" for x in (r.maximum, r.when, r.mean, r.rms)]
+            rows.append((r.joint, r.quantity, *numbers, r.unit, " ".join(r.not_unique)))
         return table(rows, "What joints carry", ("", "", "maximum", "at t [s]", "mean", "rms", "", "not unique"))
 
     def to_dataframe(self, *, samples: bool = False) -> pandas.DataFrame:

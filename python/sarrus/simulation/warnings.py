@@ -86,10 +86,8 @@ def _warn_of_limits(runs: Runs, record: Record) -> None:
     cure = "nothing enforces it: limits='stop' puts end stops there and keeps efforts within limits"
     if x["quantity"] == "velocity":
         cure = "a velocity limit is watched only"
-    among, others = (
-        _among(out.any(axis=1), " some limit is left"),
-        f"; so do {len(left) - 1} others" if left[1:] else "",
-    )
+    among = _among(out.any(axis=1), " some limit is left")
+    others = f"; so do {len(left) - 1} others" if left[1:] else ""
     which = f"'{x['joint']}'" + (f"[{x['index']}]" if x["index"] else "")
     warn_caller(
         f"{x['quantity']} of joint {which} leaves its limits ({x['lower']:.6g}, {x['upper']:.6g}) at t = {x['time']:.6g} s "
@@ -131,11 +129,8 @@ def _warn_of_energy(method: str, dt: float, share: Array) -> None:
     if worst == 0.0:
         return
     what, why = ("gains", "nothing drives it") if worst > 0.0 else ("loses", "nothing brakes it")
-    shorter = (
-        "smaller rtol and atol"
-        if _core.methods[method].adaptive
-        else f"a smaller dt than {dt:.3g} s, or method='dopri5'"
-    )
+    by_steps = f"a smaller dt than {dt:.3g} s, or method='dopri5'"
+    shorter = "smaller rtol and atol" if _core.methods[method].adaptive else by_steps
     warn_caller(
         f"by '{method}' the mechanism {what} {100.0 * abs(worst):.2g} % of its largest kinetic energy, though {why}{_among(share != 0.0)}: "
         f"the steps are too long for the motion. Give {shorter}",

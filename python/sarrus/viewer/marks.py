@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from ..errors import SarrusError, raise_no_such_name
 from ..figures.figures import force_on_child
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism
+from ..simulation.trajectory import Trajectory
 from .shapes import Triangles, capsule
-
-if TYPE_CHECKING:
-    from ..simulation.trajectory import Trajectory
 
 FORCE = (204, 51, 85)
 PATHS = ((204, 51, 17), (0, 119, 187), (0, 153, 136), (238, 119, 51), (170, 51, 119))
@@ -168,7 +166,7 @@ class Ghosts:
         known = self._skeleton.mechanism.kinematics(q)
         for body, node in self._nodes.items():
             pose = known.pose(body)
-            node.batched_wxyzs, node.batched_positions = _wxyz(pose[:, :3, :3]), pose[:, :3, 3]
+            node.batched_wxyzs, node.batched_positions = wxyz(pose[:, :3, :3]), pose[:, :3, 3]
         if self._slides:
             ends = self._skeleton.segments_flat(q)
             for k, node in self._slides:
@@ -190,7 +188,7 @@ def picked(count: int) -> list[int]:
     return [round(float(k)) for k in np.linspace(0, count - 1, min(count, MOST))]
 
 
-def _wxyz(rotations: Array) -> Array:
+def wxyz(rotations: Array) -> Array:
     return np.roll(quaternion_from_rotation(rotations), 1, axis=-1)
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,15 +20,12 @@ from ..description.specs import VisualSpec
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism
 from ..shapes import Mesh
-from ..spatial import Rotation
+from ..simulation.trajectory import Trajectory
 from . import meshes
 from .camera import Camera
 from .labels import Label, Labels
-from .marks import Forces, Ghosts, Traces
+from .marks import Forces, Ghosts, Traces, wxyz
 from .shapes import Triangles, capsule, cone, hinge, plate, solid, together
-
-if TYPE_CHECKING:
-    from ..simulation.trajectory import Trajectory
 
 Color = tuple[int, int, int]
 HINGES: Color = (61, 68, 80)
@@ -113,7 +110,7 @@ class Scene:
         known = self.mechanism.kinematics(q)
         for body, node in self.nodes.items():
             pose = known.pose(body)
-            node.wxyz, node.position = _wxyz(pose[:3, :3]), pose[:3, 3]
+            node.wxyz, node.position = wxyz(pose[:3, :3]), pose[:3, 3]
         if self._slides:
             ends = self.skeleton.segments_flat(q)
             for k, mesh in self._slides:
@@ -186,7 +183,7 @@ class Scene:
         """A node on the body's, with the frame that the shape's file has."""
         visual, at = look.visual, look.visual.placement
         path = f"{self._paths[visual.body]}/{name}"
-        place: dict[str, Any] = {"wxyz": _wxyz(at.rotation), "position": at.translation, "scale": look.scale}
+        place: dict[str, Any] = {"wxyz": wxyz(at.rotation), "position": at.translation, "scale": look.scale}
         if look.colored is not None and visual.color is None:
             return self._scene.add_glb(path, look.colored, **place)
         color, opacity = self.colors.get(visual.body, HINGES), 1.0
@@ -213,7 +210,7 @@ class Scene:
         lines = {"axes_length": 4 * self._radius, "axes_radius": 0.3 * self._radius, "visible": False}
         for k, frame in enumerate(self.mechanism.description.frames):
             path, at = f"{self._paths[frame.body]}/frame{k}", frame.placement
-            axes = self._scene.add_frame(path, wxyz=_wxyz(at.rotation), position=at.translation, **lines)
+            axes = self._scene.add_frame(path, wxyz=wxyz(at.rotation), position=at.translation, **lines)
             self._axes.append(axes)
             self._label("frames", frame.name, frame.body, at.translation)
 
@@ -234,7 +231,7 @@ class Scene:
         cell = round_length(size / 4)
         self._grid = scene.add_grid(
             "/ground/grid", width=24 * size, height=24 * size, cell_size=cell, section_size=5 * cell, fade_distance=8 * size,
-            wxyz=_wxyz(axis_frame(up)), position=middle + (level - middle @ up) * up,
+            wxyz=wxyz(axis_frame(up)), position=middle + (level - middle @ up) * up,
         )  # fmt: skip
         scene.configure_default_lights(cast_shadow=True)
 
@@ -301,11 +298,6 @@ def _clothed(mechanism: Mechanism, looks: list[Look]) -> set[str]:
     while new := {body for weld in welds if (weld - {"ground"}) & clothed for body in weld & frames - clothed}:
         clothed |= new
     return clothed
-
-
-def _wxyz(rotation: Array) -> tuple[float, ...]:
-    x, y, z, w = Rotation(rotation).quaternion.tolist()
-    return w, x, y, z
 
 
 def _up(mechanism: Mechanism) -> Array:
