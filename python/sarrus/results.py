@@ -1,5 +1,6 @@
 """What answers are: classes that nobody constructs, for annotations and isinstance; each is told of where it is returned."""
 
+from ._core import Status
 from .analysis.actuation.joint_wrenches import JointWrenches
 from .analysis.contacts import Contacts
 from .analysis.equilibrium import Equilibrium
@@ -22,7 +23,6 @@ from .identification.identify import Identification
 from .simulation.contact_history import ContactForces
 from .simulation.derivatives import Sensitivities, StateCotangents
 from .simulation.runs import Sweep
-from .simulation.sweep import Status
 from .variants import Variants
 from .viewer.viewer import View
 from .works.cog import CogJacobians

@@ -93,7 +93,7 @@ class Surface:
         """
         u = real_rows("u", u, 2)
         c_u, c_uu = self.first(u), self.second(u)
-        normal = self.side(u)[..., None] * _cross(c_u[..., 0], c_u[..., 1])
+        normal = self.side(u)[..., None] * np.cross(c_u[..., 0], c_u[..., 1])
         length, area = np.sqrt((c_u * c_u).sum(axis=-2)), np.sqrt((normal * normal).sum(axis=-1))
         bad = ~(area > SINGULAR * np.maximum(length.prod(axis=-1), length.max(axis=-1) ** 2))
         if bad.any() and u.ndim == 1:
@@ -102,7 +102,7 @@ class Surface:
             )
         length, area = np.where(bad[..., None], np.nan, length), np.where(bad, np.nan, area)
         x, z = c_u[..., 0] / length[..., :1], normal / area[..., None]
-        y = _cross(z, x)
+        y = np.cross(z, x)
         metric = np.stack([x, y], axis=-2) @ c_u
         per_length = _inverse(metric)
         # z . c_j = 0, so that z_k . c_j = -z . c_jk
@@ -538,11 +538,6 @@ def _columns(*columns: tuple[Array, ...]) -> Array:
 
 def _times(A: Array, x: Array) -> Array:
     return np.asarray((A @ x[..., None])[..., 0])
-
-
-def _cross(a: Array, b: Array) -> Array:
-    a1, a2, a3, b1, b2, b3 = (x[..., k] for x in (a, b) for k in range(3))
-    return _vector(a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1)
 
 
 def _inverse(A: Array) -> Array:

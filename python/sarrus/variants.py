@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,13 +19,10 @@ from .analysis.assembly.position import Targets, looked_for
 from .analysis.joint_targets import JointCoordinates, coordinates, paths, start_near
 from .analysis.mobility import report
 from .analysis.scaling import units_of_motion
-from .dynamics.options import SearchOptions, shows_options
+from .dynamics.options import SearchOptions, Unpack, shows_options
 from .dynamics.variants import VariantFunctions
 from .errors import ModelError, ShapeError
 from .spatial import Transform
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 HALVINGS = 12  # of the way between two inputs, before a branch counts as ended
 SMOOTH = 0.3  # of a step: where steps have to mend more of what the last one foretold, the branch bends

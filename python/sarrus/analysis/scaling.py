@@ -37,9 +37,8 @@ class ScaledLoops:
         self.sliding = sliding_velocities(robot)
         self.column_scale = np.where(self.sliding, self.length, 1.0)
         self.row_scale = 1.0 / self._row_sizes(q)
-        self.holonomic = np.array(
-            [h for name in robot.constraints for h in robot.constraint(name).holonomic], dtype=bool
-        )
+        constraints = map(robot.constraint, robot.constraints)
+        self.holonomic = np.array([h for constraint in constraints for h in constraint.holonomic], dtype=bool)
 
     def of_variants(self, variants: VariantFunctions) -> ScaledLoops:
         """The same of variants, each with a length of its own; rows that relate coordinates count as the base's."""

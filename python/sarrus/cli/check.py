@@ -95,10 +95,8 @@ def _across_a_plane(robot: Mechanism, report: Mobility) -> bool:
     q, stressed = robot.assemble(time=0.0), {name: w for name, w in report.self_stress.items() if np.any(w)}
     if not stressed.keys() <= robot._joints.keys():
         return False
-    R = {
-        name: robot.pose(q, f"{name}.{'parent' if robot.joint(name).reversed else 'child'}")[:3, :3]
-        for name in stressed
-    }
+    ends = {name: "parent" if robot.joint(name).reversed else "child" for name in stressed}
+    R = {name: robot.pose(q, f"{name}.{end}")[:3, :3] for name, end in ends.items()}
     moments, forces = (
         np.concatenate([w[:, part] @ R[name].T for name, w in stressed.items()]) for part in (slice(3), slice(3, 6))
     )

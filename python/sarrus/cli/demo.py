@@ -192,7 +192,7 @@ def time_calls(arm: Mechanism) -> dict[str, float]:
     return spent
 
 
-# ---- what keeps a mechanism of the gallery up in a demonstration: its motors, each a PID that swings about where it stands ----
+# ---- what keeps a mechanism of the gallery up: its motors, each a PID that swings about where it stands --------------
 
 
 STIFF = 30.0  # [rad/s] the frequency of each motor by itself, critically damped

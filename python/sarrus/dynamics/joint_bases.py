@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
 from .operations import StateFunctions
-from .options import BatchOptions
+from .options import BatchOptions, Unpack
 from .states import of_states
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 
 @of_states

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
+from typing import Any, Literal, NoReturn, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,11 +18,8 @@ from ..description.constraints import PfaffianSpec, TargetSpec
 from ..description.joints import LIMIT_MARGIN, turns_into
 from ..errors import ShapeError, StateError
 from .operations import Joint, StateFunctions, _operation, _undeclared
-from .options import BatchOptions, FrameTimeOptions, Metric, Solver, TimeOptions, Wrenches, shows_options
+from .options import BatchOptions, FrameTimeOptions, Metric, Solver, TimeOptions, Unpack, Wrenches, shows_options
 from .states import of_states
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +14,7 @@ from .derivatives import Along, ask, check_forward, check_robot, warn_of_frictio
 from .dimensions import forward_by_dimensions, inverse_by_dimensions
 from .loop_operations import LoopFunctions
 from .operations import _undeclared
-from .options import BatchTime, MotionOptions, ReactionOptions, TimeOptions, Wrenches, shows_options
-
-if TYPE_CHECKING:
-    from typing import Unpack
+from .options import BatchTime, MotionOptions, ReactionOptions, TimeOptions, Unpack, Wrenches, shows_options
 
 _inverse_jvp = _undeclared("inverse_dynamics_jvp")
 _forward_jvp = _undeclared("forward_dynamics_jvp")

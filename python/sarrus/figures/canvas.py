@@ -79,9 +79,8 @@ def bundles(
     all_axes = [ax if ax is None else _axes(ax)]
     if ax is None:
         size = (SIZE[0], SIZE[1] if len(panels) < 2 else 0.75 * SIZE[1] * len(panels))
-        grid = _pyplot("figures").subplots(
-            max(len(panels), 1), sharex=True, figsize=size, layout="constrained", squeeze=False
-        )[1]
+        look = {"figsize": size, "layout": "constrained", "squeeze": False}
+        grid = _pyplot("figures").subplots(max(len(panels), 1), sharex=True, **look)[1]
         all_axes = list(grid[:, 0])
     for ax, (unit, bundles_of_unit) in zip(all_axes, panels.items(), strict=False):
         assert ax is not None

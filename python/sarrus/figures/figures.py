@@ -254,9 +254,8 @@ def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:
         carried = {name: np.linalg.norm(load[:, 3:], axis=1) for name, load in run.joint_wrenches().items()}
         return "force carried", [(name, "N", force) for name, force in carried.items()]
     if what == "efforts":
-        return "efforts", [
-            curve for name, u in run.joint_wrenches().efforts.items() for curve in of_effort(robot, name, u)
-        ]
+        efforts = run.joint_wrenches().efforts
+        return "efforts", [curve for name, u in efforts.items() for curve in of_effort(robot, name, u)]
     if what in (*robot.joints, *robot.loop_joints):
         return what, _of_joint(run, "q", what)
     if what not in robot.frames:
@@ -300,7 +299,6 @@ def _wrenches(run: Trajectory) -> dict[str, Array]:
     if not run.mechanism.nc:
         return reactions(run.mechanism, run.q, run.v, run.a)
     carried = run.reactions
-    of_tree: dict[str, Array] = reactions(
-        run.mechanism, run.q, run.v, run.a, multipliers=carried.multipliers, time=run.t
-    )
+    state = run.mechanism, run.q, run.v, run.a
+    of_tree: dict[str, Array] = reactions(*state, multipliers=carried.multipliers, time=run.t)
     return of_tree | carried.wrenches

@@ -176,6 +176,12 @@ class Skeleton:
             return np.full((*lead, 3), np.nan)
         return np.asarray(poses[place.body][..., :3, :3] @ place.axis)
 
+    def _points(self, q: ArrayLike) -> Array:
+        """All that is shown of the mechanism, where it is finite, (k, 3) [m]."""
+        shown = [self.segments_flat(q), self.anchors, *self.joint_points(q).values()]
+        points = np.concatenate([there.reshape(-1, 3) for there in shown])
+        return points[np.isfinite(points).all(axis=1)]
+
     def bounds(self, q: ArrayLike) -> tuple[Array, Array]:
         """Lowest and highest corner (3,) of the box around bars, joints and anchors in all of the configurations q (..., nq) [m].
 
@@ -186,9 +192,7 @@ class Skeleton:
         >>> low.round(6).tolist(), high.round(6).tolist()
         ([0.0, 0.0, -0.5], [0.5, 0.0, 0.0])
         """
-        shown = [self.segments_flat(q), self.anchors, *self.joint_points(q).values()]
-        points = np.concatenate([there.reshape(-1, 3) for there in shown])
-        points = points[np.isfinite(points).all(axis=1)]
+        points = self._points(q)
         return (points.min(axis=0), points.max(axis=0)) if len(points) else (np.zeros(3), np.zeros(3))
 
     def _poses(self, q: ArrayLike) -> tuple[dict[str, Array], tuple[int, ...]]:

@@ -77,9 +77,8 @@ class Identification(Brief):
         for (term, joint, k), x in zip(model.terms, self.parameters[10 * len(model.bodies) :].tolist(), strict=True):
             if term != "offset":
                 kind = model.robot.joint(joint).type
-                numbers = terms.setdefault(term, {}).setdefault(
-                    joint, np.broadcast_to(getattr(kind, term), kind.nv).astype(float)
-                )
+                before = np.broadcast_to(getattr(kind, term), kind.nv).astype(float)
+                numbers = terms.setdefault(term, {}).setdefault(joint, before)
                 numbers[k] = x
         return self._original.replace(inertias=inertias, **cast(Any, terms))
 
@@ -184,9 +183,8 @@ def identify(
     fit = _weighted(fitted, counts[0], base.size, SHARPEST * size)
     expressions = base.expressions(model.names)
     dark = [x / x[np.abs(x).argmax()] for x in fit.dark]
-    unexcited = [
-        combined(np.where(abs(x) > 1e-3, x, 0.0), [f"({e})" for e in expressions], int(abs(x).argmax())) for x in dark
-    ]
+    terms_of = [f"({e})" for e in expressions]
+    unexcited = [combined(np.where(abs(x) > 1e-3, x, 0.0), terms_of, int(abs(x).argmax())) for x in dark]
     values = nominal + fit.change
     # of data without noise, or efforts that are zero, bodies need not be that exact
     blunt = min(1.0, float(fit.noise.max() / (BLUNT * size)))

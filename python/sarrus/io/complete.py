@@ -172,9 +172,8 @@ def _plain(hint: Any, value: Any, path: str) -> Any:
         hints = get_args(_choices(hint)[0]) if hint is not Any else ()
         each = (lambda k: Any) if not hints else (lambda k: hints[0] if hints[1:] == (...,) else hints[k])
         names = [getattr(x, "name", None) for x in value]
-        return [
-            _plain(each(k), x, f"{path}[{k}]" + (f" '{names[k]}'" if names[k] else "")) for k, x in enumerate(value)
-        ]
+        paths = [f"{path}[{k}]" + (f" '{name}'" if name else "") for k, name in enumerate(names)]
+        return [_plain(each(k), x, paths[k]) for k, x in enumerate(value)]
     if isinstance(value, bool | str | int) or value is None:
         return value
     if isinstance(value, float):

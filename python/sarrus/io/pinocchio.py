@@ -196,9 +196,8 @@ class _Numbers:
             if not np.array_equal(lower, upper):
                 note(f"{name.replace('_', ' ')}s differ in the two directions; the larger is taken")
             self.bounds[name] = _infinite(np.maximum(upper, lower))
-        self.lower, self.upper = (
-            _infinite(np.array(x, float)) for x in (model.lowerPositionLimit, model.upperPositionLimit)
-        )
+        limits = model.lowerPositionLimit, model.upperPositionLimit
+        self.lower, self.upper = (_infinite(np.array(x, float)) for x in limits)
         if np.any(of("lowerDryFrictionLimit") + self.passive["friction"]) and np.any(of("lowerDryFrictionLimit")):
             note("friction differs in the two directions; the upper one is taken")
         if self.passive["damping"].any() or self.passive["friction"].any():
@@ -272,9 +271,8 @@ def _close(
     for word in ("contact", "constraint"):
         for what in ("placement", "velocity", "acceleration", "offset"):
             desired = getattr(constraint, f"desired_{word}_{what}", None)
-            vector = (
-                getattr(desired, "vector", desired) if what != "placement" else getattr(desired, "homogeneous", None)
-            )
+            placed = what == "placement"
+            vector = getattr(desired, "homogeneous", None) if placed else getattr(desired, "vector", desired)
             if vector is not None and np.any(np.asarray(vector) - (np.eye(4) if what == "placement" else 0.0)):
                 note(f"desired_{word}_{what} of constraints is not read: their frames coincide")
     if hasattr(constraint, "retrieveCompliance") and np.any(constraint.retrieveCompliance()):

@@ -33,6 +33,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -194,9 +195,8 @@ class _Reader:
             # the frame of a joint is one frame: where it is in the parent follows from the pose of the file
             at_parent, at_child = (scene.between(end, joint.frame, element) for end in self.ends[joint.name])
         driven = driven and kind.nv > 0 and not follows
-        self.builder.add_joint(
-            name, kind, parent, child, at_parent=at_parent, at_child=at_child, actuated=driven, tree=keep
-        )
+        places: dict[str, Any] = {"at_parent": at_parent, "at_child": at_child}
+        self.builder.add_joint(name, kind, parent, child, **places, actuated=driven, tree=keep)
 
     def add_frames(self) -> None:
         bodies = Names(self.body.values())

@@ -48,9 +48,8 @@ def joint_type(element: Element, direction: Direction) -> tuple[joints.JointType
         element.fail(f"has an unknown type {kind!r}; known are {known}")
     one, two = numbers
     none = {"limits": (-math.inf, math.inf), "velocity_limit": math.inf, "effort_limit": math.inf}
-    both: dict[str, Any] = {
-        name: (one.get(name, none.get(name, 0.0)), two.get(name, none.get(name, 0.0))) for name in {**one, **two}
-    }
+    usual = {name: none.get(name, 0.0) for name in {**one, **two}}
+    both: dict[str, Any] = {name: (one.get(name, x), two.get(name, x)) for name, x in usual.items()}
     if "limits" in both:
         both["limits"] = tuple(zip(*both["limits"], strict=True))
     return joints.Universal(*directions, **both), driven

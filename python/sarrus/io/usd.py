@@ -261,7 +261,7 @@ class _Reader:
                     continue
                 if backward:
                     parent, at_parent, child, at_child = child, at_child, parent, at_parent
-                places = {"at_parent": at_parent, "at_child": at_child}
+                places: dict[str, Any] = {"at_parent": at_parent, "at_child": at_child}
                 self.builder.add_joint(name, kind, parent, child, **places, actuated=driven, loop=name in closing)
                 between = self._in_world(parent, at_parent).inverse() @ self._in_world(child, at_child)
                 if (q := _coordinates(kind, between)) is not None:
@@ -509,7 +509,7 @@ class _Reader:
             kind, (r, *rest), turned = self._measures(prim)
             l = rest[0] if rest else 0.0
             shapes: dict[str, Any] = {"Sphere": Sphere(r), "Capsule": Capsule(r, l), "Cylinder": Cylinder(r, l)}
-            shape = Plane() if kind == "Plane" else shapes.get(kind) or Box((float(r), *map(float, rest)))  # type: ignore[arg-type]
+            shape: Any = Plane() if kind == "Plane" else shapes.get(kind) or Box((float(r), *map(float, rest)))  # type: ignore[arg-type]
             owner, place = self._on(prim.path, Transform())
             if touches:
                 material = self.by_path.get(prim.bound_material())

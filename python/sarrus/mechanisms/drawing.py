@@ -9,6 +9,7 @@ import cmath
 import math
 from contextlib import suppress
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -120,7 +121,7 @@ class Drawing:
         loop: bool = False,
     ) -> None:
         """A revolute joint about y between a point of the parent and one of the child, in their own axes."""
-        places = {"at_parent": in_space(at_parent), "at_child": in_space(at_child)}
+        places: dict[str, Any] = {"at_parent": in_space(at_parent), "at_child": in_space(at_child)}
         self.builder.add_joint(name, Revolute("y"), parent, child, **places, actuated=actuated, loop=loop)
         if not loop:
             self.home[name] = math.remainder(self._angles[child] - self._angles[parent], 2 * math.pi)

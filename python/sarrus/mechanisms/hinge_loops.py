@@ -43,7 +43,7 @@ def hinge_loop(name: str, hinges: Sequence[Hinge], mass: float) -> Builder:
         b.add_body(bars[k], Inertia.rod(mass, (0, 0, 0), (at[k] if k < middle else at[k - 1]) - frames[k]))
     for k in range(1, last + 1):
         parent, child = (k - 1, k) if k <= middle else (k, k - 1)
-        places = {"at_parent": at[k - 1] - frames[parent], "at_child": at[k - 1] - frames[child]}
+        places: dict[str, Any] = {"at_parent": at[k - 1] - frames[parent], "at_child": at[k - 1] - frames[child]}
         hinge, closing = Revolute(axes[k - 1]), k == middle
         b.add_joint(f"joint{k}", hinge, bars[parent], bars[child], **places, actuated=k == 1, loop=closing)
     b.set_home({f"joint{k}": 0.0 for k in range(1, last + 1) if k != middle})
@@ -106,7 +106,7 @@ def bennett(
     b.add_joint("joint1", Revolute("z"), "ground", "link1", actuated=True)
     b.add_joint("joint2", Revolute("z"), "link1", "link2", at_parent=along(other, other_twist))
     b.add_joint("joint4", Revolute("z"), "ground", "link3", at_parent=along(length, twist).inverse())
-    places = {"at_parent": along(length, twist), "at_child": along(other, other_twist).inverse()}
+    places: dict[str, Any] = {"at_parent": along(length, twist), "at_child": along(other, other_twist).inverse()}
     b.add_joint("joint3", Revolute("z"), "link2", "link3", **places, loop=True)
     b.set_home({"joint1": first, "joint2": second, "joint4": second})
     return b.build()

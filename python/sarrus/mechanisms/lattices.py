@@ -54,9 +54,8 @@ def net(rows: int = 3, columns: int = 3, length: float = 0.5, mass: float = 0.2)
     across, down = np.array([length, 0.0, 0.0]), length * np.array([math.sin(0.5), 0.0, -math.cos(0.5)])
     b = Builder(f"net of {rows} by {columns} four-bars")
     # of each node, the rods that meet there, with the place where it is on them
-    meeting: dict[tuple[int, int], list[tuple[str, Array]]] = {
-        node: [] for node in product(range(rows + 1), range(columns + 1))
-    }
+    nodes = product(range(rows + 1), range(columns + 1))
+    meeting: dict[tuple[int, int], list[tuple[str, Array]]] = {node: [] for node in nodes}
     for i, j in meeting:
         for name, way, far in (("across", across, (i, j + 1)), ("down", down, (i + 1, j))):
             if far in meeting:
@@ -430,10 +429,8 @@ def miura_fold(
         along, across = corner(i + 1, j) - corner(i, j), corner(i, j + 1) - corner(i, j)
         if facet != "ground":
             # a plate's second moments are those of four points, as Gauss places them
-            places = [
-                (0.5 + x) * along + (0.5 + y) * across
-                for x, y in product((-0.5 / math.sqrt(3), 0.5 / math.sqrt(3)), repeat=2)
-            ]
+            corners = product((-0.5 / math.sqrt(3), 0.5 / math.sqrt(3)), repeat=2)
+            places = [(0.5 + x) * along + (0.5 + y) * across for x, y in corners]
             b.add_body(facet, Inertia.from_points([mass / 4] * 4, places))
         for name, crease, step, far in (("across", along, across, (i, j + 1)), ("along", across, along, (i + 1, j))):
             if far in facets:

@@ -68,9 +68,8 @@ def sarrus_linkage(plate: float = 0.5, width: float = 0.4, mass: float = 1.0, pl
         b.add_body(f"upper_{pair}", panel)
         b.add_joint(f"base_{pair}", Revolute("y"), "ground", f"lower_{pair}", at_parent=edge, actuated=pair == "a")
         b.add_joint(f"knee_{pair}", Revolute("y"), f"lower_{pair}", f"upper_{pair}", at_parent=end)
-        b.add_joint(
-            f"top_{pair}", Revolute("y"), f"upper_{pair}", "platform", at_parent=end, at_child=edge, loop=pair == "b"
-        )
+        ends = f"upper_{pair}", "platform"
+        b.add_joint(f"top_{pair}", Revolute("y"), *ends, at_parent=end, at_child=edge, loop=pair == "b")
         home |= {f"base_{pair}": -rise, f"knee_{pair}": 2 * rise - math.pi}
     b.set_home({**home, "top_a": math.pi - rise})
     return b.build()

@@ -223,9 +223,9 @@ def delta(
         home["ball1a"] = Rotation.from_axis_angle("y", -lean).quaternion
     for k, turn in enumerate(turns, start=1):
         for side, across in (("a", -apart / 2), ("b", apart / 2)):
-            ends, at = (f"rod{k}{side}", "platform"), turn.apply((platform_radius, across, 0))
+            ends, corner = (f"rod{k}{side}", "platform"), turn.apply((platform_radius, across, 0))
             loop = platform_free or (k, side) != (1, "a")
-            b.add_joint(f"ball{k}{side}", Spherical(), *ends, at_parent=(0, 0, -forearm), at_child=at, loop=loop)
+            b.add_joint(f"ball{k}{side}", Spherical(), *ends, at_parent=(0, 0, -forearm), at_child=corner, loop=loop)
     b.set_home(home)
     return b.build()
 

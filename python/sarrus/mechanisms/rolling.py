@@ -126,9 +126,8 @@ def whipple_bicycle(wheelbase: float = 1.02, trail: float = 0.08, tilt: float = 
     b.add_joint("lean", Revolute("x"), "at height", "leaning")
     b.add_joint("pitch", Revolute("y"), "leaning", "rear frame")
     b.add_joint("rear wheel", Revolute("y"), "rear frame", "rear wheel", actuated=True)
-    b.add_joint(
-        "steer", Revolute(axis), "rear frame", "front frame", at_parent=(wheelbase + trail, 0.0, -rear), actuated=True
-    )
+    head = (wheelbase + trail, 0.0, -rear)
+    b.add_joint("steer", Revolute(axis), "rear frame", "front frame", at_parent=head, actuated=True)
     b.add_joint("front wheel", Revolute("y"), "front frame", "front wheel", at_parent=(-trail, 0.0, front))
     b.add_rolling("rear contact", "rear wheel", radius=rear, axle="y")
     b.add_rolling("front contact", "front wheel", radius=front, axle="y")

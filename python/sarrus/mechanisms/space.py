@@ -119,12 +119,9 @@ def macro_micro_arm(stiffness: float = 2e5, damping: float = 400.0) -> Mechanism
         b.add_body(boom, Inertia.rod(200.0, (0, 0, 0), (5.0, 0, 0), radius=0.15))
         b.add_visual(boom, Cylinder(0.15, 5.0), Transform.from_rpy(0, math.pi / 2, 0, (2.5, 0, 0)))
     b.add_joint("yaw", Revolute("z", **elastic), "ground", "mast")
-    b.add_joint(
-        "shoulder", Revolute("y", **elastic), "mast", "upper", at_parent=Transform.from_rpy(0, -0.7, 0, (0, 0, 0.5))
-    )
-    b.add_joint(
-        "elbow", Revolute("y", **elastic), "upper", "lower", at_parent=Transform.from_rpy(0, 1.2, 0, (5.0, 0, 0))
-    )
+    hinge, raised = Revolute("y", **elastic), Transform.from_rpy(0, -0.7, 0, (0, 0, 0.5))
+    b.add_joint("shoulder", hinge, "mast", "upper", at_parent=raised)
+    b.add_joint("elbow", hinge, "upper", "lower", at_parent=Transform.from_rpy(0, 1.2, 0, (5.0, 0, 0)))
     upright = Transform.from_rpy(0, -0.5, 0, (5.0, 0, 0))
     b.add_frame("wrist", "lower", upright)
     _arm(b, "lower", upright)
@@ -250,16 +247,14 @@ def rover(
             arms = [Inertia.rod(0.0125 * mass, middle, end, radius=0.1 * wheel) for end in (rear, front)]
             b.add_body(f"{side} {name}", arms[0] + arms[1])
         b.add_joint(f"{side} rocker pivot", Revolute("y"), "chassis", f"{side} rocker", at_parent=(0.0, y, 0.0))
-        b.add_joint(
-            f"{side} bogie pivot", Revolute("y"), f"{side} rocker", f"{side} bogie", at_parent=ends["rocker"][2]
-        )
+        rocker, bogie = f"{side} rocker", f"{side} bogie"
+        b.add_joint(f"{side} bogie pivot", Revolute("y"), rocker, bogie, at_parent=ends["rocker"][2])
         for name, arm, k in (("front", "bogie", 2), ("middle", "bogie", 0), ("rear", "rocker", 0)):
             body = f"{side} {name} wheel"
             b.add_body(body, Inertia.cylinder(0.05 * mass, wheel, 0.8 * wheel, "y"))
             b.add_visual(body, Cylinder(wheel, 0.8 * wheel), Transform.from_rpy(math.pi / 2, 0, 0))
-            b.add_joint(
-                f"{side} {name} axle", Revolute("y"), f"{side} {arm}", body, at_parent=ends[arm][k], actuated=True
-            )
+            carrier = f"{side} {arm}"
+            b.add_joint(f"{side} {name} axle", Revolute("y"), carrier, body, at_parent=ends[arm][k], actuated=True)
             if rolling:
                 b.add_rolling(body, body, radius=wheel, axle="y")
     b.add_coupler("differential", {"left rocker pivot": 1.0, "right rocker pivot": 1.0})

@@ -166,8 +166,9 @@ def hslm(reference_free: bool = True) -> Mechanism:
         b.add_joint("float", Free(), "ground", "reference")
         home["float"] = [0, 0, 0, 1, 0, 0, 0]
     for k, (_, at) in enumerate(CHAINS, start=1):
-        places = {"at_parent": Transform(translation=(WRIST, 0, 0)), "at_child": Transform(turn[k - 1], at)}
-        b.add_joint(f"weld{k}", Fixed(), f"link2_{k}", "reference", **places, loop=reference_free or k > 1)
+        wrist, place = (WRIST, 0, 0), Transform(turn[k - 1], at)
+        ends, loop = (f"link2_{k}", "reference"), reference_free or k > 1
+        b.add_joint(f"weld{k}", Fixed(), *ends, at_parent=wrist, at_child=place, loop=loop)
     b.set_home(home)
     return b.build()
 

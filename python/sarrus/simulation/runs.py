@@ -143,7 +143,8 @@ class Sweep:
 
     def _repr_html_(self) -> str:
         facts: dict[str, object] = {"runs": len(self), "samples": len(self.t)}
-        facts |= {"time": f"{self.t[0]:.6g} s to {self.t[-1]:.6g} s"} | self._counts()
+        facts["time"] = f"{self.t[0]:.6g} s to {self.t[-1]:.6g} s"
+        facts |= self._counts()
         for limit, excess in zip(self.limits, np.nan_to_num(self.excess).T, strict=True):
             if excess.any():
                 facts[f"{limit.quantity} of '{limit.joint}'"] = f"left by {np.count_nonzero(excess)} runs"

@@ -89,9 +89,8 @@ class Labels:
             widths = np.array([LETTER * len(self.all[k].text) + PADDING for k in visible])
             ahead = seen[:, 2] > 0.0
             centres = spread(np.where(ahead[:, None], at, np.inf), widths, 2 * middle)
-            for k, centre, was, per_metre, point in zip(
-                visible, centres, at, pixels, self._points[visible], strict=True
-            ):
+            each = zip(visible, centres, at, pixels, self._points[visible], strict=True)
+            for k, centre, was, per_metre, point in each:
                 if k not in drawn:
                     drawn[k] = self._draw(client, k)
                 text, line = drawn[k]

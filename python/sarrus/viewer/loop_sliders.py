@@ -60,9 +60,8 @@ class Inputs:
         way = np.array([goal.get(k, x) for k, x in zip(rows, start, strict=True)]) - start
         time = self.loops.time
         search = Search(self.mechanism, q, (), time, 0, targets=start, single=tuple(self._single[k] for k in rows))
-        q, part = Branch(search, *STEPS, CLOSED).advance(
-            q, q, time or 0.0, time or 0.0, lambda part: start + part * way
-        )
+        branch, now = Branch(search, *STEPS, CLOSED), time or 0.0
+        q, part = branch.advance(q, q, now, now, lambda part: start + part * way)
         return q, part == 1.0
 
     def reach(self, q: Array, k: int, ends: tuple[float, float]) -> tuple[float, float]:

@@ -238,9 +238,8 @@ class Scene:
     def _points(self, q: Array) -> Array:
         """Points (k, 3) around all that is shown [m]."""
         if not self.visuals:
-            shown = [self.skeleton.segments_flat(q), self.skeleton.anchors, *self.skeleton.joint_points(q).values()]
-            points = np.concatenate([np.reshape(there, (-1, 3)) for there in shown])
-            return points[np.isfinite(points).all(axis=1)] if np.isfinite(points).any() else np.zeros((1, 3))
+            points = self.skeleton._points(q)
+            return points if len(points) else np.zeros((1, 3))
         known = self.mechanism.kinematics(q)
         bare = [k for k, bar in enumerate(self.skeleton.bars) if bar.owner not in self._clothed]
         seen = [self.skeleton.segments_flat(q)[bare].reshape(-1, 3)]

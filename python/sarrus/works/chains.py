@@ -163,10 +163,8 @@ def _apart(robot: LoopFunctions, member: str, ways: list[list[JointSpec]]) -> Ta
     joints = [replace(j, actuated=False, tree=j.name not in cut, loop=j.name in cut) for j in specs]
     for body, name in afloat.items():
         joints.append(JointSpec(name, Free(), "ground", body, Transform(), Transform(), False, tree=True))
-    at_tip = [
-        FrameSpec(frames[end.name], tips[end.name], end.at_child if end.parent == member else end.at_parent)
-        for end, *_ in ways
-    ]
+    places = {end.name: end.at_child if end.parent == member else end.at_parent for end, *_ in ways}
+    at_tip = [FrameSpec(frames[name], tips[name], place) for name, place in places.items()]
     pieces = type(robot)(replace(d, joints=tuple(joints), frames=(*d.frames, *at_tip), home=()))
     massless = tuple(replace(body, inertia=Inertia.zero()) for body in d.bodies)
 

@@ -223,9 +223,8 @@ def _with_motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
         actuation_matrix(robot, robot.neutral(), actuated=names)
         robot = on_its_tree(robot, actuated=names)
     joints = [(name, index) for name in robot.actuated for index in range(robot.joint(name).type.nv)]
-    order = np.array(
-        [joints.index((name, index)) for name in names for index in range(robot.joint(name).type.nv)], np.intp
-    )
+    asked = [(name, index) for name in names for index in range(robot.joint(name).type.nv)]
+    order = np.array([joints.index(one) for one in asked], np.intp)
     same = bool((order == np.arange(len(order))).all())
     places: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
     for k, (name, index) in enumerate(joints):
@@ -245,9 +244,8 @@ def _narrowed(
     lead, unit = u.shape[:-1], _units(robot, robot.actuated)
     u, status = u.copy(), np.broadcast_to(status, lead).copy()
     low, high = np.broadcast_to(low, u.shape), np.broadcast_to(high, u.shape)
-    motion |= {
-        name: _per_motor(name, x, robot.nu) for name in ("weights", "preload") if (x := motion[name]) is not None
-    }
+    known = {name: x for name in ("weights", "preload") if (x := motion[name]) is not None}
+    motion |= {name: _per_motor(name, x, robot.nu) for name, x in known.items()}
     root = np.broadcast_to(unit if motion["weights"] is None else np.sqrt(motion["weights"]), u.shape)
 
     def of_them(x: Any, lead: tuple[int, ...] = lead) -> Any:
@@ -256,11 +254,8 @@ def _narrowed(
         x = np.asarray(x, dtype=float)
         return np.broadcast_to(x, (*lead, *x.shape[-1:]))[outside][:, None]
 
-    asked = {
-        name: of_them(x)
-        for name, x in motion.items()
-        if name in ("q", "v", "a", "weights", "wrenches") and x is not None
-    }
+    inputs = {name: motion[name] for name in ("q", "v", "a", "weights", "wrenches")}
+    asked = {name: of_them(x) for name, x in inputs.items() if x is not None}
     if motion.get("time") is not None:
         asked["time"] = of_them(np.asarray(motion["time"])[..., None])[..., 0]
     free = u[outside]
@@ -420,9 +415,8 @@ def within_limits(u: Array, moves: Array, lower: Array, upper: Array) -> tuple[A
     little = 1e-4
     one, far = np.ones((len(u), 1)), np.full(len(u), FAR)
     C = np.concatenate([np.hstack([moves / little, one]), np.hstack([moves / little, -one])])
-    _, y_and_t, _ = _core.quadratic_programme(
-        np.eye(k + 1), np.zeros(k + 1), C, np.concatenate([low, -far]), np.concatenate([far, high])
-    )
+    bounds = np.concatenate([low, -far]), np.concatenate([far, high])
+    _, y_and_t, _ = _core.quadratic_programme(np.eye(k + 1), np.zeros(k + 1), C, *bounds)
     t = float(y_and_t[-1])
     reached = u + moves @ (y_and_t[:-1] / little)
     return (np.clip(reached, lower, upper), 0.0) if t <= slack else (reached, t)

@@ -153,9 +153,8 @@ def joint_wrenches_with(
     if not robot.constraints:
         tau = robot.inverse_dynamics(q, v, a, wrenches=wrenches) - (0.0 if friction is None else friction)
         efforts = {name: tau[..., robot.joint(name).v_slice] for name in robot.joints if robot.joint(name).nv}
-        return JointWrenches(
-            _on_children(robot, robot._joint_loads(q, v, a, NONE, NONE, **how)), efforts, (robot, q, None)
-        )
+        loads = robot._joint_loads(q, v, a, NONE, NONE, **how)
+        return JointWrenches(_on_children(robot, loads), efforts, (robot, q, None))
 
     if multipliers is None:
         u, mu = actuator_efforts(robot, q, v, a, actuated=actuated, return_reactions=True, wrenches=wrenches, time=time)

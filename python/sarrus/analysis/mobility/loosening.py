@@ -233,9 +233,8 @@ def _gimbal(joint: JointType, free: list[str], those: list[str]) -> JointType:
 
     passive = () if joint.kind in ("Spherical", "Planar") else PASSIVE
     terms = {name: spread(getattr(joint, name), 0.0) for name in passive}
-    bounds = {
-        name: spread(getattr(joint, name), np.inf) for name in BOUNDS if getattr(joint, name) is not None and terms
-    }
+    bounded = [name for name in BOUNDS if getattr(joint, name) is not None and terms]
+    bounds = {name: spread(getattr(joint, name), np.inf) for name in bounded}
     if joint.limits is not None and terms:
         bounds["limits"] = [spread(joint.limits[0], -np.inf), spread(joint.limits[1], np.inf)]  # type: ignore[list-item]
     if tuple(those) == ("rx", "ry", "rz"):

@@ -70,13 +70,11 @@ def mobility_map(
             rows_of = (slice(None), *[None] * (q.ndim - 2))  # each variant's own for all of its states
             l, scale, row_scale = robot._lengths[:, None][rows_of], scale[rows_of], row_scale[rows_of]
         slides = np.concatenate([np.zeros(0, bool), *(sliding(robot.joint(name).type) for name in robot.actuated)])
-        gains = np.concatenate(
-            [1.0 / np.where(slides, l, 1.0), of_output / np.where(np.arange(6) < 3, 1.0, l)], axis=-1
-        )
-        numbers, status = robot._mobility_numbers(
-            q, scale, gains, frame, time=time, threads=threads, return_status=True
-        )
-        residual = row_scale * robot.constraint_residual(q, time=time, threads=threads, return_status=True)[0]
+        of_motors, of_frame = 1.0 / np.where(slides, l, 1.0), of_output / np.where(np.arange(6) < 3, 1.0, l)
+        gains = np.concatenate([of_motors, of_frame], axis=-1)
+        how: dict[str, Any] = {"time": time, "threads": threads, "return_status": True}
+        numbers, status = robot._mobility_numbers(q, scale, gains, frame, **how)
+        residual = row_scale * robot.constraint_residual(q, **how)[0]
         off = np.abs(residual).max(axis=-1, initial=0.0) > CLOSED
         status = np.where((status == 0) & off, 4, status).astype(np.int8)
         fine = (status == 0)[..., None]

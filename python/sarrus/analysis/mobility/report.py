@@ -408,7 +408,7 @@ def _table(head: str, entries: Iterable[Sequence[str]]) -> list[tuple[str, str]]
     return [(head if k == 0 else "", line) for k, line in enumerate(lines)]
 
 
-# ---- what constraints say twice: rows that can go, and the wrenches with which a mechanism can be braced without loads ----
+# ---- what constraints say twice: rows that can go, and wrenches that brace a mechanism without loads -----------------
 # Multipliers of the null space of J^T load the joints without any load on the mechanism: what these self-stresses put through a joint is
 # what no rigid-body model can determine.
 
