@@ -78,9 +78,12 @@ def main(output: Path | None = None, duration: float = 6.0, films: Path | None =
     times = np.linspace(0.0, duration, max(2, round(duration * 50) + 1))
     run = simulated(robot, q, np.zeros(robot.nv), duration, turning, dt=4e-3, times=times)
     chassis = run.frame("chassis")
-    feet = [np.bincount(run.contacts.sample, minlength=len(run))][0]
+    feet = np.bincount(run.contacts.sample, minlength=len(run))
+    places = np.stack([run.frame(name)[:, [0, 2], 3] for name in robot.frames if name.endswith("foot")], axis=1)
+    lowest, passed = places[..., 1].argmin(axis=1)[:-1], np.diff(places[..., 0] - chassis[:, None, 0, 3], axis=0)
     found = {
         "walked [m]": chassis[-1, 0, 3],
+        "by the lowest feet [m]": -passed[np.arange(len(lowest)), lowest].sum(),
         "turns of the shaft": run.joint("shaft")[-1, 0] / (2 * np.pi),
         "sideways [m]": np.abs(chassis[:, 1, 3]).max(),
         "rises and falls by [m]": np.ptp(chassis[:, 2, 3]),

@@ -17,7 +17,7 @@ from sarrus.control import PID, Thruster, rest_to_rest
 from sarrus.shapes import Box, Plane
 
 SOLE, FRICTION = (0.14, 0.1, 0.012), 0.7
-STEP, PUSH, AT, LASTS = 4e-3, 8.0, 2.0, 0.1  # [s]; [N] on the pelvis, from here on, for so long [s]
+STEP, PUSH, AT, LASTS = 4e-3, 20.0, 1.0, 0.1  # [s]; [N] on the pelvis, from here on, for so long [s]
 WIDE, PERIOD = 0.5, 0.08  # targets of the motors when they are shaken [rad], new ones every so often [s]
 
 
@@ -46,7 +46,7 @@ def pushed(duration: float) -> sarrus.Trajectory:
     robot = walker()
     motors = [PID(joint, proportional=15.0, derivative=0.6) for joint in robot.actuated]
     push = Thruster("pelvis", pulse(PUSH, AT, LASTS), (1.0, 0.5, 0.0))
-    return simulated(robot, robot.assemble(), np.zeros(robot.nv), duration, [*motors, push], dt=STEP)
+    return simulated(robot, robot.assemble(), np.zeros(robot.nv), duration, [*motors, push], dt=STEP, limits="stop")
 
 
 def shaken(runs: int, duration: float, seed: int = 0, threads: int = 1) -> sarrus.Sweep:
@@ -59,7 +59,7 @@ def shaken(runs: int, duration: float, seed: int = 0, threads: int = 1) -> sarru
         for joint in robot.actuated
     ]  # fmt: skip
     q = np.broadcast_to(robot.assemble(), (runs, robot.nq))
-    how = {"dt": STEP, "method": "contact", "every": 10, "threads": threads}
+    how = {"dt": STEP, "method": "contact", "every": 10, "threads": threads, "limits": "stop"}
     return sarrus.simulate_many(robot, q, np.zeros((runs, robot.nv)), duration, motors, **how)
 
 
