@@ -75,7 +75,9 @@ Contact with the world:
 `rolling_disc`          free as a coin, or upright
 `whipple_bicycle`       two frames on two rolling wheels: it balances itself between 4.3 and 6 m/s
 `three_finger_hand`     holds a ball
+`gripper`               two fingers on linkages, by one motor, on a slide
 `strandbeest_leg`       walks by turning a crank
+`biped`                 two feet on two limbs each: twelve motors, six loops
 `biped_leg`             a knee of crossed links, on a floating base
 `humanoid_leg`          an ankle of two axes that two motors move by rods
 ======================  ======================================================================================
@@ -91,7 +93,8 @@ SpaceDyn's applications, robots whose base moves:
 """
 
 from .arms import human_arm, six_axis_arm, two_arms
-from .hand import three_finger_hand
+from .biped import biped
+from .hand import gripper, three_finger_hand
 from .hinge_loops import bennett, bricard, double_hooke, goldberg_5r, goldberg_6r, myard, schatz
 from .lattices import (
     chain_mail,
@@ -113,9 +116,9 @@ from .space import free_flyer, macro_micro_arm, rover, sampler
 from .thesis import four_link_chain, hslm, stanford_arm, two_links
 
 __all__ = [
-    "bennett", "biped_leg", "bricard", "chain_mail", "delta", "double_hooke", "double_pendulum", "five_bar",
-    "four_bar", "four_bar_ladder", "four_link_chain", "free_flyer", "goldberg_5r", "goldberg_6r", "hoberman_ring",
-    "hoberman_sphere", "hslm", "human_arm", "humanoid_leg", "macro_micro_arm", "miura_fold", "myard", "net",
+    "bennett", "biped", "biped_leg", "bricard", "chain_mail", "delta", "double_hooke", "double_pendulum", "five_bar",
+    "four_bar", "four_bar_ladder", "four_link_chain", "free_flyer", "goldberg_5r", "goldberg_6r", "gripper",
+    "hoberman_ring", "hoberman_sphere", "hslm", "human_arm", "humanoid_leg", "macro_micro_arm", "miura_fold", "myard", "net",
     "peaucellier", "pendulum", "quadruped", "ring", "rolling_disc", "rover", "sampler", "sarrus_linkage", "schatz",
     "scissor_lift", "six_axis_arm", "slider_crank", "stanford_arm", "stewart", "strandbeest_leg", "tensegrity_prism",
     "three_finger_hand", "three_rrr", "tsai_3upu", "two_arms", "two_links", "watt", "whipple_bicycle",
