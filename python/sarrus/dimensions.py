@@ -144,12 +144,13 @@ class Moves:
     frames : frame to (n, 6, p), its displacement [rotation; translation] in its own axes
     joints : joint with one coordinate to (n, p), how it changes, less the offset of its own reading
     closes : (p,) whether the loops close again after a change, in all n configurations
+    of, x : the dimensions, and their changes (p,) so far
     """
 
     def __init__(
-        self, of: Dimensions, D: AssembledPositions, x: Array, frames: Sequence[str], joints: Sequence[str]
+        self, of: Dimensions, D: AssembledPositions, x: Array, frames: Sequence[str] = (), joints: Sequence[str] = ()
     ) -> None:
-        self._of, self._D, robot = of, D, of.robot
+        self.of, self.x, self._D, robot = of, x, D, of.robot
         self.closes = np.ones(len(of), bool)
         for i, (kind, name, k) in enumerate(of._which):
             if kind == "frame" and (place := self._place(name)) is not None:
@@ -169,6 +170,19 @@ class Moves:
             if joint not in of.leading and f"{joint}.offset" in of.names:
                 self.joints[joint][:, of.names.index(f"{joint}.offset")] -= 1.0
 
+    def coordinates(self) -> Array:
+        """(n, nv, p) displacements."""
+        return self._columns([self._D.leading, self._D.placements, self._D.lengths], None)
+
+    def numbers(self, places: Mapping[str, slice]) -> Array:
+        """(numbers, p) those of :func:`sarrus.derivatives.dimensions`, of which places are told."""
+        by = np.zeros((max((place.stop for place in places.values()), default=0), len(self.of)))
+        for i, (kind, name, k) in enumerate(self.of._which):
+            place = places.get(f"{name}.length" if kind == "length" else name)
+            if self.closes[i] and place is not None and kind != "offset":
+                by[place, i] = 1.0 if kind == "length" else self._turned[name][:, k]
+        return by
+
     def _place(self, frame: str) -> tuple[int, int] | None:
         joint, _, side = frame.rpartition(".")
         return (self._D.joints.index(joint), SIDES.index(side)) if joint in self._D.joints and side in SIDES else None
@@ -176,10 +190,10 @@ class Moves:
     def _columns(self, parts: Sequence[Array], frame: str | None) -> Array:
         """(n, rows, p), zero where loops would not close."""
         by_leading, by_placements, by_lengths = parts
-        columns, first = np.zeros((*by_leading.shape[:2], len(self._of))), dict[str, int]()
-        for joint in self._of.leading:
-            first[joint] = sum(int(self._of.robot.joint(name).type.nv) for name in first)
-        for i, (kind, name, k) in enumerate(self._of._which):
+        columns, first = np.zeros((*by_leading.shape[:2], len(self.of))), dict[str, int]()
+        for joint in self.of.leading:
+            first[joint] = sum(int(self.of.robot.joint(name).type.nv) for name in first)
+        for i, (kind, name, k) in enumerate(self.of._which):
             if not self.closes[i]:
                 continue
             if kind == "offset" and name in first:
