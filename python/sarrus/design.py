@@ -18,7 +18,7 @@ from ._arrays import Array, checked_count, checked_number, real_array
 from ._motor_motions import MotorChanges, MotorMotions
 from ._showing import Brief
 from .dimensions import AXES, Dimensions, Moves, checked_inputs
-from .errors import AssemblyError, ModelError, NameNotFoundError, check_name
+from .errors import AssemblyError, ModelError, NameNotFoundError, check_name, did_you_mean
 from .mechanism import Mechanism, checked_mechanism
 from .spatial import log, right_jacobian_inverse
 
@@ -231,6 +231,10 @@ class Clearance:
 def _rates(work: MotorMotions, of: MotorEfforts | Reaction) -> tuple[Array, Array]:
     """(n, m) each, zero along what is held."""
     motors = work.base.actuated
+    if not motors:
+        raise ModelError(
+            f"'{work.base.name}' has no motors: add_joint(..., actuated=True), or to_builder().set_actuated(joint)"
+        )
     for name in motors:
         if name not in of.velocity or name not in of.acceleration:
             raise ModelError(f"rates are of each motor; '{name}' has none")
@@ -381,6 +385,9 @@ class _Problem:
         objectives: Sequence[Any],
         near: Any,
     ) -> None:
+        for variable in variables:
+            if not isinstance(variable, Variable):
+                raise TypeError(f"variables are sarrus.design.Variable(name, low, high); got {variable!r}")
         self.dimensions = Dimensions(robot, list(inputs), [variable.name for variable in variables])
         self.low, self.high = (
             np.array([getattr(variable, side) for variable in variables], float) for side in ("low", "high")
@@ -501,7 +508,9 @@ class Budget(Brief):
         """Stacked variances of one quantity along the inputs, the largest parts by name, and what was drawn. Needs matplotlib."""
         import matplotlib.pyplot as plt
 
-        k = self.of.index(of) if of is not None else 0
+        if of is not None and of not in self.of:
+            raise NameNotFoundError(f"the budget has no '{of}'{did_you_mean(of, self.of)}")
+        k, count = self.of.index(of) if of is not None else 0, checked_count("count", count)
         axes = ax if ax is not None else plt.subplots()[1]
         variance = self.parts[:, k] ** 2
         order = np.argsort(-variance.sum(axis=0), kind="stable")

@@ -208,7 +208,7 @@ def test_nothing_that_closes_is_an_error():
         design(robot, CRANK, [Variable("pivot.parent.x", 5.0, 6.0)], [Path("tracer", other_points(robot))], starts=4)
 
 
-@pytest.mark.parametrize("name", ["slider_crank", "delta"])
+@pytest.mark.parametrize("name", ["slider_crank", "delta", "double_pendulum"])
 def test_budgets_are_those_of_mechanisms_drawn_at_random(name):
     robot = getattr(sarrus.mechanisms, name)()
     if name == "delta":
@@ -217,6 +217,9 @@ def test_budgets_are_those_of_mechanisms_drawn_at_random(name):
             ["platform.x", "platform.z", "platform.rx"],
             {"joints.x": 2e-4, "joints.z": 2e-4, "motor1.offset": 1e-3},
         )
+    elif name == "double_pendulum":  # which has no loops
+        inputs, of = {j: [0.3, 1.0] for j in robot.joints}, ["lower.x", "lower.z"]
+        spread = {"joints.x": 2e-4, "joints.ry": 1e-3}
     else:
         inputs, of = {"motor": [0.6, 2.0]}, ["slider.x", "guide", "wrist.child.z"]
         spread = {"joints.x": 5e-5, "joints.z": 5e-5, "joints.y": 1e-4}
@@ -241,6 +244,8 @@ def test_a_budget_is_drawn():
     robot = sarrus.mechanisms.slider_crank()
     budget = tolerances(robot, {"joints.x": 5e-5}, {"motor": np.linspace(0.0, 6.0, 20)}, ["slider.x"], samples=100)
     axes = budget.plot(count=3)
+    with pytest.raises(sarrus.NameNotFoundError, match="did you mean 'slider.x'"):
+        budget.plot("slider.y")
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert "the rest" in labels and "drawn" in labels and len(labels) == 5
 
@@ -275,10 +280,16 @@ REFUSED = {
         lambda r: MotorEfforts({}, {}).rows(r.variants(gravity=[r.gravity]), r.assemble()[None, None]),
         "'motor' has none",
     ),
+    "no motors": (lambda _: rows_of(sarrus.mechanisms.double_pendulum(), MotorEfforts), "has no motors"),
     "no joint": (lambda r: rows_of(r, Reaction, "pin9"), "pin9"),
     "of": (lambda r: tolerances(r, {"joints.x": 1e-4}, CRANK, ["tracer"]), "FRAME.x"),
     "spread": (lambda r: tolerances(r, {"joints.x": -1e-4}, CRANK, ["tracer.x"]), "positive"),
 }
+
+
+def test_variables_are_of_their_class():
+    with pytest.raises(TypeError, match="Variable"):
+        design(four_bar(), CRANK, [("pin1.parent.x", 0.0, 1.0)], [JointAngle("pivot", np.zeros(8))])
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -120,7 +120,9 @@ def generate(
     ...     print(made.functions["forward_dynamics"].declaration)
     int four_bar_forward_dynamics(const double q[3], const double v[3], const double tau[3], double a[3])
     """
-    prefix = _identifier(robot.name if name is None else checked_names("name", name)[0])
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a string; got {name!r}")
+    prefix = _identifier(robot.name if name is None else name)
     named = (
         functions if isinstance(functions, Mapping) else {text: text for text in checked_names("functions", functions)}
     )
