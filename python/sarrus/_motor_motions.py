@@ -48,6 +48,8 @@ class MotorMotions:
         d = _on_its_tree(robot)
         d = _cut(d, joint, axes, self.held) if axes else d
         self.robot, self.twin = Mechanism(d), Mechanism(_of_equal_bodies(d, robot._length))
+        if not robot.actuated:
+            raise ModelError(f"'{robot.name}' has no motors: to_builder().set_actuated(joint) adds one")
         self.columns, motors = list[int](), (*robot.actuated, *self.held)
         self._order = [self.robot.actuated.index(name) for name in motors]
         for name in motors:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._arrays import Array, checked_count, checked_number, real_array
+from ._arrays import Array, checked_count, checked_names, checked_number, real_array
 from ._motor_motions import MotorChanges, MotorMotions
 from ._showing import Brief
 from .dimensions import AXES, Dimensions, Moves, checked_inputs
@@ -231,10 +231,6 @@ class Clearance:
 def _rates(work: MotorMotions, of: MotorEfforts | Reaction) -> tuple[Array, Array]:
     """(n, m) each, zero along what is held."""
     motors = work.base.actuated
-    if not motors:
-        raise ModelError(
-            f"'{work.base.name}' has no motors: add_joint(..., actuated=True), or to_builder().set_actuated(joint)"
-        )
     for name in motors:
         if name not in of.velocity or name not in of.acceleration:
             raise ModelError(f"rates are of each motor; '{name}' has none")
@@ -313,6 +309,8 @@ def design(
         Of no start the loops close at all inputs.
     ImportError
         SciPy is not installed: ``pip install scipy``.
+    StateError
+        The inputs do not determine the position.
     ModelError, ShapeError, NameNotFoundError
         Bounds that are none; unknown names; wrong sizes.
 
@@ -446,6 +444,8 @@ class _Problem:
         parts: list[Array | None] = [None] * len(self.objectives)
         if any(self.exact):
             moves = self.dimensions.moves(robot, self.q, x, self.frames, self.joints)
+            if not moves.determined.all():  # at a singular position nothing has derivatives
+                return np.zeros((self.count, len(x)))
             parts = [
                 of.derivatives(robot, self.q, moves) if exact else None
                 for of, exact in zip(self.objectives, self.exact, strict=True)
@@ -512,6 +512,8 @@ class Budget(Brief):
             raise NameNotFoundError(f"the budget has no '{of}'{did_you_mean(of, self.of)}")
         k, count = self.of.index(of) if of is not None else 0, checked_count("count", count)
         axes = ax if ax is not None else plt.subplots()[1]
+        if not hasattr(axes, "stackplot"):
+            raise TypeError(f"ax must be Axes of Matplotlib; got {ax!r}")
         variance = self.parts[:, k] ** 2
         order = np.argsort(-variance.sum(axis=0), kind="stable")
         top, rest = order[:count], order[count:]
@@ -546,6 +548,8 @@ def tolerances(
     ------
     NameNotFoundError, ModelError, ShapeError
         Unknown names; a spread that is negative.
+    StateError
+        The inputs do not determine the position; at some of them alone, parts are NaN there.
 
     Examples
     --------
@@ -562,6 +566,7 @@ def tolerances(
     sizes = _spreads(robot, ways, spread)
     dimensions = Dimensions(robot, list(ways), list(sizes))
     sigma = np.array([checked_number(f"spread of '{name}'", x) for name, x in sizes.items()])
+    of = checked_names("of", of)
     asked = [_asked(robot, name) for name in of]
     q, x = robot.follow(ways, near), np.zeros(len(sigma))
     moves = dimensions.moves(robot, q, x, [f for f, k in asked if k >= 0], [j for j, k in asked if k < 0])
@@ -585,8 +590,9 @@ def tolerances(
         good = (status == 0).all(axis=1)
         lost = int((~good).sum())
         off = np.stack([_off(robot, many, q, found, name, k) for name, k in asked], axis=-1)[good]
-        off -= off.mean(axis=0)
-        drawn[0], drawn[1] = off.std(axis=0), np.abs(off).max(axis=0)
+        if good.any():
+            off -= off.mean(axis=0)
+            drawn[0], drawn[1] = off.std(axis=0), np.abs(off).max(axis=0)
     binding = tuple(name for name, closes in zip(dimensions.names, moves.closes, strict=True) if not closes)
     total = np.sqrt(np.sum(parts**2, axis=-1))
     return Budget(dimensions.names, sigma, tuple(of), parts, total, drawn[0], drawn[1], lost, binding)

@@ -16,7 +16,7 @@ from ._arrays import Array, checked_names, real_array
 from .analysis.assembly.sensitivity import SIDES, AssembledPositions, assembled_positions
 from .description.constraints import DistanceSpec
 from .description.joints import unit_axis
-from .errors import ModelError, NameNotFoundError, ShapeError, did_you_mean
+from .errors import ModelError, NameNotFoundError, ShapeError, StateError, did_you_mean
 from .mechanism import Mechanism
 from .spatial import Transform, exp, right_jacobian
 
@@ -143,7 +143,8 @@ class Moves:
     ----------
     frames : frame to (n, 6, p), its displacement [rotation; translation] in its own axes
     joints : joint with one coordinate to (n, p), how it changes, less the offset of its own reading
-    closes : (p,) whether the loops close again after a change, in all n configurations
+    closes : (p,) whether the loops close again after a change, in all configurations that are determined
+    determined : (n,) whether what leads determines the position; where not, as at singular ones, derivatives are NaN
     of, x : the dimensions, and their changes (p,) so far
     """
 
@@ -151,12 +152,15 @@ class Moves:
         self, of: Dimensions, D: AssembledPositions, x: Array, frames: Sequence[str] = (), joints: Sequence[str] = ()
     ) -> None:
         self.of, self.x, self._D, robot = of, x, D, of.robot
+        self.determined = here = np.isfinite(D.leading).all(axis=(1, 2))
+        if not here.any():
+            raise StateError(f"{', '.join(of.leading)} do not determine the position: lead more joints, or other ones")
         self.closes = np.ones(len(of), bool)
         for i, (kind, name, k) in enumerate(of._which):
             if kind == "frame" and (place := self._place(name)) is not None:
-                self.closes[i] = D.closes[:, place[0], place[1], k].all()
+                self.closes[i] = D.closes[here, place[0], place[1], k].all()
             elif kind == "length":
-                self.closes[i] = np.isfinite(D.lengths[:, :, D.rods.index(name)]).all()
+                self.closes[i] = np.isfinite(D.lengths[here][:, :, D.rods.index(name)]).all()
         self._turned = of._turned(x)
         self.frames = {frame: self._columns(D.frame(frame), frame) for frame in frames}
         self.joints = {}
@@ -204,6 +208,7 @@ class Moves:
                 columns[..., i] = np.nan_to_num(by_placements[..., place[0], place[1], :]) @ self._turned[name][:, k]
             elif name == frame:
                 columns[..., i] = self._turned[name][:, k]
+        columns[~self.determined] = np.nan
         return columns
 
     def _closing(self, joint: str, D: AssembledPositions) -> Array:

@@ -18,7 +18,7 @@ from sarrus.design import (
     design,
     tolerances,
 )
-from sarrus.dimensions import checked_inputs
+from sarrus.dimensions import Dimensions, checked_inputs
 
 CRANK = {"motor": np.linspace(0.3, 2.4, 8)}
 LENGTHS = [Variable(name, -0.12, 0.12) for name in ("pin1.parent.x", "pin2.parent.x", "pin2.child.x", "pivot.parent.x")]
@@ -238,13 +238,22 @@ def test_budgets_are_those_of_mechanisms_drawn_at_random(name):
     assert budget.names[j] in budget.report()
 
 
+def test_at_a_singular_position_a_budget_says_so():
+    """Where the crank of a slider-crank led by its slider is in line; beside it parts are finite."""
+    robot = sarrus.mechanisms.slider_crank()
+    q = robot.follow({"motor": [np.pi / 2, 0.0]})
+    moves = Dimensions(robot, ["guide"], ["wrist.parent.x"]).moves(robot, q, np.zeros(1), ["slider"], ["motor"])
+    assert moves.determined.tolist() == [True, False] and moves.closes.all()
+    assert np.isfinite(moves.joints["motor"][0]).all() and np.isnan(moves.joints["motor"][1]).all()
+
+
 def test_a_budget_is_drawn():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     robot = sarrus.mechanisms.slider_crank()
     budget = tolerances(robot, {"joints.x": 5e-5}, {"motor": np.linspace(0.0, 6.0, 20)}, ["slider.x"], samples=100)
     axes = budget.plot(count=3)
-    with pytest.raises(sarrus.NameNotFoundError, match="did you mean 'slider.x'"):
+    with pytest.raises(sarrus.NameNotFoundError, match="did you mean 'slider"):
         budget.plot("slider.y")
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert "the rest" in labels and "drawn" in labels and len(labels) == 5
@@ -281,6 +290,11 @@ REFUSED = {
         "'motor' has none",
     ),
     "no motors": (lambda _: rows_of(sarrus.mechanisms.double_pendulum(), MotorEfforts), "has no motors"),
+    "not determined": (
+        lambda _: tolerances(sarrus.mechanisms.double_pendulum(), {"joints.x": 1e-4}, {"elbow": [0.3]}, ["lower.x"]),
+        "do not determine",
+    ),
+    "not a name": (lambda r: tolerances(r, {"joints.x": 1e-4}, CRANK, [3]), "must be names"),
     "no joint": (lambda r: rows_of(r, Reaction, "pin9"), "pin9"),
     "of": (lambda r: tolerances(r, {"joints.x": 1e-4}, CRANK, ["tracer"]), "FRAME.x"),
     "spread": (lambda r: tolerances(r, {"joints.x": -1e-4}, CRANK, ["tracer.x"]), "positive"),
@@ -295,5 +309,5 @@ def test_variables_are_of_their_class():
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_does_not_fit_is_refused(case):
     call, words = REFUSED[case]
-    with pytest.raises((sarrus.ModelError, sarrus.NameNotFoundError, ValueError), match=words):
+    with pytest.raises((sarrus.SarrusError, ValueError, TypeError), match=words):
         call(four_bar())

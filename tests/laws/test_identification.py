@@ -310,6 +310,11 @@ REFUSED = {
         "damping, friction",
     ),
     "held out": (lambda: identify(*four_bar_samples(), held_out=0.9), ValueError, "0 to 0.5"),
+    "held out of runs": (
+        lambda: identify_runs(*four_bar_samples(t=np.arange(100.0)), held_out=1.0),
+        ValueError,
+        "0 to 0.5",
+    ),
     "off the loops": (
         lambda: identify(*four_bar_samples(q=np.random.default_rng(0).normal(size=(100, 3)))),
         sarrus.StateError,
@@ -338,6 +343,12 @@ REFUSED = {
         sarrus.ModelError,
         "twelve|12 periods",
     ),
+    "nothing told": (
+        lambda: identify(*four_bar_samples(), bodies=[], terms={}),
+        sarrus.ModelError,
+        "tell none of the parameters",
+    ),
+    "of no mechanism": (lambda: identify(*four_bar_samples()).of(np.ones(3)), TypeError, "robot must be a Mechanism"),
     "no ranges": (lambda: exciting_motion(sarrus.mechanisms.four_bar(), {}, 1.0), TypeError, "ranges are a mapping"),
     "one end": (
         lambda: exciting_motion(sarrus.mechanisms.four_bar(), {"motor": 1.0}, 1.0),

@@ -101,7 +101,7 @@ class Identification(Brief):
 
     def of(self, robot: Mechanism) -> Array:
         """(k,) the base parameters of another mechanism of the same parts."""
-        return self._base.combination @ self._model.values_of(robot)
+        return self._base.combination @ self._model.values_of(checked_mechanism(robot, "robot"))
 
     def _repr_html_(self) -> str:
         rows = [(name, f"{x:.6g}", f"{s:.2g}", f"{x0:.6g}") for name, x, s, x0 in self._rows()]

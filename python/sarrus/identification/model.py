@@ -143,7 +143,7 @@ class EffortModel:
         q = np.where((status == 0)[:, None], closed, q)
         v = robot.project_velocity(q, rng.normal(size=(count, robot.nv)))
         a = robot.forward_dynamics(q, v, rng.normal(size=(count, robot.nv)) * np.abs(robot.bias_forces(q, v)).max())
-        return self.rows(q, v, a)[..., :-1].reshape(-1, len(self.names))
+        return self.rows(q, v, a)[..., :-1].reshape(robot.nu * count, len(self.names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,4 +220,7 @@ def base_of(model: EffortModel, data: Samples) -> Base:
     )
     # of the same unit: what is rounding of the largest is nothing
     floor = np.array([1e-10 * max(size[i] for i, other in enumerate(kinds) if other == kind) for kind in kinds])
-    return independent_columns(X, order, floor)
+    base = independent_columns(X, order, floor)
+    if not len(base.kept):
+        raise ModelError(f"efforts of {', '.join(model.motors) or 'no motor'} tell none of the parameters")
+    return base
