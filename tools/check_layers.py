@@ -47,7 +47,7 @@ PYTHON = (
     ("control",),
     ("figures", "simulation"),
     ("derivatives", "dimensions", "generation", "viewer"),
-    ("_differentiable", "identification"),
+    ("_differentiable", "_motor_motions", "identification"),
     ("calibration", "design"),
     ("casadi", "crocoddyl", "gymnasium", "jax", "torch"),
     ("results",),

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ._arrays import Array, checked_count, checked_number, real_array
 from ._showing import Brief
 from .dimensions import Dimensions, Moves, checked_inputs
-from .errors import AssemblyError, ModelError, ShapeError
+from .errors import AssemblyError, ModelError, ShapeError, StateError
 from .identification.model import Base, combined, independent_columns
 from .mechanism import Mechanism, checked_mechanism
 from .spatial import log
@@ -162,6 +162,10 @@ def calibrate(
     x = np.zeros(len(chosen))
     residual, moves = rows.at(chosen, x)
     looked = moves.closes
+    if not moves.determined.all():
+        raise StateError(
+            f"the inputs do not determine the position at {int(np.argmin(moves.determined))}: more joints, or another position"
+        )
     binding = tuple(n for n, closes in zip(chosen.names, looked, strict=True) if not closes)
     if not looked.any():
         raise ModelError(f"no dimension can change: the loops would bind with any of {', '.join(chosen.names)}")
@@ -210,7 +214,7 @@ def _descended(
             trial, moves = rows.at(chosen, there)
             if _cost(trial, loss) <= _cost(residual, loss) * (1.0 + 1e-9) + 1e-24 * len(trial):
                 return there, trial, moves
-        except AssemblyError:
+        except (AssemblyError, StateError):
             pass
         part *= 0.5
     return None
@@ -281,6 +285,10 @@ class _Rows:
         self.seen = list(
             dict.fromkeys([*self.frames, *(name for pair in self.distances for name in pair if name != "ground")])
         )
+        if near is not None and np.shape(near) not in ((robot.nq,), (n, robot.nq)):
+            raise ShapeError(
+                f"near must be ({robot.nq},), or ({n}, {robot.nq}) of each input; got shape {np.shape(near)}"
+            )
         self.start = (
             robot.follow(self.inputs) if near is None else np.broadcast_to(real_array("near", near), (n, robot.nq))
         )

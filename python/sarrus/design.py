@@ -1,7 +1,7 @@
 """Which lengths a mechanism should have, and how accurate it will be with those it gets: synthesis and tolerance budgets.
 
-Objectives and constraints are rows of residuals along a motion in which joints are led through given inputs. Those of positions have exact derivatives
-(:mod:`sarrus.dimensions`); others, of efforts, loads or singularities, are functions of many variants at once, and are differentiated by them.
+Objectives and constraints are rows of residuals along a motion in which joints are led through given inputs. Their derivatives by dimensions are exact:
+of positions, and of efforts, reactions and singular values with what positions contribute. Those of a class of your own are differences of variants, if it has none.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._arrays import Array, checked_count, checked_number, real_array
+from ._arrays import Array, checked_count, checked_names, checked_number, real_array
+from ._motor_motions import MotorChanges, MotorMotions
 from ._showing import Brief
 from .dimensions import AXES, Dimensions, Moves, checked_inputs
-from .errors import AssemblyError, ModelError, NameNotFoundError
+from .errors import AssemblyError, ModelError, NameNotFoundError, check_name, did_you_mean
 from .mechanism import Mechanism, checked_mechanism
+from .spatial import log, right_jacobian_inverse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "Budget", "Clearance", "Design", "JointAngle", "MotorEfforts", "Path", "TransmissionAngle", "Variable", "design", "tolerances",
+    "Budget", "Clearance", "Design", "JointAngle", "MotorEfforts", "Path", "Reaction", "TransmissionAngle", "Variable", "design", "tolerances",
 ]  # fmt: skip
 
 STEP = 1e-4  # of a dimension's range, to either side
@@ -48,29 +50,41 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """A frame's origin passes through points at the inputs: a coupler curve, or with `poses` (n, 4, 4) of which both count, a motion.
+    """A frame's origin passes through points at the inputs: a coupler curve; or the frame takes poses there, a motion.
 
     Attributes
     ----------
     frame : its name
-    points : (n, 3) in the world [m]; NaN for a component that does not matter
+    points : (n, 3) in the world [m], NaN for a component that does not matter; or poses (n, 4, 4)
     scale : what counts as 1 [m]
+    turn : what counts as 1 of how far the frame is turned from a pose [rad]
     """
 
     frame: str
     points: ArrayLike
     scale: float = 1.0
+    turn: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
-        """(N, 3 n)."""
-        p = variants.pose(q, self.frame)[..., :3, 3]
-        return np.asarray(np.nan_to_num((p - real_array("points", self.points)) / self.scale).reshape(len(q), -1))
+        """(N, 3 n), or (N, 6 n) of poses: the rotation vector in the frame's axes, then the displacement."""
+        points, X = real_array("points", self.points), variants.pose(q, self.frame)
+        rows = [(X[..., :3, 3] - (points[:, :3, 3] if points.ndim == 3 else points)) / self.scale]
+        if points.ndim == 3:
+            rows.insert(0, self._turned(points, X) / self.turn)
+        return np.asarray(np.nan_to_num(np.concatenate(rows, axis=-1)).reshape(len(q), -1))
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
-        """(3 n, p)."""
-        R = robot.pose(q, self.frame)[:, :3, :3]
-        J = R @ moves.frames[self.frame][:, 3:] / self.scale
-        return np.where(np.isnan(real_array("points", self.points))[..., None], 0.0, J).reshape(-1, J.shape[-1])
+        """(rows, p)."""
+        points, X, D = real_array("points", self.points), robot.pose(q, self.frame), moves.frames[self.frame]
+        J = X[:, :3, :3] @ D[:, 3:] / self.scale
+        if points.ndim == 3:
+            J = np.concatenate([right_jacobian_inverse(self._turned(points, X)) @ D[:, :3] / self.turn, J], axis=1)
+        else:
+            J = np.where(np.isnan(points)[..., None], 0.0, J)
+        return J.reshape(-1, J.shape[-1])
+
+    def _turned(self, poses: Array, X: Array) -> Array:
+        return log(np.swapaxes(poses[:, :3, :3], -1, -2) @ X[..., :3, :3])
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,36 +151,94 @@ class MotorEfforts:
 
     def rows(self, variants: Any, q: Array) -> Array:
         """(N, n nu)."""
-        base, rest = variants.base, np.zeros(variants.nv)
-        for name in base.actuated:
-            if base.joint(name).nv != 1 or name not in self.velocity or name not in self.acceleration:
-                raise ModelError(
-                    f"rates are of each motor, in a joint of the tree with one coordinate; '{name}' is none, or has none"
-                )
-        rates, bends = (
-            np.stack([real_array("rates", x[j]) for j in base.actuated], axis=-1)
-            for x in (self.velocity, self.acceleration)
-        )
-        # of each motor the motion on the loops in which it alone moves, at unit rate
-        units = variants._effort_regressor(q, rest, rest, return_status=True)[0][..., : variants.nv]
-        v = np.einsum("nk,mnkv->mnv", rates, units)
-        drift = variants.forward_dynamics(q, v, rest, check=False, return_status=True)[0]
-        own = drift[..., [base.joint(name).v_slice.start for name in base.actuated]]
-        a = drift + np.einsum("mnk,mnkv->mnv", bends - own, units)
-        u = variants.actuator_efforts(q, v, a, check=False, return_status=True)[0]
-        return np.asarray((np.sign(u) * np.maximum(np.abs(u) - self.limit, 0.0) / self.scale).reshape(len(q), -1))
+        work = MotorMotions.of(variants.base)
+        return self._beyond(work.efforts(variants, q, *_rates(work, self)))[0].reshape(len(q), -1)
+
+    def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
+        """(n nu, p)."""
+        work = MotorMotions.of(moves.of.robot)
+        u, du = MotorChanges(work, moves, q).efforts(*_rates(work, self))
+        return (self._beyond(u)[1][..., None] * du).reshape(-1, du.shape[-1])
+
+    def _beyond(self, u: Array) -> tuple[Array, Array]:
+        over = np.abs(u) - self.limit
+        return np.sign(u) * np.maximum(over, 0.0) / self.scale, (over > 0.0) / self.scale
+
+
+@dataclass(frozen=True, eq=False)
+class Reaction:
+    """What a joint carries along the motion, at rates of the motors: rows are how far the size of that is beyond `limit`, or it where that is 0.
+
+    Attributes
+    ----------
+    joint : its name, of the tree or closing a loop
+    velocity, acceleration : as of :class:`MotorEfforts`
+    axes : what is meant, components on the child in the joint's frame there: "x", "y", "z" of the force [N], or "rx", "ry", "rz" of the moment [N m].
+        Those that no rigid body determines, of a planar linkage out of its plane, are an error
+    """
+
+    joint: str
+    velocity: Mapping[str, ArrayLike]
+    acceleration: Mapping[str, ArrayLike]
+    axes: Sequence[str] = ("x", "y", "z")
+    limit: float = 0.0
+    scale: float = 1.0
+
+    def rows(self, variants: Any, q: Array) -> Array:
+        """(N, n)."""
+        work = self._work(variants.base)
+        return self._beyond(work.efforts(variants, q, *_rates(work, self))[..., -len(self.axes) :])[0]
+
+    def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
+        """(n, p)."""
+        work = self._work(moves.of.robot)
+        f, df = (x[:, -len(self.axes) :] for x in MotorChanges(work, moves, q).efforts(*_rates(work, self)))
+        return np.asarray(np.einsum("nk,nkp->np", self._beyond(f)[1], df))
+
+    def _work(self, robot: Mechanism) -> MotorMotions:
+        check_name("joint", self.joint, robot._joints)
+        if not self.axes or set(self.axes) - set(AXES):
+            raise ModelError(f"axes of a Reaction are some of {', '.join(AXES)}; got {self.axes!r}")
+        return MotorMotions.of(robot, self.joint, self.axes)
+
+    def _beyond(self, f: Array) -> tuple[Array, Array]:
+        size = np.linalg.norm(f, axis=-1)
+        unit = f / np.where(size > 0.0, size, 1.0)[..., None]
+        return np.maximum(size - self.limit, 0.0) / self.scale, unit * (size > self.limit)[..., None] / self.scale
 
 
 @dataclass(frozen=True, eq=False)
 class Clearance:
-    """The mechanism stays away from singular positions: rows are what `actuation` of its mobility map lacks of `least`."""
+    """The mechanism stays away from singular positions: rows are what `actuation` of its mobility map lacks of `least`, with slides compared by
+    the length of the mechanism that the design starts from.
+    """
 
     least: float
     scale: float = 1.0
 
     def rows(self, variants: Any, q: Array) -> Array:
         """(N, n)."""
-        return np.asarray(np.maximum(self.least - variants.mobility_map(q).actuation, 0.0) / self.scale)
+        return np.asarray(
+            np.maximum(self.least - MotorMotions.of(variants.base).actuation(variants, q), 0.0) / self.scale
+        )
+
+    def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
+        """(n, p)."""
+        here, by = MotorChanges(MotorMotions.of(moves.of.robot), moves, q).actuation()
+        return np.where((here < self.least)[:, None], -by / self.scale, 0.0)
+
+
+def _rates(work: MotorMotions, of: MotorEfforts | Reaction) -> tuple[Array, Array]:
+    """(n, m) each, zero along what is held."""
+    motors = work.base.actuated
+    for name in motors:
+        if name not in of.velocity or name not in of.acceleration:
+            raise ModelError(f"rates are of each motor; '{name}' has none")
+    rates, bends = (
+        np.stack([real_array("rates", x[name]) for name in motors], axis=-1) for x in (of.velocity, of.acceleration)
+    )
+    none = np.zeros((len(rates), len(work.held)))
+    return np.concatenate([rates, none], axis=1), np.concatenate([bends, none], axis=1)
 
 
 @dataclass(frozen=True)
@@ -223,8 +295,8 @@ def design(
     ----------
     inputs : led joint with one coordinate to (n,) values [rad, m]
     variables : which dimensions may change, named as :mod:`sarrus.dimensions` has them, and within which bounds
-    objectives : :class:`Path`, :class:`JointAngle`, :class:`TransmissionAngle`, :class:`MotorEfforts`, :class:`Clearance`, or an object with ``rows(variants, q)``; one
-        whose rows are zero wherever it holds is a constraint, as strict as its `scale` is small
+    objectives : :class:`Path`, :class:`JointAngle`, :class:`TransmissionAngle`, :class:`MotorEfforts`, :class:`Reaction`, :class:`Clearance`, or an object with
+        ``rows(variants, q)`` and, for exact derivatives, ``derivatives(robot, q, moves)``; one whose rows are zero wherever it holds is a constraint, as strict as its `scale` is small
     near : where loops are closed at the first inputs, as :meth:`sarrus.Mechanism.follow`: it chooses the branch
     starts : drawn evenly within the bounds
     improved : how many of the best are improved
@@ -237,6 +309,8 @@ def design(
         Of no start the loops close at all inputs.
     ImportError
         SciPy is not installed: ``pip install scipy``.
+    StateError
+        The inputs do not determine the position.
     ModelError, ShapeError, NameNotFoundError
         Bounds that are none; unknown names; wrong sizes.
 
@@ -309,6 +383,9 @@ class _Problem:
         objectives: Sequence[Any],
         near: Any,
     ) -> None:
+        for variable in variables:
+            if not isinstance(variable, Variable):
+                raise TypeError(f"variables are sarrus.design.Variable(name, low, high); got {variable!r}")
         self.dimensions = Dimensions(robot, list(inputs), [variable.name for variable in variables])
         self.low, self.high = (
             np.array([getattr(variable, side) for variable in variables], float) for side in ("low", "high")
@@ -321,7 +398,9 @@ class _Problem:
             raise ModelError("there are no objectives: give a Path, or another of sarrus.design")
         self.exact = [hasattr(of, "derivatives") for of in self.objectives]
         self.frames = list(dict.fromkeys(of.frame for of in self.objectives if hasattr(of, "frame")))
-        self.joints = list(dict.fromkeys(of.joint for of in self.objectives if hasattr(of, "joint")))
+        self.joints = list(
+            dict.fromkeys(of.joint for of in self.objectives if hasattr(of, "joint") and not isinstance(of, Reaction))
+        )
         self.at, self.q, self.broken = np.full(len(self.low), np.nan), np.zeros((0, robot.nq)), True
 
     def _led(self, x: Array) -> tuple[Any, Array]:
@@ -365,6 +444,8 @@ class _Problem:
         parts: list[Array | None] = [None] * len(self.objectives)
         if any(self.exact):
             moves = self.dimensions.moves(robot, self.q, x, self.frames, self.joints)
+            if not moves.determined.all():  # at a singular position nothing has derivatives
+                return np.zeros((self.count, len(x)))
             parts = [
                 of.derivatives(robot, self.q, moves) if exact else None
                 for of, exact in zip(self.objectives, self.exact, strict=True)
@@ -427,8 +508,12 @@ class Budget(Brief):
         """Stacked variances of one quantity along the inputs, the largest parts by name, and what was drawn. Needs matplotlib."""
         import matplotlib.pyplot as plt
 
-        k = self.of.index(of) if of is not None else 0
+        if of is not None and of not in self.of:
+            raise NameNotFoundError(f"the budget has no '{of}'{did_you_mean(of, self.of)}")
+        k, count = self.of.index(of) if of is not None else 0, checked_count("count", count)
         axes = ax if ax is not None else plt.subplots()[1]
+        if not hasattr(axes, "stackplot"):
+            raise TypeError(f"ax must be Axes of Matplotlib; got {ax!r}")
         variance = self.parts[:, k] ** 2
         order = np.argsort(-variance.sum(axis=0), kind="stable")
         top, rest = order[:count], order[count:]
@@ -463,6 +548,8 @@ def tolerances(
     ------
     NameNotFoundError, ModelError, ShapeError
         Unknown names; a spread that is negative.
+    StateError
+        The inputs do not determine the position; at some of them alone, parts are NaN there.
 
     Examples
     --------
@@ -479,6 +566,7 @@ def tolerances(
     sizes = _spreads(robot, ways, spread)
     dimensions = Dimensions(robot, list(ways), list(sizes))
     sigma = np.array([checked_number(f"spread of '{name}'", x) for name, x in sizes.items()])
+    of = checked_names("of", of)
     asked = [_asked(robot, name) for name in of]
     q, x = robot.follow(ways, near), np.zeros(len(sigma))
     moves = dimensions.moves(robot, q, x, [f for f, k in asked if k >= 0], [j for j, k in asked if k < 0])
@@ -502,8 +590,9 @@ def tolerances(
         good = (status == 0).all(axis=1)
         lost = int((~good).sum())
         off = np.stack([_off(robot, many, q, found, name, k) for name, k in asked], axis=-1)[good]
-        off -= off.mean(axis=0)
-        drawn[0], drawn[1] = off.std(axis=0), np.abs(off).max(axis=0)
+        if good.any():
+            off -= off.mean(axis=0)
+            drawn[0], drawn[1] = off.std(axis=0), np.abs(off).max(axis=0)
     binding = tuple(name for name, closes in zip(dimensions.names, moves.closes, strict=True) if not closes)
     total = np.sqrt(np.sum(parts**2, axis=-1))
     return Budget(dimensions.names, sigma, tuple(of), parts, total, drawn[0], drawn[1], lost, binding)

@@ -16,7 +16,7 @@ from ._arrays import Array, checked_names, real_array
 from .analysis.assembly.sensitivity import SIDES, AssembledPositions, assembled_positions
 from .description.constraints import DistanceSpec
 from .description.joints import unit_axis
-from .errors import ModelError, NameNotFoundError, ShapeError, did_you_mean
+from .errors import ModelError, NameNotFoundError, ShapeError, StateError, did_you_mean
 from .mechanism import Mechanism
 from .spatial import Transform, exp, right_jacobian
 
@@ -143,19 +143,24 @@ class Moves:
     ----------
     frames : frame to (n, 6, p), its displacement [rotation; translation] in its own axes
     joints : joint with one coordinate to (n, p), how it changes, less the offset of its own reading
-    closes : (p,) whether the loops close again after a change, in all n configurations
+    closes : (p,) whether the loops close again after a change, in all configurations that are determined
+    determined : (n,) whether what leads determines the position; where not, as at singular ones, derivatives are NaN
+    of, x : the dimensions, and their changes (p,) so far
     """
 
     def __init__(
-        self, of: Dimensions, D: AssembledPositions, x: Array, frames: Sequence[str], joints: Sequence[str]
+        self, of: Dimensions, D: AssembledPositions, x: Array, frames: Sequence[str] = (), joints: Sequence[str] = ()
     ) -> None:
-        self._of, self._D, robot = of, D, of.robot
+        self.of, self.x, self._D, robot = of, x, D, of.robot
+        self.determined = here = np.isfinite(D.leading).all(axis=(1, 2))
+        if not here.any():
+            raise StateError(f"{', '.join(of.leading)} do not determine the position: lead more joints, or other ones")
         self.closes = np.ones(len(of), bool)
         for i, (kind, name, k) in enumerate(of._which):
             if kind == "frame" and (place := self._place(name)) is not None:
-                self.closes[i] = D.closes[:, place[0], place[1], k].all()
+                self.closes[i] = D.closes[here, place[0], place[1], k].all()
             elif kind == "length":
-                self.closes[i] = np.isfinite(D.lengths[:, :, D.rods.index(name)]).all()
+                self.closes[i] = np.isfinite(D.lengths[here][:, :, D.rods.index(name)]).all()
         self._turned = of._turned(x)
         self.frames = {frame: self._columns(D.frame(frame), frame) for frame in frames}
         self.joints = {}
@@ -169,6 +174,19 @@ class Moves:
             if joint not in of.leading and f"{joint}.offset" in of.names:
                 self.joints[joint][:, of.names.index(f"{joint}.offset")] -= 1.0
 
+    def coordinates(self) -> Array:
+        """(n, nv, p) displacements."""
+        return self._columns([self._D.leading, self._D.placements, self._D.lengths], None)
+
+    def numbers(self, places: Mapping[str, slice]) -> Array:
+        """(numbers, p) those of :func:`sarrus.derivatives.dimensions`, of which places are told."""
+        by = np.zeros((max((place.stop for place in places.values()), default=0), len(self.of)))
+        for i, (kind, name, k) in enumerate(self.of._which):
+            place = places.get(f"{name}.length" if kind == "length" else name)
+            if self.closes[i] and place is not None and kind != "offset":
+                by[place, i] = 1.0 if kind == "length" else self._turned[name][:, k]
+        return by
+
     def _place(self, frame: str) -> tuple[int, int] | None:
         joint, _, side = frame.rpartition(".")
         return (self._D.joints.index(joint), SIDES.index(side)) if joint in self._D.joints and side in SIDES else None
@@ -176,10 +194,10 @@ class Moves:
     def _columns(self, parts: Sequence[Array], frame: str | None) -> Array:
         """(n, rows, p), zero where loops would not close."""
         by_leading, by_placements, by_lengths = parts
-        columns, first = np.zeros((*by_leading.shape[:2], len(self._of))), dict[str, int]()
-        for joint in self._of.leading:
-            first[joint] = sum(int(self._of.robot.joint(name).type.nv) for name in first)
-        for i, (kind, name, k) in enumerate(self._of._which):
+        columns, first = np.zeros((*by_leading.shape[:2], len(self.of))), dict[str, int]()
+        for joint in self.of.leading:
+            first[joint] = sum(int(self.of.robot.joint(name).type.nv) for name in first)
+        for i, (kind, name, k) in enumerate(self.of._which):
             if not self.closes[i]:
                 continue
             if kind == "offset" and name in first:
@@ -190,6 +208,7 @@ class Moves:
                 columns[..., i] = np.nan_to_num(by_placements[..., place[0], place[1], :]) @ self._turned[name][:, k]
             elif name == frame:
                 columns[..., i] = self._turned[name][:, k]
+        columns[~self.determined] = np.nan
         return columns
 
     def _closing(self, joint: str, D: AssembledPositions) -> Array:

@@ -1,7 +1,7 @@
 """Functions of a mechanism for JAX, with their gradients: ``pip install jax``.
 
 Arrays are of float64 (``jax.config.update("jax_enable_x64", True)``), on the CPU; leading axes are batches and broadcast. The core is called back
-(``jax.pure_callback``), under ``jit`` too, and ``vmap`` makes one call of a batch. Functions go back (``grad``, ``vjp``, ``jacrev``: ``jax.custom_vjp``); those of
+on JAX's own memory (``jax.experimental.buffer_callback``; before jax 0.6 ``jax.pure_callback``), under ``jit`` too, and ``vmap`` makes one call of a batch. Functions go back (``grad``, ``vjp``, ``jacrev``: ``jax.custom_vjp``); those of
 `forward`, of the same names, on (``jvp``, ``jacfwd``: ``jax.custom_jvp``): JAX lets one do one of the two. Gradients by q are by its entries, those of
 quaternions along no change of their length. On loops they are those of the function of the nearest state on them, along what they allow. Where a row of a batch has no answer it is NaN, and
 one state by itself raises.
@@ -29,6 +29,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ._differentiable import ROWS, Function, docstring, function, signature
+
+try:
+    from jax.experimental.buffer_callback import buffer_callback
+except ImportError:  # before 0.6
+    buffer_callback = None
 
 __all__ = [*ROWS, "forward"]
 
@@ -71,11 +76,19 @@ def _checked(name: str, x: Any) -> Any:
 def _call(of: Callable[..., Any], like: Any, *groups: Any) -> Any:
     """of(*groups of NumPy's arrays), answers like these."""
     shapes = tuple(jax.ShapeDtypeStruct(jnp.shape(one), np.float64) for one in like)
+    flat, tree = jax.tree.flatten(groups)
 
-    def call(*groups: Any) -> Any:
-        return of(*jax.tree.map(np.asarray, groups))
+    def call(*x: Any) -> Any:
+        return of(*jax.tree.unflatten(tree, map(np.asarray, x)))
 
-    return jax.pure_callback(call, shapes, *groups, vmap_method="broadcast_all")
+    if buffer_callback is None or jax.default_backend() != "cpu":  # where arrays have to come from there, and go back
+        return jax.pure_callback(call, shapes, *flat, vmap_method="broadcast_all")
+
+    def write(_: Any, out: Any, *x: Any) -> None:
+        for place, y in zip(out, call(*x), strict=True):
+            np.asarray(place)[...] = y
+
+    return buffer_callback(write, shapes, vmap_method="broadcast_all")(*flat)
 
 
 def _value(f: Function, *x: Any) -> Any:

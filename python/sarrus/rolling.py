@@ -559,7 +559,8 @@ def _solved(A: Array, b: Array, contact: RollingContact) -> Array:
 
 
 def _check_length(surface: Surface, name: str, value: float, *, may_be_zero: bool = False) -> None:
-    if checked_number(name, value, "") == 0.0 and not may_be_zero:
+    value = checked_number(name, value, "")
+    if value == 0.0 and not may_be_zero:
         raise ModelError(f"{name} of {surface} must not be zero")
     if value and not 1.0 / LARGEST <= abs(value) <= LARGEST:
         raise ModelError(

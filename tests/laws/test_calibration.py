@@ -187,6 +187,18 @@ REFUSED = {
         sarrus.NameNotFoundError,
         "pin.parent",
     ),
+    "near": (
+        lambda r, q, i: calibrate(r, Measurements(i, {"slider": np.zeros((40, 3))}), near=np.zeros((3, r.nq))),
+        sarrus.ShapeError,
+        "near",
+    ),
+    "not determined": (
+        lambda r, q, i: calibrate(
+            sarrus.mechanisms.double_pendulum(), Measurements({"elbow": np.zeros(4)}, {"lower": np.zeros((4, 3))})
+        ),
+        sarrus.StateError,
+        "do not determine",
+    ),
     "inputs": (
         lambda r, q, i: calibrate(r, Measurements([1.0], {"slider": np.zeros((1, 3))})),
         TypeError,

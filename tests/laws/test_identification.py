@@ -97,7 +97,7 @@ def test_base_has_the_rank_of_the_projected_equations(name):
     size = np.linalg.norm(X, axis=0)
     s = np.linalg.svd(X / np.maximum(size, 1e-9 * size.max()), compute_uv=False)
     assert len(base.kept) == np.count_nonzero(s > 1e-8 * s[0])
-    W = model.rows(q, v, a)[0]
+    W = model.rows(q, v, a)[..., :-1]
     pi = np.random.default_rng(3).normal(size=W.shape[-1])
     assert_allclose(W[..., base.kept] @ (base.combination @ pi), W @ pi, rtol=0, atol=1e-7 * np.abs(W @ pi).max())
 
@@ -310,6 +310,11 @@ REFUSED = {
         "damping, friction",
     ),
     "held out": (lambda: identify(*four_bar_samples(), held_out=0.9), ValueError, "0 to 0.5"),
+    "held out of runs": (
+        lambda: identify_runs(*four_bar_samples(t=np.arange(100.0)), held_out=1.0),
+        ValueError,
+        "0 to 0.5",
+    ),
     "off the loops": (
         lambda: identify(*four_bar_samples(q=np.random.default_rng(0).normal(size=(100, 3)))),
         sarrus.StateError,
@@ -337,6 +342,30 @@ REFUSED = {
         ),
         sarrus.ModelError,
         "twelve|12 periods",
+    ),
+    "nothing told": (
+        lambda: identify(*four_bar_samples(), bodies=[], terms={}),
+        sarrus.ModelError,
+        "tell none of the parameters",
+    ),
+    "of no mechanism": (lambda: identify(*four_bar_samples()).of(np.ones(3)), TypeError, "robot must be a Mechanism"),
+    "no ranges": (lambda: exciting_motion(sarrus.mechanisms.four_bar(), {}, 1.0), TypeError, "ranges are a mapping"),
+    "one end": (
+        lambda: exciting_motion(sarrus.mechanisms.four_bar(), {"motor": 1.0}, 1.0),
+        sarrus.ShapeError,
+        "lowest, highest",
+    ),
+    "endless": (
+        lambda: exciting_motion(sarrus.mechanisms.four_bar(), {"motor": (0.0, np.inf)}, 1.0),
+        sarrus.ModelError,
+        "lowest, highest",
+    ),
+    "one time": (
+        lambda: exciting_motion(sarrus.mechanisms.four_bar(), {"motor": (0.0, 1.0)}, 1.0, samples=10, rounds=1).joints(
+            0.0
+        ),
+        sarrus.ShapeError,
+        "times",
     ),
     "ranges": (
         lambda: exciting_motion(sarrus.mechanisms.four_bar(), {"motor": (1.0, 0.0)}, 1.0),

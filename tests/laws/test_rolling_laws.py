@@ -271,6 +271,10 @@ def test_many_states_are_as_one_and_a_bad_one_is_nan_alone():
     assert np.isnan(rates[2, :2]).all()
 
 
+def test_a_radius_of_few_digits():
+    assert Cylinder(np.float16(0.5)).radius == 0.5  # with which 1e50 is no number
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

@@ -38,9 +38,27 @@ FORCED = {"open_browser": "False", "block": "False"}
 NEEDED = {
     "simulate": ("q", "v", "duration"),
     "assembly_modes": ("fixed",),
-}  # which a run that goes on, or no mechanism that moves, does without
-# serves until Ctrl-C; has a grammar of its own; what only a Mechanism or a simulation makes
-SKIPPED = {"View.wait", "main", "Joint", "Kinematics", "Constraint", "JointWrenches", "Sweep", "Variants"}
+    # which a run that goes on, or no mechanism that moves, does without; and without which it takes long
+    "design": ("starts", "improved"),
+    "tolerances": ("samples",),
+    "calibrate": ("iterations",),
+    "identify_runs": ("iterations", "horizon"),
+    "exciting_motion": ("samples", "rounds"),
+    "generate": ("most_statements",),
+}
+# serves until Ctrl-C; has a grammar of its own; runs whatever compiler it is told to; what only a Mechanism or a simulation makes
+SKIPPED = {
+    "View.wait",
+    "main",
+    "compiled",
+    "Compiled",
+    "Joint",
+    "Kinematics",
+    "Constraint",
+    "JointWrenches",
+    "Sweep",
+    "Variants",
+}
 
 
 # what every object answers
@@ -74,22 +92,13 @@ class Target:
     def call(self, arguments: dict[str, str]) -> str:
         """The expression that calls it with these arguments, told by the parameters' names."""
         by_place = {p.name for p in self.parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
+        if any(p.kind == p.VAR_POSITIONAL and p.name in arguments for p in self.parameters):
+            by_place |= {p.name for p in self.parameters if p.kind == p.POSITIONAL_OR_KEYWORD}
         return self.template.format(", ".join(t if n in by_place else f"{n}={t}" for n, t in arguments.items()))
 
 
-# what these take are arrays of other programs, which may not be installed; or measurements and compilers: their own tests have their errors
-OTHERS = {
-    "casadi",
-    "crocoddyl",
-    "gymnasium",
-    "jax",
-    "torch",
-    "calibration",
-    "design",
-    "dimensions",
-    "generation",
-    "identification",
-}
+# what these take are arrays of other programs, which may not be installed: their own tests have their errors
+OTHERS = {"casadi", "crocoddyl", "gymnasium", "jax", "torch"}
 
 
 def modules() -> list[types.ModuleType]:
@@ -158,7 +167,7 @@ class Calls:
             for name, t in self.targets.items()
             if name not in SKIPPED and not t.plain and not isinstance(t.value, enum.EnumType)
         ]
-        self.asked = [t for t in asked if t.owner not in data or self.makers(t.owner)]
+        self.asked = [t for t in asked if (t.owner not in data or self.makers(t.owner)) and "Compiled" not in t.key]
         self.weights = [4 if t.parameters else 1 for t in self.asked]
 
     def makers(self, owner: type) -> list[Target]:

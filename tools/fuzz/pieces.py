@@ -22,7 +22,10 @@ from typing import Any
 import numpy as np
 
 import sarrus
+import sarrus.calibration
 import sarrus.cli
+import sarrus.design
+import sarrus.identification
 import sarrus.io
 
 URDF = b'<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="fixed"><parent link="a"/><child link="b"/></joint></robot>'
@@ -147,6 +150,40 @@ def trap(frame: Any) -> Any:
 def saddle(u: Any) -> Any:
     """A surface that a pickle can name."""
     return np.stack([u[..., 0], u[..., 1], u[..., 0] * u[..., 1]], axis=-1)
+
+
+def led(m: Any) -> Any:
+    """Coordinates to which motors lead a mechanism, three of each."""
+    at = m.joint_states(_home(m)).q
+    return {
+        name: at[name][0] + np.array([0.0, 0.02, 0.05]) for name in m.actuated or m.joints[:1] if len(at[name]) == 1
+    }
+
+
+def objectives(m: Any) -> Any:
+    rates = {name: np.ones(3) for name in m.actuated}
+    return [
+        sarrus.design.Path(m.frames[-1], np.zeros((3, 3))), sarrus.design.JointAngle(m.joints[-1], np.zeros(3)),
+        sarrus.design.TransmissionAngle(m.joints[-1]), sarrus.design.MotorEfforts(rates, rates), sarrus.design.Clearance(1.0),
+        sarrus.design.Reaction(m.joints[-1], rates, rates, axes=("x",)),
+    ]  # fmt: skip
+
+
+def measurements(m: Any) -> Any:
+    way = led(m)
+    X = m.pose(m.follow(way), m.bodies[-1])
+    return sarrus.calibration.Measurements(way, frames={m.bodies[-1]: X})
+
+
+def samples_of(m: Any) -> Any:
+    t = np.linspace(0.0, 1.0, 60)
+    x = {name: way[0] + 0.05 * np.sin(5 * t + k) for k, (name, way) in enumerate(led(m).items())}
+    q = m.follow(x)
+    v = m.complete_velocity(q, {name: np.gradient(way, t) for name, way in x.items()})
+    a = m.complete_acceleration(q, v, {name: np.gradient(np.gradient(way, t), t) for name, way in x.items()})
+    return sarrus.identification.Samples(
+        {name: np.ones((60, m.joint(name).type.nv)) for name in m.actuated or m.joints[:1]}, q, v, a, t
+    )
 
 
 def strided(x: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ SMALL = 1e-3  # of a pivot in the samples: what is smaller in use is unlike them
 def eliminated(recorder: Recorder, A: Numbers, b: Numbers) -> Numbers:
     """x with A x = b, A (m, n) of rank n in the samples and b (m, ...) a sum of its columns; rows that depend on others are left out."""
     (m, n), shape = A.shape, b.shape[1:]
-    A, b = A.copy(), b.reshape(m, -1).copy()
+    A, b = A.copy(), b.reshape(m, math.prod(shape)).copy()
     rows, columns, pivots = list(range(m)), list(range(n)), []
     largest = np.abs(recorder.values(A)).max(initial=0.0)
     while columns:

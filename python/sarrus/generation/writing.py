@@ -14,7 +14,7 @@ from .. import _build, _recording
 from .._arrays import checked_count, checked_names, checked_path, checked_truth
 from .._files import replacing
 from ..errors import ModelError, printable
-from ..mechanism import Mechanism
+from ..mechanism import Mechanism, checked_mechanism
 from .functions import Function, by_name
 from .recorder import BROKEN, Numbers, Recorder
 
@@ -120,7 +120,10 @@ def generate(
     ...     print(made.functions["forward_dynamics"].declaration)
     int four_bar_forward_dynamics(const double q[3], const double v[3], const double tau[3], double a[3])
     """
-    prefix = _identifier(robot.name if name is None else checked_names("name", name)[0])
+    checked_mechanism(robot, "robot")
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a string; got {name!r}")
+    prefix = _identifier(robot.name if name is None else name)
     named = (
         functions if isinstance(functions, Mapping) else {text: text for text in checked_names("functions", functions)}
     )

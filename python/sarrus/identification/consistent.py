@@ -80,8 +80,8 @@ def consistent_parameters(
             s = x[n:]
             # in coordinates in which the barrier's Hessian is the unit matrix: x = back y
             back = np.zeros((len(x), len(x)))
-            for b in range(bodies):
-                back[10 * b : 10 * b + 10, 10 * b : 10 * b + 10] = np.linalg.inv(L[b]).T
+            for b, of_body in enumerate(np.linalg.inv(L).swapaxes(1, 2)):
+                back[10 * b : 10 * b + 10, 10 * b : 10 * b + 10] = of_body
             slope = np.where(signed, scale, s)
             back[range(n, len(x)), range(n, len(x))] = slope
             g = np.concatenate([gradient, np.where(signed, (s - x0[n:]) / scale**2, 1.0 / x0[n:] - 1.0 / s)]) @ back

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._arrays import Array, ArrayLike, checked_count, checked_number, real_array
 from .._showing import Brief
-from ..errors import AssemblyError, ModelError
+from ..errors import AssemblyError, ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
 from .model import EffortModel, base_of
 from .samples import Samples
@@ -46,7 +46,10 @@ class Excitation(Brief):
 
     def joints(self, t: ArrayLike) -> dict[str, Array]:
         """Coordinates of the led joints at any times (n,) [s], for `follow` or a controller's set points."""
-        waves = _waves(real_array("t", t), self.period, len(next(iter(self.coefficients.values()))) // 2)[0]
+        t = real_array("t", t)
+        if t.ndim != 1:
+            raise ShapeError(f"t must be (n,) times; got shape {t.shape}")
+        waves = _waves(t, self.period, len(next(iter(self.coefficients.values()))) // 2)[0]
         return {name: self.middle[name] + waves @ c for name, c in self.coefficients.items()}
 
 
@@ -90,8 +93,13 @@ def exciting_motion(
     for name, count in {"harmonics": harmonics, "samples": samples, "rounds": rounds}.items():
         checked_count(name, count)
     period = checked_number("period", period)
-    low, high = np.array([[float(x) for x in ranges[name]] for name in ranges]).T
-    if not (low < high).all():
+    if not isinstance(ranges, Mapping) or not ranges:  # type: ignore[redundant-expr]
+        raise TypeError(f"ranges are a mapping of joints to (lowest, highest); got {ranges!r}")
+    both = np.stack([real_array(f"ranges['{name}']", x) for name, x in ranges.items()])
+    if both.ndim != 2 or both.shape[1] != 2:
+        raise ShapeError(f"ranges must be (lowest, highest) of each joint; got {dict(ranges)}")
+    low, high = both.T
+    if not (low < high).all() or not np.isfinite(high - low).all():
         raise ModelError(f"ranges must be (lowest, highest), the first below the second; got {dict(ranges)}")
     model = EffortModel(robot, tuple(efforts or ranges), terms or {}, bodies)
     rng, t = np.random.default_rng(checked_count("seed", seed, 0)), np.linspace(0.0, period, samples, endpoint=False)
@@ -115,7 +123,7 @@ def exciting_motion(
             return float(np.inf)
         if kept is None:
             kept = base_of(model, Samples(dict.fromkeys(ranges, t), *moved)).kept
-        X = model.rows(*moved, kept)[0].reshape(-1, len(kept))
+        X = model.rows(*moved, kept)[..., :-1].reshape(-1, len(kept))
         return float(np.linalg.cond(X / np.maximum(np.linalg.norm(X, axis=0), 1e-300)))
 
     def within(c: Array) -> Array:

@@ -100,7 +100,7 @@ class Identification(Brief):
 
     def of(self, robot: Mechanism) -> Array:
         """(k,) the base parameters of another mechanism of the same parts."""
-        return self._base.combination @ self._model.values_of(robot)
+        return self._base.combination @ self._model.values_of(checked_mechanism(robot, "robot"))
 
     def _repr_html_(self) -> str:
         rows = [(name, f"{x:.6g}", f"{s:.2g}", f"{x0:.6g}") for name, x, s, x0 in self._rows()]
@@ -221,10 +221,10 @@ def _statistics(
         counts[out] += last - first
         for begin in range(first, last, BLOCK):
             rows = slice(begin, min(begin + BLOCK, last))
-            W, tau = model.rows(data.q[rows], data.v[rows], a[rows], kept)
-            for u in range(len(W)):
-                Z = np.column_stack([W[u], y[rows, u] - tau[u]])
-                sums[out, u] += Z.T @ Z
+            Z = model.rows(data.q[rows], data.v[rows], a[rows], kept)
+            Z[..., -1] = y[rows].T - Z[..., -1]
+            for u, of_motor in enumerate(Z):
+                sums[out, u] += of_motor.T @ of_motor
     return sums[0], sums[1], (counts[0], counts[1])
 
 

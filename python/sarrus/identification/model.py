@@ -95,8 +95,8 @@ class EffortModel:
                 raise ShapeError(f"efforts of '{name}' need {size} columns; got shape {data.efforts[name].shape}")
         return np.concatenate([data.efforts[name] for name in sizes], axis=1)
 
-    def rows(self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
-        """Columns of W (nu, n, .) that are kept, and the efforts (nu, n) of the mechanism as it is; StateError where they are not determined."""
+    def rows(self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None) -> Array:
+        """(nu, n, . + 1) columns of W that are kept, and the efforts of the mechanism as it is; StateError where they are not determined."""
         robot, nv, bodies = self.robot, self.robot.nv, 10 * len(self.bodies)
         kept = np.arange(len(self.names)) if kept is None else kept
         every, status = robot._effort_regressor(q, v, a, return_status=True)
@@ -105,11 +105,14 @@ class EffortModel:
                 f"sample {int(np.argmax(np.asarray(status) != 0))}: efforts do not follow from the motion, or it is not sound"
             )
         columns = np.append(self._columns, np.zeros(len(self.terms), int))[kept]
-        W = np.stack([np.take(every[:, u], columns, axis=-1) for u in range(robot.nu)])
+        rows = np.empty((robot.nu, len(q), len(kept) + 1))
+        for u in range(robot.nu):
+            np.take(every[:, u], columns, axis=-1, out=rows[u, :, :-1], mode="clip")  # which "raise" would copy
         along = every[..., :nv]
         for i in np.flatnonzero(kept >= bodies):
-            W[..., i] = self._of_joint(self.terms[kept[i] - bodies], q, v, a, along).T
-        return W, (along @ robot.inverse_dynamics(q, v, a)[..., None])[..., 0].T
+            rows[..., i] = self._of_joint(self.terms[kept[i] - bodies], q, v, a, along).T
+        rows[..., -1] = (along @ robot.inverse_dynamics(q, v, a)[..., None])[..., 0].T
+        return rows
 
     def _of_joint(self, which: tuple[str, str, int], q: Array, v: Array, a: Array, along: Array) -> Array:
         """(n, nu) what one of a joint's unit of a term asks of the motors."""
@@ -137,7 +140,7 @@ class EffortModel:
         q = np.where((status == 0)[:, None], closed, q)
         v = robot.project_velocity(q, rng.normal(size=(count, robot.nv)))
         a = robot.forward_dynamics(q, v, rng.normal(size=(count, robot.nv)) * np.abs(robot.bias_forces(q, v)).max())
-        return self.rows(q, v, a)[0].reshape(-1, len(self.names))
+        return self.rows(q, v, a)[..., :-1].reshape(robot.nu * count, len(self.names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,4 +214,7 @@ def base_of(model: EffortModel, data: Samples) -> Base:
     kinds = [parameter[0] + str(len(parameter)) for parameter in parameters]
     # of the same unit: what is rounding of the largest is nothing
     floor = np.array([1e-10 * max(size[i] for i, other in enumerate(kinds) if other == kind) for kind in kinds])
-    return independent_columns(X, order, floor)
+    base = independent_columns(X, order, floor)
+    if not len(base.kept):
+        raise ModelError(f"efforts of {', '.join(model.motors) or 'no motor'} tell none of the parameters")
+    return base

@@ -22,6 +22,7 @@ from .identify import Identification, check_states
 from .model import Base, EffortModel, base_of
 from .samples import Samples, checked_samples
 
+FAR = 1e100  # [rad, m; per s] whose squares are numbers
 STEP = 1e-4  # of a parameter's size, to either side: the runs' own rounding is far below its square
 INSIDE = 1e-2  # weight of the divergence: variants beside must be bodies too
 
@@ -72,6 +73,8 @@ def identify_runs(
     for name, count in {"horizon": horizon, "steps": steps, "iterations": iterations, "threads": threads}.items():
         checked_count(name, count)
     held_out = checked_number("held_out", held_out, "")
+    if not 0.0 <= held_out <= 0.5:
+        raise ValueError(f"held_out must be from 0 to 0.5, a part of the runs; got {held_out!r}")
     if data.t is None or len(data) < 4 * horizon + 1:
         raise ModelError(f"runs need times, and four runs of {horizon} samples at the least; got {len(data)} samples")
     if "offset" in (terms or {}):
@@ -173,6 +176,8 @@ class _Runs:
             raise ModelError(
                 f"{int(np.count_nonzero(runs.status))} of {runs.status.size} runs fail: take a shorter horizon, or more steps"
             )
+        if not max(np.abs(runs.q).max(), np.abs(runs.v).max()) < FAR:
+            raise ModelError("runs end beyond all bounds: take a shorter horizon, or more steps")
         shape = (len(parameters), count, -1)
         q1, v1 = runs.q[:, -1].reshape(*shape), runs.v[:, -1].reshape(*shape)
         return np.concatenate(

@@ -59,7 +59,7 @@ class Samples(Brief):
         return len(self.q)
 
     def rows(self, which: Any) -> Samples:
-        """Some of them, by a slice, indices or a mask."""
+        """Some of them, by a slice, indices or a mask; IndexError for anything else."""
         a, t = (None if x is None else x[which] for x in (self.a, self.t))
         return Samples({name: u[which] for name, u in self.efforts.items()}, self.q[which], self.v[which], a, t)
 

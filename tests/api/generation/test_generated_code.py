@@ -288,6 +288,16 @@ def test_what_is_refused(case, tmp_path):
         )
 
 
+def test_open_chains_and_names_that_are_none(tmp_path):
+    recorder = generation.Recorder(sarrus.mechanisms.double_pendulum())
+    q, lacking = recorder.positions([])  # what is in no loop stays where it was
+    assert q.shape == (2,) and recorder.values(lacking).max() == 0.0
+    with pytest.raises(TypeError, match="name must be a string"):
+        generation.generate(sarrus.mechanisms.four_bar(), ["mass_matrix"], tmp_path, name=[])
+    with pytest.raises(TypeError, match="robot must be a Mechanism"):
+        generation.generate(np.zeros(3), ["mass_matrix"], tmp_path)
+
+
 def test_too_long_a_function(tmp_path):
     with pytest.raises(sarrus.ModelError, match=r"forward_dynamics takes .* more than most_statements = 100"):
         generation.generate(sarrus.mechanisms.four_bar(), ["forward_dynamics"], tmp_path, most_statements=100)

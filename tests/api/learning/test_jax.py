@@ -71,6 +71,18 @@ def test_vmap_is_one_call_of_a_batch(monkeypatch):
     np.testing.assert_allclose(g[4], jax.grad(lambda *x: call(*x).sum())(*x), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["pose", "step"])
+def test_jax_s_own_memory_is_read_and_written(name, monkeypatch):
+    """Copies are made where JAX has no such callback, and serve as well."""
+    _, x, call = ask(name)
+    with monkeypatch.context() as patch:
+        patch.setattr(jax, "pure_callback", None)
+        there = jax.tree.leaves(call(*x))
+    monkeypatch.setattr(sarrus.jax, "buffer_callback", None)
+    for a, b in zip(there, jax.tree.leaves(call(*x)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_runs_are_a_scan_of_steps():
     robot = sarrus.mechanisms.four_bar()
     q, v = robot.assemble(fixed={"motor": 0.4}), np.zeros(3)

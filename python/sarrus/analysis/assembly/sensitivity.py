@@ -218,4 +218,4 @@ def _power(robot: LoopFunctions, q: Array, loads: Array) -> Array:
         moment = turn + np.cross(arm, push)
         on_parents.append(-np.concatenate([(R @ moment[..., None])[..., 0], (R @ push[..., None])[..., 0]], axis=-1))
     both = np.stack([np.stack(on_parents, axis=-2), loads], axis=-2)
-    return both.reshape(*both.shape[:-3], -1)
+    return both.reshape(*both.shape[:-3], 12 * len(on_parents))
