@@ -164,7 +164,8 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
     }
     if (!used) body += "  (void)" + array + ";\n";
   }
-  for (const auto& [array, ids] : outputs) declare(real, array, ids.size()), body += ids.empty() ? "  (void)" + array + ";\n" : "";
+  for (const auto& [array, ids] : outputs)
+    declare(real, array, ids.size()), body += ids.empty() ? "  (void)" + array + ";\n" : "";
 
   const auto x = [&](int i) { return g[i].op == Op::constant ? digits(g[i].number, g.single) : term.at(i); };
   std::map<int, std::pair<int, int>> turns;  // angle: its sine and its cosine, where they are asked for
