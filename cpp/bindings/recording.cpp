@@ -164,8 +164,8 @@ void bind_number(py::module_& m) {
     return combined(a, b, [](Graph& g, int x, int y) { return g.choice(g.less(x, y), y, x); });
   });
   // NumPy's functions of arrays of objects ask for these names
-  function("__neg__", &Graph::negative), function("sqrt", &Graph::root), function("sin", &Graph::sine),
-      function("cos", &Graph::cosine);
+  function("apart", &Graph::same), function("__neg__", &Graph::negative), function("sqrt", &Graph::root),
+      function("sin", &Graph::sine), function("cos", &Graph::cosine);
 }
 
 }  // namespace

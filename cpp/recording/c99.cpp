@@ -114,6 +114,7 @@ std::vector<std::pair<std::string, int>> counted(const Graph& g, const Ids& orde
 template <class Words> std::string written(const Expression& e, const Words& x, const std::string& f) {
   const auto [a, b, c] = e.operand;
   switch (e.op) {
+    case Op::same: return x(a);
     case Op::negative: return "-" + x(a);
     case Op::sum: return x(a) + " + " + x(b);
     case Op::difference: return x(a) + " - " + x(b);
@@ -163,7 +164,8 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
     }
     if (!used) body += "  (void)" + array + ";\n";
   }
-  for (const auto& [array, ids] : outputs) declare(real, array, ids.size());
+  for (const auto& [array, ids] : outputs)
+    declare(real, array, ids.size()), body += ids.empty() ? "  (void)" + array + ";\n" : "";
 
   const auto x = [&](int i) { return g[i].op == Op::constant ? digits(g[i].number, g.single) : term.at(i); };
   std::map<int, std::pair<int, int>> turns;  // angle: its sine and its cosine, where they are asked for

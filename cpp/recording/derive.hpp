@@ -25,6 +25,7 @@ inline std::vector<Ids> derivatives(Graph& g, const Ids& results, const Ids& inp
         by[static_cast<std::size_t>(to)] = g.sum(by[static_cast<std::size_t>(to)], share);
       };
       switch (e.op) {
+        case Op::same: pass(a, w); break;
         case Op::negative: pass(a, g.negative(w)); break;
         case Op::sum: pass(a, w), pass(b, w); break;
         case Op::difference: pass(a, w), pass(b, g.negative(w)); break;

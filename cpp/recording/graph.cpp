@@ -12,6 +12,7 @@ double evaluated(Op op, double a, double b, double c) {
   switch (op) {
     case Op::constant:
     case Op::input: break;
+    case Op::same: return a;
     case Op::negative: return -a;
     case Op::sum: return a + b;
     case Op::difference: return a - b;

@@ -14,6 +14,7 @@ namespace sarrus {
 enum class Op : unsigned char {
   constant,
   input,
+  same,  // a number once more, as an expression of its own, which nothing folds into: what derivatives end at
   negative,
   sum,
   difference,
@@ -61,6 +62,7 @@ class Graph {
 
   int constant(double x);
   int input(const double* values);
+  int same(int a) { return is_constant(a) ? a : make({Op::same, {a, -1, -1}}); }
   int negative(int a);
   int sum(int a, int b);
   int difference(int a, int b);

@@ -344,11 +344,12 @@ def generated(arguments: argparse.Namespace) -> int:
     from ..generation import generate
 
     made = generate(
-        model(arguments), arguments.functions, arguments.output, name=arguments.name, scalar=arguments.scalar
-    )
+        model(arguments), arguments.functions, arguments.output, name=arguments.name, scalar=arguments.scalar,
+        targets=arguments.targets,
+    )  # fmt: skip
     for f in made.functions.values():
         print(f"{f.name}: {_counted(f.statements, 'operation', 'operations')}")
-    print(f"wrote {made.header} and {made.source}")
+    print(f"wrote {', '.join(map(str, (made.header, made.source, *made.others)))}")
     return 0
 
 

@@ -213,6 +213,13 @@ def _add_generate(command: Command) -> None:
     generate("-o", "--output", type=Path, default=Path(), metavar="DIR", help="the folder that they go to")
     generate("--name", metavar="NAME", help="of the files and before every function's name (default: the model's)")
     generate("--scalar", choices=("double", "float"), default="double", help="what they compute in")
+    generate(
+        "--targets",
+        nargs="+",
+        default=(),
+        choices=("casadi", "check", "cuda", "fmu", "jax"),
+        help="for which others besides",
+    )
 
 
 def _add_simulate(command: Command) -> None:

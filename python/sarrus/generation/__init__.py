@@ -2,11 +2,11 @@
 recursion, in straight lines. :func:`generate` writes it; what is written can be composed of functions of a state with a :class:`Recorder`.
 """
 
-from .compiling import Compiled, compiled
+from .compiling import Compiled, compiled, jax_functions
 from .recorder import Recorder
 from .writing import CFunction, Generated, generate
 
-__all__ = ["CFunction", "Compiled", "Generated", "Recorder", "compiled", "generate"]
+__all__ = ["CFunction", "Compiled", "Generated", "Recorder", "compiled", "generate", "jax_functions"]
 
 
 def __dir__() -> list[str]:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import Array, common_axes, real_rows
 from ..errors import SarrusError, raise_no_such_name
-from .writing import CFunction, Generated
+
+if TYPE_CHECKING:
+    from .writing import CFunction, Generated
 
 # ISO C alone would switch fused multiplication off, and keep errno of roots
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=fast", "-fno-math-errno")
+JAX_FLAGS = ("-std=c++17", "-O2", "-march=native", "-ffp-contract=fast", "-fno-math-errno")
 
 
 class Compiled:
@@ -61,12 +66,71 @@ def compiled(generated: Generated, compiler: str = "cc", flags: Sequence[str] = 
     >>> code("inverse_dynamics", [1.0], [0.0], [0.0])[0]["tau"].round(3)   # doctest: +SKIP
     array([8.255])
     """
+    library = Path(tempfile.mkdtemp(prefix="sarrus")) / f"{generated.source.stem}.so"
+    return Compiled(generated, shared_library(compiler, flags, library, generated.source))
+
+
+def shared_library(compiler: str, flags: Sequence[str], library: Path, *sources: str | Path) -> Path:
+    """The same library, compiled; sources stand beside it, or anywhere by their paths."""
     path = shutil.which(compiler)
     if path is None:
         raise SarrusError(f"no compiler '{compiler}' is on the PATH")
-    library = Path(tempfile.mkdtemp(prefix="sarrus")) / f"{generated.source.stem}.so"
-    command = [path, *flags, "-fPIC", "-shared", str(generated.source), "-o", str(library), "-lm"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [path, *flags, "-fPIC", "-shared", *map(str, sources), "-o", str(library), "-lm"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=library.parent)
     if run.returncode:
         raise SarrusError(f"{compiler} failed: {run.stderr.strip()}")
-    return Compiled(generated, library)
+    return library
+
+
+def jax_functions(
+    generated: Generated, compiler: str = "c++", flags: Sequence[str] = JAX_FLAGS
+) -> dict[str, Callable[..., Any]]:
+    """Functions that were generated with the target "jax", for JAX: float64 arrays with leading axes to a tuple of results, under ``jit``, ``vmap`` and
+    ``grad`` (reverse only). They run on the CPU; rows are NaN where the status is not 0. Derivatives by q are by its entries.
+
+    >>> import jax, sarrus, tempfile
+    >>> jax.config.update("jax_enable_x64", True)
+    >>> robot = sarrus.mechanisms.pendulum()
+    >>> made = sarrus.generation.generate(robot, ["inverse_dynamics"], tempfile.mkdtemp(), targets=["jax"])
+    >>> f = sarrus.generation.jax_functions(made)["inverse_dynamics"]                     # doctest: +SKIP
+    >>> jax.grad(lambda q: f(q, jax.numpy.zeros(1), jax.numpy.zeros(1))[0][0])(jax.numpy.zeros(1))   # doctest: +SKIP
+    """
+    import jax
+
+    source = generated.source.with_name(f"{generated.source.stem}_jax.cc")
+    if source not in generated.others:
+        raise ValueError("generate(..., targets=['jax']) writes what these functions are made of")
+    place = Path(tempfile.mkdtemp(prefix="sarrus")) / f"{source.stem}.so"
+    library = ctypes.CDLL(str(shared_library(compiler, [*flags, f"-I{jax.ffi.include_dir()}"], place, source)))
+
+    def target(name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> Callable[..., Any]:
+        unique = f"{name}_{place.parent.name}"  # JAX knows targets by name for as long as it runs
+        jax.ffi.register_ffi_target(unique, jax.ffi.pycapsule(getattr(library, f"{name}_handler")), platform="cpu")
+
+        def call(*x: Any) -> Any:
+            lead = x[0].shape[:-1]
+            rows = [one.reshape(*lead, math.prod(shape)) for one, shape in zip(x, inputs, strict=True)]
+            sizes = [jax.ShapeDtypeStruct((*lead, math.prod(shape)), np.float64) for shape in outputs]
+            answers = jax.ffi.ffi_call(unique, sizes, vmap_method="broadcast_all")(*rows)
+            return tuple(y.reshape(*lead, *shape) for y, shape in zip(answers, outputs, strict=True))
+
+        return call
+
+    def made(f: CFunction) -> Callable[..., Any]:
+        inputs, outputs = [*f.inputs.values()], [*f.outputs.values()]
+        value, back = target(f.name, inputs, outputs), target(f"{f.name}_vjp", [*inputs, *outputs], inputs)
+        call = jax.custom_vjp(value)
+        call.defvjp(lambda *x: (value(*x), x), lambda x, w: back(*x, *w))
+
+        def of_arrays(*arguments: Any) -> Any:
+            if len(arguments) != len(inputs):
+                raise TypeError(f"{f.name} takes {', '.join(f.inputs)}; got {len(arguments)} arrays")
+            if not jax.config.jax_enable_x64:
+                raise TypeError("the code is of double precision: jax.config.update('jax_enable_x64', True)")
+            x = [jax.numpy.asarray(one, dtype=np.float64) for one in arguments]
+            lead = np.broadcast_shapes(*(one.shape[:-1] for one in x))
+            return call(*(jax.numpy.broadcast_to(one, (*lead, *shape)) for one, shape in zip(x, inputs, strict=True)))
+
+        return of_arrays
+
+    return {key: made(f) for key, f in generated.functions.items()}

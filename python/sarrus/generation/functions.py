@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _recording
 from ..errors import raise_no_such_name
+from .elimination import eliminated, solutions
 from .recorder import Numbers, Recorder
 
 Function = Callable[[Recorder], Mapping[str, Numbers]]
@@ -26,7 +27,7 @@ def _of_the_core(name: str) -> Callable[[Recorder, str], Mapping[str, Numbers]]:
 
 RESULTS = {
     "inverse_dynamics": "tau", "bias_forces": "tau", "gravity_forces": "tau", "forward_dynamics": "a", "mass_matrix": "M", "jacobian": "J",
-    "constraint_jacobian": "J", "constraint_residual": "phi", "actuator_efforts": "u",
+    "constraint_jacobian": "J", "constraint_bias": "gamma", "constraint_residual": "phi", "actuator_efforts": "u",
 }  # fmt: skip
 
 
@@ -36,11 +37,31 @@ def _inverse_dynamics_derivatives(r: Recorder, _: str) -> Mapping[str, Numbers]:
 
 
 def _forward_dynamics_derivatives(r: Recorder, _: str) -> Mapping[str, Numbers]:
-    # da = M^-1 (dtau - d(inverse dynamics)), which takes a third of what a sweep through the solution does; trees only
-    a = r.call("forward_dynamics", r.q, r.v, r.tau)
-    inverse, tau = r.derivatives(a, r.tau), r.call("inverse_dynamics", r.q, r.v, a)
-    by_v = r.derivatives(tau, np.concatenate([r.v, a]))[:, : r.robot.nv]
-    return {"da_dq": -inverse @ _by_tangent(r, tau, a), "da_dv": -inverse @ by_v, "da_dtau": inverse}
+    """By the implicit function: M da - J' dlambda = -d(forces), J da = -d(rows). With J x = -d(rows), and N what J leaves free,
+    da = x - N (N' M N)^-1 N' (d(forces) + M x).
+    """
+    n, time = r.robot.nv, r._time()
+    a = r.apart(r.call("forward_dynamics", r.q, r.v, r.tau, time))
+    M, J = r.call("mass_matrix", r.q), r.call("constraint_jacobian", r.q, time)
+    forces = r.call("inverse_dynamics", r.q, r.v, a)
+    multipliers = r.apart(solutions(r, J.T, forces - r.tau)[0])
+    N = r.apart(solutions(r, J, J[:, :0])[1])
+    rows = J @ a - r.call("constraint_bias", r.q, r.v, time)
+    left, besides = (
+        np.concatenate([rows, N.T @ (forces - J.T @ multipliers)]),
+        np.concatenate([a, multipliers, N.ravel()]),
+    )
+    by_v = r.derivatives(left, np.concatenate([r.v, besides]))[:, :n]
+    by_rows, by_forces = np.split(np.hstack([_by_tangent(r, left, besides), by_v]), [len(J)])
+    x, _N = solutions(r, J, -by_rows)
+    y = eliminated(r, N.T @ M @ N, np.hstack([by_forces + N.T @ M @ x, N.T]))
+    da = x - N @ y[:, : 2 * n]
+    return {"da_dq": da[:, :n], "da_dv": da[:, n:], "da_dtau": N @ y[:, 2 * n :]}
+
+
+def _actuator_efforts_derivatives(r: Recorder, _: str) -> Mapping[str, Numbers]:
+    u = r.call("actuator_efforts", r.q, r.v, r.a, r._time())
+    return {"du_dq": _by_tangent(r, u, ()), "du_dv": r.derivatives(u, r.v), "du_da": r.derivatives(u, r.a)}
 
 
 def _by_tangent(r: Recorder, results: Numbers, besides: Numbers) -> Numbers:
@@ -52,6 +73,24 @@ def _by_tangent(r: Recorder, results: Numbers, besides: Numbers) -> Numbers:
 def _positions(r: Recorder, joints: str) -> Mapping[str, Numbers]:
     q, residual = r.positions(_names(joints))
     return {"q": q, "residual": residual}
+
+
+def _step(r: Recorder, joints: str) -> Mapping[str, Numbers]:
+    """One step by the explicit midpoint rule, its states brought onto the loops with these joints where they are, which the others follow."""
+    q0, v0, tau, held = r.q, r.v, r.tau, _names(joints)
+    dt = r.input("dt", np.full((len(r._configurations), 1), 1e-3))[0]
+
+    def on_loops(q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
+        if not r.robot.constraints:
+            return q, v
+        q = r._chosen(r.closed(r._of_loops(q), held, 1)[0], q)
+        return q, r.velocities(q, held, v[r._places(held)[1]])
+
+    a = r.call("forward_dynamics", q0, v0, tau)
+    q, v = on_loops(r.call("integrate", q0, v0 * dt / 2), v0 + a * dt / 2)
+    a = r.call("forward_dynamics", q, v, tau)
+    q, v = on_loops(r.call("integrate", q0, v * dt), v0 + a * dt)
+    return {"q_next": q, "v_next": v}
 
 
 def _rates(r: Recorder, joints: str) -> Mapping[str, Numbers]:
@@ -103,8 +142,10 @@ NAMED: dict[str, Callable[[Recorder, str], Mapping[str, Numbers]]] = {
     **{name: _of_the_core(name) for name in _recording.operations if name not in COMPOSED_ONLY},
     "inverse_dynamics_derivatives": _inverse_dynamics_derivatives,
     "forward_dynamics_derivatives": _forward_dynamics_derivatives,
+    "actuator_efforts_derivatives": _actuator_efforts_derivatives,
     "positions": _positions,
     "rates": _rates,
+    "step": _step,
     "joint_jacobian": _joint_jacobian,
     "torque_map": _torque_map,
     "transmission": _transmission,
@@ -120,7 +161,7 @@ def by_name(text: str) -> Function:
         raise_no_such_name("function", name, NAMED)
     core = _recording.operations.get(name, ("", "", True))
     wants = core[2] if name in _recording.operations else not name.endswith("_derivatives")
-    if wants != bool(where):
+    if wants != bool(where) and name != "step":  # which wants joints of mechanisms with loops only
         kind = "the name of a frame" if name in _recording.operations else "names of joints"
         raise ValueError(f"'{text}': {name} wants {kind + f', as {name}:NAME' if wants else 'nothing behind it'}")
     if name in ("joint_jacobian", "torque_map", "transmission") and not all(where.partition(">")[::2]):

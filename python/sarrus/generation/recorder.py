@@ -126,6 +126,14 @@ class Recorder:
         rows = self._recording.derivatives(self._flat(results), self._flat(inputs))
         return np.array(rows, dtype=object).reshape(np.size(results), np.size(inputs))
 
+    def apart(self, numbers: Numbers) -> Numbers:
+        """The same numbers as expressions of their own: derivatives by them, or beside them, do not see what they are made of."""
+        return np.array([x.apart() for x in self._flat(numbers)], dtype=object).reshape(np.shape(numbers))
+
+    def constant(self, x: float) -> _recording.Number:
+        """A number that is known."""
+        return self._recording.constant(x)
+
     # ---- of loops ----------------------------------------------------------------------------------------------------
 
     def positions(self, joints: Sequence[str], steps: int = 3) -> tuple[Numbers, Numbers]:
@@ -137,13 +145,19 @@ class Recorder:
         last = self.input("last", self._displaced())
         q = self._of_loops(last)
         q[held_q] = coordinates
+        closed, residual = self.closed(q, joints, steps)
+        q = self._chosen(closed, last)
+        q[held_q] = coordinates
+        return q, residual
+
+    def closed(self, q: Numbers, joints: Sequence[str], steps: int = 3) -> tuple[Numbers, Numbers]:
+        """The configuration near q in which loops are closed and these joints are where they are, by Newton's steps, and what is left open."""
+        _, held = self._places(joints)
         phi = self.call("constraint_residual", q, self._time())
         for _ in range(checked_count("steps", steps)):
             J = self.call("constraint_jacobian", q, self._time())
             q = self.call("integrate", q, self._others(J, held, -phi))
             phi = self.call("constraint_residual", q, self._time())
-        q = self._chosen(q, last)
-        q[held_q] = coordinates
         phi = phi * self._loops.row_scale * self._loops.holonomic
         return q, np.array([np.sqrt(phi @ phi + 0.0)], dtype=object)
 
@@ -172,6 +186,10 @@ class Recorder:
     def _inputs_of_none(self, name: str) -> Numbers:
         """An input that is none of the function's: what is asked of it is left out of the code."""
         return np.array(self._recording.input(self._samples[name]), dtype=object)
+
+    def _unasked(self, size: int) -> Numbers:
+        """An input besides those of the function, of no values."""
+        return np.array(self._recording.input(np.zeros((len(self._configurations), size))), dtype=object)
 
     def _of_loops(self, q: Numbers) -> Numbers:
         """The same, with the joints that no loop knows of at rest: where they are changes nothing, and costs nothing then."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ from numpy.typing import ArrayLike
 from .. import _build, _recording
 from .._arrays import checked_count, checked_names, checked_path, checked_truth
 from .._files import replacing
-from ..errors import ModelError, printable
+from ..errors import ModelError, printable, raise_no_such_name
 from ..mechanism import Mechanism, checked_mechanism
 from .functions import Function, by_name
 from .recorder import BROKEN, Numbers, Recorder
+from .targets import TARGETS, Recorded, entries
 
 MOST_STATEMENTS = 30_000  # of one function: compilers take a minute for so many straight lines
 RESERVED = {
@@ -51,12 +53,13 @@ class CFunction:
 
 @dataclass(frozen=True)
 class Generated:
-    """What :func:`generate` wrote: paths of header and source, "double" or "float", and its functions by name."""
+    """What :func:`generate` wrote: paths of header and source, "double" or "float", its functions by name, and paths of what targets added."""
 
     header: Path
     source: Path
     scalar: str
     functions: Mapping[str, CFunction]
+    others: tuple[Path, ...] = ()
 
 
 def generate(
@@ -69,6 +72,7 @@ def generate(
     configurations: ArrayLike | None = None,
     assumptions: bool = True,
     most_statements: int = MOST_STATEMENTS,
+    targets: Sequence[str] = (),
 ) -> Generated:
     """Write functions of a mechanism as C99 into a folder: NAME.h and NAME.c.
 
@@ -76,15 +80,16 @@ def generate(
     operations every time. It agrees with the core to rounding, redundant constraints included. The same arguments give the same files.
 
     Functions are ``inverse_dynamics``, ``mass_matrix``, ``bias_forces``, ``gravity_forces``, ``forward_dynamics``, ``actuator_efforts``,
-    ``constraint_residual``, ``constraint_jacobian``; ``pose:FRAME``, ``velocity:FRAME``, ``jacobian:FRAME``;
-    ``inverse_dynamics_derivatives``, and ``forward_dynamics_derivatives`` of trees, by displacements in the tangent space; and of joints A, B to
-    joints C, D, such as motors to what they move, or back:
+    ``constraint_residual``, ``constraint_jacobian``, ``constraint_bias``; ``pose:FRAME``, ``velocity:FRAME``, ``jacobian:FRAME``;
+    ``inverse_dynamics_derivatives``, ``forward_dynamics_derivatives`` and ``actuator_efforts_derivatives``, by displacements in the tangent space,
+    with loops along what these allow; and of joints A, B to joints C, D, such as motors to what they move, or back:
 
     ``positions:A,B`` : q from the coordinates of A and B by three of Newton's steps from the last q, with the residual that is left
     ``rates:A,B`` : v from the velocities of A and B; ``joint_jacobian:A,B>C,D`` : velocities of C and D by those of A and B
     ``torque_map:A,B>C,D`` : efforts of A and B that do what those of C and D do
     ``transmission:A,B>C,D`` : positions, Jacobian and efforts in one
     ``reduced_inertia:A,B``, ``reduced_gravity:A,B`` : what A and B feel of the whole mechanism
+    ``step:A,B`` : q and v after dt, by the midpoint rule and back onto the loops, A and B staying; of trees ``step``
 
     Parameters
     ----------
@@ -97,6 +102,9 @@ def generate(
     assumptions : whether functions check that what sample states decided holds (in single precision, but how often they correct), and add 8 to their
         status if not
     most_statements : of one function; ModelError for more, which compilers take minutes for
+    targets : what else is written of the same functions: "casadi", NAME_casadi.c with Jacobians, for ``casadi.external``; "jax", NAME_jax.cc with
+        gradients, for :func:`jax_functions`; "cuda", NAME.cu, a thread a state; "fmu", NAME.fmu (FMI 2.0, co-simulation) of a function ``step``; and
+        "check", NAME_check.py, which compiles the C and compares it with the core's answers. All but "cuda" and "check" are of double precision
 
     Raises
     ------
@@ -127,55 +135,76 @@ def generate(
     named = (
         functions if isinstance(functions, Mapping) else {text: text for text in checked_names("functions", functions)}
     )
+    targets = checked_names("targets", targets)
+    for target in targets:
+        if target not in TARGETS:
+            raise_no_such_name("target", target, TARGETS)
     checked_truth("assumptions", assumptions), checked_count("most_statements", most_statements)
     if not named:
         raise ValueError("functions must name one or more; got none")
+    recorded = [
+        _recorded(prefix, key, how, partial(Recorder, robot, scalar=scalar), configurations, assumptions)
+        for key, how in named.items()
+    ]
     written: dict[str, CFunction] = {}
     texts: list[str] = []
-    turns = False
-    for key, how in named.items():
-        recorder = Recorder(robot, scalar=scalar, configurations=configurations)
+    for key, f in zip(named, recorded, strict=True):
         short = _identifier(key)
         if short in written:
             raise ValueError(f"two functions are to be called '{short}' in C; a mapping gives them other names")
-        results = (by_name(how) if isinstance(how, str) else how)(recorder)
-        made, text = _function(recorder, f"{prefix}_{short}", results, assumptions)
+        made = written[short] = _described(f)
         if made.statements > most_statements:
             raise ModelError(f"{key} takes {made.statements} statements, more than most_statements = {most_statements}")
-        written[short], turns = made, turns or text.turns
-        texts.append(_comment(key, made, text, scalar) + text.definition)
+        texts.append(_comment(key, made, f.text, scalar) + f.text.definition)
+    about = f"/* {_safe(robot.name)}: functions of a state, generated by sarrus {_build.build_info()['version']}. */\n"
+    turn = _recording.turn(scalar == "float") + "\n" if any(f.text.turns for f in recorded) else ""
+    body = f'{about}#include "{prefix}.h"\n\n#include <math.h>\n\n{turn}' + "\n".join(texts)
+    c = {".h": _header(about, prefix, robot, written), ".c": body, "about": about, "turn": turn}
+    contents: dict[str, str | bytes] = {f"{prefix}{suffix}": c[suffix] for suffix in (".h", ".c")}
+    for target in targets:
+        contents |= TARGETS[target](prefix, recorded, c)
     path = checked_path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    about = f"/* {_safe(robot.name)}: functions of a state, generated by sarrus {_build.build_info()['version']}. */\n"
-    turn = _recording.turn(scalar == "float") + "\n" if turns else ""
-    body = f'{about}#include "{prefix}.h"\n\n#include <math.h>\n\n{turn}' + "\n".join(texts)
-    files = {".h": _header(about, prefix, robot, written), ".c": body}
-    for suffix, content in files.items():
-        with replacing(path / f"{prefix}{suffix}") as file:
-            file.write_text(content, encoding="utf-8")
-    return Generated(path / f"{prefix}.h", path / f"{prefix}.c", scalar, written)
+    for file_name, content in contents.items():
+        with replacing(path / file_name) as file:
+            file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return Generated(
+        path / f"{prefix}.h", path / f"{prefix}.c", scalar, written, tuple(path / key for key in [*contents][2:])
+    )
 
 
-def _function(
-    r: Recorder, name: str, results: Mapping[str, Numbers], assumptions: bool
-) -> tuple[CFunction, _recording.C99Function]:
-    status = r.status
-    if assumptions:
-        broken = r._recording.assumptions(BROKEN)
-        status = broken if status is None else status + broken
-    if status is not None and status.constant == 0.0:
-        status = None
-    for key in results:
-        if key in r.inputs or key in RESERVED or not key.isidentifier() or not key.isascii():
-            raise ValueError(f"'{key}' cannot be the name of a result in C, or is that of an input")
-    inputs = [(key, r._flat(x)) for key, x in r.inputs.items()]
-    outputs = [(key, r._flat(x)) for key, x in results.items()]
-    text = r._recording.c99(name, inputs, outputs, status)
-    made = CFunction(
-        name, text.declaration, {key: np.shape(x) for key, x in r.inputs.items()}, {key: np.shape(x) for key, x in results.items()},
-        dict(text.operations), text.statements, text.alive, status is not None,
-    )  # fmt: skip
-    return made, text
+def _recorded(
+    prefix: str, key: str, how: str | Function, recorder: Callable[..., Recorder], configurations: ArrayLike | None, assumptions: bool
+) -> Recorded:  # fmt: skip
+    compute, r = by_name(how) if isinstance(how, str) else how, recorder(configurations=configurations)
+    results, inputs = compute(r), dict(r.inputs)
+    for name in results:
+        if name in inputs or name in RESERVED or not name.isidentifier() or not name.isascii():
+            raise ValueError(f"'{name}' cannot be the name of a result in C, or is that of an input")
+
+    def written(
+        name: str, inputs: Mapping[str, Numbers], results: Mapping[str, Numbers]
+    ) -> tuple[_recording.C99Function, bool]:
+        status = r.status
+        if assumptions:
+            broken = r._recording.assumptions(BROKEN)
+            status = broken if status is None else status + broken
+        status = None if status is not None and status.constant == 0.0 else status
+        of_inputs, of_results = ([(key, r._flat(x)) for key, x in some.items()] for some in (inputs, results))
+        return r._recording.c99(name, of_inputs, of_results, status), status is not None
+
+    results = {name: np.array(r._flat(x), dtype=object).reshape(np.shape(x)) for name, x in results.items()}
+    name = f"{prefix}_{_identifier(key)}"
+    text, returns_status = written(name, inputs, results)
+    return Recorded(name, how, r, inputs, results, text, returns_status, written, compute)
+
+
+def _described(f: Recorded) -> CFunction:
+    inputs, outputs = ({key: np.shape(x) for key, x in some.items()} for some in (f.inputs, f.results))
+    text = f.text
+    return CFunction(
+        f.name, text.declaration, inputs, outputs, dict(text.operations), text.statements, text.alive, f.returns_status
+    )
 
 
 def _comment(key: str, f: CFunction, text: _recording.C99Function, scalar: str) -> str:
@@ -198,17 +227,14 @@ def _header(about: str, prefix: str, robot: Mechanism, functions: Mapping[str, C
     guard = f"{prefix.upper()}_H"
     places = []
     for letter, size in (("q", robot.nq), ("v", robot.nv)):
-        entries, taken = [f"{prefix}_n{letter} = {size}"], set[str]()
-        for joint in map(robot.joint, robot.joints):
-            part: slice = getattr(joint, f"{letter}_slice")
-            for k, place in enumerate(range(*part.indices(size))):
-                several = f"_{k}" if part.stop - part.start > 1 else ""
-                entry = f"{prefix}_{letter}_{_identifier(joint.name)}{several}"
-                while entry in taken:
-                    entry += "_"
-                taken.add(entry)
-                entries.append(f"{entry} = {place}")
-        places.append(f"enum {{ {', '.join(entries)} }};\n")
+        names, taken = [f"{prefix}_n{letter} = {size}"], set[str]()
+        for place, entry in enumerate(entries(robot, letter)):
+            name = f"{prefix}_{letter}_{_identifier(entry)}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            names.append(f"{name} = {place}")
+        places.append(f"enum {{ {', '.join(names)} }};\n")
     declared = "".join(f"{f.declaration};\n" for f in functions.values())
     return (
         f"{about}#ifndef {guard}\n#define {guard}\n\n/* Where joints stand in q and v. */\n{''.join(places)}\n"

@@ -1,0 +1,259 @@
+"""The same recording for others than a C program: each target writes files of its own from a template, around functions of the same emitter."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from .. import _recording
+from .._arrays import Array
+from ..mechanism import Mechanism
+from . import samples
+from .compiling import FLAGS, shared_library
+from .recorder import Numbers, Recorder
+
+STATES = 8  # that a check program looks at
+LANES = 4  # states that a function for JAX takes at once: registers of 256 bits
+STEP = 1e-3  # of an FMU, at most [s]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A function and what it was recorded with: `asked` is its name or a function of a Recorder, `written` makes another one of the recording."""
+
+    name: str
+    asked: object
+    recorder: Recorder
+    inputs: dict[str, Numbers]
+    results: Mapping[str, Numbers]
+    text: _recording.C99Function
+    returns_status: bool
+    written: Callable[[str, Mapping[str, Numbers], Mapping[str, Numbers]], tuple[_recording.C99Function, bool]]
+    compute: Callable[[Recorder], Mapping[str, Numbers]]
+
+
+Writer = Callable[[str, list[Recorded], Mapping[str, str]], dict[str, str | bytes]]
+
+
+def _filled(template: str, **words: object) -> str:
+    text = (files(__package__) / "templates" / template).read_text(encoding="utf-8")
+    return re.sub(r"@(\w+)@", lambda at: str(words[at[1]]), text)
+
+
+def _double(target: str, functions: list[Recorded]) -> None:
+    if any(f.recorder.scalar != "double" for f in functions):
+        raise ValueError(f"target '{target}' wants scalar='double'")
+
+
+def _listed(items: Iterable[object]) -> str:
+    return ", ".join(map(str, items))
+
+
+# ---- CasADi --------------------------------------------------------------------------------------------------------------
+
+
+def _casadi(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[str, str | bytes]:
+    _double("casadi", functions)
+    parts = [c["about"] + "#include <math.h>\n\n" + c["turn"]]
+    for f in functions:
+        columns = {key: np.asarray(x, dtype=object).T.ravel() for key, x in f.results.items()}
+        parts.append(_external(f, f.name, f.inputs, columns, {key: np.shape(x) for key, x in f.results.items()}))
+        nominal = {f"out_{key}": f.recorder._unasked(len(x)) for key, x in columns.items()}
+        pairs = [(key, x, by) for key, x in columns.items() for by in f.inputs]
+        blocks = {f"jac_{key}_{by}": f.recorder.derivatives(x, f.inputs[by]).T for key, x, by in pairs}
+        sparse = {key: [x for x in block.ravel() if x.constant != 0.0] for key, block in blocks.items()}
+        parts.append(_external(f, f"jac_{f.name}", {**f.inputs, **nominal}, sparse, blocks))
+    return {f"{prefix}_casadi.c": "\n".join(parts)}
+
+
+def _external(
+    f: Recorded, name: str, inputs: dict[str, Numbers], results: Mapping[str, Numbers], shapes: Mapping[str, Any]
+) -> str:
+    """`shapes`: of results that are dense; or their transposed matrices, of which the entries that are zero are left out."""
+    text, returns_status = f.written(f"{name}_columns", inputs, results)
+    patterns = [[len(x), 1, 1] for x in inputs.values()]  # 1 in place of columns: dense
+    for shape in shapes.values():
+        if isinstance(shape, tuple):
+            patterns.append([*shape, *(1,) * (2 - len(shape)), 1])
+            continue
+        there = np.array([x.constant != 0.0 for x in shape.ravel()]).reshape(shape.shape)
+        starts = np.cumsum([0, *there.sum(axis=1)])
+        patterns.append([*shape.shape[::-1], *starts, *np.nonzero(there)[1]])
+    place = np.cumsum([0, *map(len, (*inputs.values(), *results.values()))])
+    call = f"{name}_columns({_listed(f'w + {k}' for k in place[:-1])})"
+    return f"static {text.definition}" + _filled(
+        "casadi.c", f=name, n_in=len(inputs), n_out=len(results), names_in=_listed(f'"{key}"' for key in inputs),
+        names_out=_listed(f'"{key}"' for key in results), patterns=_listed(np.concatenate(patterns)),
+        pattern_starts=_listed(np.cumsum([0, *map(len, patterns)])[:-1]), places=_listed(place), numbers=max(place[-1], 1),
+        call=f"status = {call}" if returns_status else call,
+    )  # fmt: skip
+
+
+# ---- JAX -----------------------------------------------------------------------------------------------------------------
+
+TURN = """/// Sine and cosine of each lane, as in the C: Cody and Waite's reduction, fdlibm's polynomials.
+inline void sarrus_turn(real x, real *s, real *c) {
+  const real shifted = x * 6.36619772367581382433e-01 + 6755399441055744.0, n = shifted - 6755399441055744.0;
+  flags q;  // whole numbers stand in the last bits
+  std::memcpy(&q, &shifted, sizeof q);
+  const flags odd = (q & 1) != 0;
+"""
+
+
+def _jax(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[str, str | bytes]:
+    _double("jax", functions)
+    texts, handlers = [], []
+    for f in functions:
+        tangents = {f"by_{key}": f.recorder._unasked(np.size(x)) for key, x in f.results.items()}
+        total = sum(np.dot(w, np.ravel(x)) for w, x in zip(tangents.values(), f.results.values(), strict=True))
+        row = f.recorder.derivatives(total, np.concatenate([*f.inputs.values()]))[0]
+        parts = np.split(row, np.cumsum([len(x) for x in f.inputs.values()])[:-1])
+        back = {f"d_{key}": part for key, part in zip(f.inputs, parts, strict=True)}
+        for name, inputs, results in ((f.name, f.inputs, f.results), (f"{f.name}_vjp", {**f.inputs, **tangents}, back)):
+            text, returns_status = f.written(f"{name}_lanes", inputs, results)
+            texts.append(f"inline {_in_lanes(text.definition)}")
+            place = np.cumsum([0, *(np.size(x) for x in (*inputs.values(), *results.values()))])
+            call = f"{name}_lanes({_listed(f'x + {k}' for k in place[:-1])})"
+            body = f"return {call};" if returns_status else f"{call}; return real{{}};"
+            handlers.append(
+                f"static ffi::Error {name}_batch(ffi::RemainingArgs args, ffi::RemainingRets rets) {{\n"
+                f"  return batch<{place[-1]}, {len(place) - 1}>(args, rets, [](real* x) {{ {body} }});\n}}\n"
+                f"XLA_FFI_DEFINE_HANDLER_SYMBOL({name}_handler, {name}_batch, ffi::Ffi::Bind().RemainingArgs().RemainingRets());\n"
+            )
+    lines = c["turn"].splitlines(keepends=True)
+    reduction = next((k for k, line in enumerate(lines) if "const double r =" in line), 0)
+    turn = re.sub(r"= (.*) & 2 \?", r"= ((\1) & 2) != 0 ?", TURN + _in_lanes("".join(lines[reduction:])))
+    blocks = {"turn": turn if c["turn"] else "", "functions": "\n".join(texts), "handlers": "\n".join(handlers)}
+    return {f"{prefix}_jax.cc": c["about"] + _filled("jax.cc", lanes=LANES, **blocks)}
+
+
+def _in_lanes(text: str) -> str:
+    """The same lines on packets, by the vectors of GCC and Clang."""
+    text = re.sub(r"^int |\bdouble\b", "real", text.replace("return (int)", "return real{} + "))
+    text = re.sub(r"(\] = )(-?[\d.]\S*;)", r"\1real{} + \2", text)  # numbers alone
+    return re.sub(r"^real(?=\w)", "real ", text).replace("const int ", "const flags ")
+
+
+# ---- CUDA ----------------------------------------------------------------------------------------------------------------
+
+
+def _cuda(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[str, str | bytes]:
+    texts = [c["turn"].replace("static inline", "static __device__ inline")]
+    for f in functions:
+        real = "float" if f.recorder.scalar == "float" else "double"
+        arguments = [f"const {real} *{key}" for key in f.inputs] + [f"{real} *{key}" for key in f.results]
+        rows = [f"{key} + {np.size(x)} * i" for key, x in (*f.inputs.items(), *f.results.items())]
+        call = f"{f.name}({_listed(rows)})"
+        texts.append(
+            f"static __device__ {f.text.definition}\n"
+            f'extern "C" __global__ void {f.name}_batch(long states, {_listed(arguments)}, int *status) {{\n'
+            "  const long i = blockIdx.x * (long)blockDim.x + threadIdx.x;\n  if (i >= states) return;\n"
+            + (f"  status[i] = {call};\n}}\n" if f.returns_status else f"  {call};\n  status[i] = 0;\n}}\n")
+        )
+    return {f"{prefix}.cu": _filled("cuda.cu", about=c["about"], functions="\n".join(texts))}
+
+
+# ---- a check -------------------------------------------------------------------------------------------------------------
+
+
+def _check(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[str, str | bytes]:
+    answers = {}
+    for f in functions:
+        robot, rng = f.recorder.robot, np.random.default_rng(1)
+        elsewhere = None if f.recorder._recording.driven else samples.configurations(robot, np.zeros(STATES), rng)
+        other = Recorder(robot, configurations=elsewhere)
+        results = f.compute(other)
+        arguments = [other.values(x) for x in other.inputs.values()]
+        core = _of_the_core(other, f.asked, arguments)
+        count = len(other._configurations)
+        expected = {key: (other.values(x) if core is None else core).reshape(count, -1) for key, x in results.items()}
+        answers[f.name] = [
+            {"arguments": [x[k].tolist() for x in arguments], "status": f.returns_status,
+             "results": {key: x[k].tolist() for key, x in expected.items()}}
+            for k in range(count) if all(np.isfinite(x[k]).all() for x in expected.values())
+        ]  # fmt: skip
+    scalar = functions[0].recorder.scalar
+    words = {"name": prefix, "scalar": scalar, "within": 1e-10 if scalar == "double" else 1e-3}
+    return {f"{prefix}_check.py": _filled("check.py.txt", **words), f"{prefix}_check.json": json.dumps(answers) + "\n"}
+
+
+def _of_the_core(recorder: Recorder, asked: object, arguments: list[Array]) -> Array | None:
+    """What the core itself answers, of functions that it has by that name."""
+    name, _, frame = asked.partition(":") if isinstance(asked, str) else ("", "", "")
+    if name not in _recording.operations:
+        return None
+    of_state = [x for key, x in zip(recorder.inputs, arguments, strict=True) if key != "time"]
+    options = {"time": arguments[-1][:, 0]} if "time" in recorder.inputs else {}
+    asked_of = getattr(recorder.robot, name)
+    answer: Array = asked_of(*of_state, *([frame] if frame else []), return_status=True, **options)[0]
+    return answer
+
+
+# ---- an FMU --------------------------------------------------------------------------------------------------------------
+
+
+def _fmu(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[str, str | bytes]:
+    steps = [f for f in functions if isinstance(f.asked, str) and f.asked.partition(":")[0] == "step"]
+    _double("fmu", steps)
+    if len(steps) != 1:
+        raise ValueError(f"target 'fmu' wants one function 'step' or 'step:JOINTS'; got {len(steps)}")
+    robot = steps[0].recorder.robot
+    tau = [f"tau.{n}" for n in entries(robot, "v")]
+    names = [*tau, *(f"q.{n}" for n in entries(robot, "q")), *(f"v.{n}" for n in entries(robot, "v"))]
+    start = [0.0] * robot.nv + [*map(float, robot.assemble())] + [0.0] * robot.nv
+    guid = sha256((steps[0].text.definition + str(start)).encode()).hexdigest()[:32]
+    call = f"{steps[0].name}(q, v, x, &dt, q, v)"
+    words = {
+        "name": prefix, "f": steps[0].name, "step": repr(STEP), "inputs": robot.nv, "nq": robot.nq, "nv": robot.nv, "guid": guid,
+        "call": call if steps[0].returns_status else f"({call}, 0)", "start": _listed(map(repr, start)), "model": quoteattr(robot.name),
+    }  # fmt: skip
+    kinds = ['causality="input"'] * len(tau) + ['causality="output" initial="exact"'] * (len(names) - len(tau))
+    variables = "\n".join(
+        f'    <ScalarVariable name={quoteattr(n)} valueReference="{k}" {kind} variability="continuous"><Real start="{x!r}"/></ScalarVariable>'
+        for k, (n, kind, x) in enumerate(zip(names, kinds, start, strict=True))
+    )
+    outputs = "".join(f'<Unknown index="{k + 1}" dependencies=""/>' for k in range(len(tau), len(names)))
+    xml, source = (
+        _filled("fmu.xml", **words, variables=variables, outputs=outputs),
+        c["about"] + _filled("fmu.c", **words),
+    )
+    parts: dict[str, str | bytes] = {
+        "modelDescription.xml": xml, f"sources/{prefix}.h": c[".h"], f"sources/{prefix}.c": c[".c"], f"sources/{prefix}_fmu.c": source,
+    }  # fmt: skip
+    if shutil.which("cc"):  # else who imports it compiles it
+        with TemporaryDirectory() as folder:
+            for name, text in [*parts.items()][1:]:
+                (Path(folder) / Path(name).name).write_text(str(text), encoding="utf-8")
+            library = shared_library("cc", FLAGS, Path(folder) / f"{prefix}.so", f"{prefix}.c", f"{prefix}_fmu.c")
+            parts[f"binaries/linux64/{prefix}.so"] = library.read_bytes()
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(zipfile.ZipInfo(name), content)  # without the time, so that files are the same
+    return {f"{prefix}.fmu": packed.getvalue()}
+
+
+def entries(robot: Mechanism, letter: str) -> list[str]:
+    """Of q or v: the name of the joint, and which of its numbers it is where there are several."""
+    names = []
+    for joint in map(robot.joint, robot.joints):
+        part: slice = getattr(joint, f"{letter}_slice")
+        count = part.stop - part.start
+        names += [joint.name + (f"[{k}]" if count > 1 else "") for k in range(count)]
+    return names
+
+
+TARGETS: dict[str, Writer] = {"casadi": _casadi, "check": _check, "cuda": _cuda, "fmu": _fmu, "jax": _jax}
