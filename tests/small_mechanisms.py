@@ -4,7 +4,7 @@ import numpy as np
 
 import sarrus
 
-FIXED = ("euler", "semi_implicit", "rk4", "rkmk4", "implicit_midpoint", "independent")
+FIXED = ("euler", "semi_implicit", "rk4", "rkmk4", "implicit_midpoint", "independent", "rosenbrock")
 METHODS = (*FIXED, "dopri5")
 
 

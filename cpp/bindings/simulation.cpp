@@ -261,7 +261,7 @@ class PySimulation {
     if (plan_.drives_loop_joints || plan_.watches_loop_joints) count_turns();
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     take_numbers(std::get<0>(units), std::get<1>(units), std::get<2>(units));
-    plan_.records = plan_.limits > 0 || plan_.watches_rates || facts(plan_.method).rigid;
+    plan_.records = plan_.limits > 0 || plan_.watches_rates || facts(plan_.method).rigid || plan_.method == Method::rosenbrock;
     run_.carried.resize(carried_size(plan_));
     begin_carried(plan_, run_.carried.data());
   }

@@ -17,26 +17,32 @@ inline bool finite_bits(double x) {
   return (bits >> 52 & 0x7ff) != 0x7ff;
 }
 
-/// A x = b by elimination with row pivots; A and b are used up.
-inline bool solve_dense(int n, double* A, double* b) {
+/// A becomes L (below its diagonal, of ones) and U, by elimination with row pivots, each of which goes to swap(row, other). False: it is singular.
+template <class Swap> bool eliminate(int n, double* A, Swap&& swap) {
   for (int k = 0; k < n; ++k) {
     int pivot = k;
     for (int r = k + 1; r < n; ++r)
       if (std::abs(A[r * n + k]) > std::abs(A[pivot * n + k])) pivot = r;
     if (A[pivot * n + k] == 0.0) return false;
-    if (pivot != k) {
-      std::swap_ranges(A + k * n, A + (k + 1) * n, A + pivot * n);
-      std::swap(b[k], b[pivot]);
-    }
+    if (pivot != k) std::swap_ranges(A + k * n, A + (k + 1) * n, A + pivot * n);
+    swap(k, pivot);
     const double inverse = 1.0 / A[k * n + k];
     for (int r = k + 1; r < n; ++r) {
-      const double share = A[r * n + k] * inverse;
-      if (share == 0.0) continue;
-      subtract_scaled(A + r * n + k + 1, A + k * n + k + 1, share, n - k - 1);
-      b[r] -= share * b[k];
+      const double share = A[r * n + k] *= inverse;
+      if (share != 0.0) subtract_scaled(A + r * n + k + 1, A + k * n + k + 1, share, n - k - 1);
     }
   }
-  for (int k = n - 1; k >= 0; --k) b[k] = (b[k] - scalar_product(A + k * n + k + 1, b + k + 1, n - k - 1)) / A[k * n + k];
+  return true;
+}
+/// b, whose rows were swapped, becomes x.
+inline void solve_eliminated(int n, const double* LU, double* b) {
+  for (int k = 0; k < n; ++k) b[k] -= scalar_product(LU + k * n, b, k);
+  for (int k = n - 1; k >= 0; --k) b[k] = (b[k] - scalar_product(LU + k * n + k + 1, b + k + 1, n - k - 1)) / LU[k * n + k];
+}
+/// A x = b; A and b are used up.
+inline bool solve_dense(int n, double* A, double* b) {
+  if (!eliminate(n, A, [&](int row, int other) { std::swap(b[row], b[other]); })) return false;
+  solve_eliminated(n, A, b);
   return true;
 }
 

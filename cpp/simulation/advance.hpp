@@ -9,6 +9,7 @@
 #include "independent.hpp"
 #include "rates.hpp"
 #include "redundancy.hpp"
+#include "rosenbrock.hpp"
 
 namespace sarrus {
 
@@ -34,13 +35,20 @@ template <class T> void semi_implicit_step_on_loops(System<T>& s, const T& time,
   copy_where(by_displacement, u, x.v, tree.nv);
 }
 
+/// Whether dry friction holds a joint, which what is linearly implicit would move.
+template <class T> bool holds_a_joint(const System<T>& s) {
+  if constexpr (carries_rates<T>) return false;
+  return s.friction && s.friction->holds();
+}
+
 /// A step of the plan's method, as it is without looking back.
 template <class T> void step_once(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   std::optional<LeastMotion<T>> start;
   s.least = nullptr;
-  const bool keeps_momentum = s.tree.floats && s.projects() && s.plan.method == Method::implicit_midpoint;
+  const bool implicit = s.plan.method == Method::implicit_midpoint || (s.plan.method == Method::rosenbrock && holds_a_joint(s));
+  const bool keeps_momentum = s.tree.floats && s.projects() && implicit;
   const Force<T> before = keeps_momentum ? momentum_at(s, x) : Force<T>::zero();
-  if (s.projects() && (any(s.closes > T(0.5)) || s.plan.method == Method::implicit_midpoint))
+  if (s.projects() && (any(s.closes > T(0.5)) || implicit))
     s.least = &start.emplace(s.tree, s.arena, x.q, time, s.pfaffian_values(x.q, x.v));
   switch (s.plan.method) {
     case Method::euler: euler_step(s, time, h, x, false); break;
@@ -52,12 +60,13 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
     case Method::rkmk4: runge_kutta_step(s, time, h, x); break;
     default:
       if constexpr (std::is_same_v<T, double> || carries_rates<T>)
-        if (s.plan.method == Method::implicit_midpoint)
-          s.projects() ? implicit_midpoint_on_loops(s, time, h, x) : implicit_midpoint_step(s, time, h, x);
+        if (implicit) s.projects() ? implicit_midpoint_on_loops(s, time, h, x) : implicit_midpoint_step(s, time, h, x);
       if constexpr (std::is_same_v<T, double>)
         if (s.plan.method == Method::independent) independent_step(s, time, h, x);
       if constexpr (std::is_same_v<T, double>)
         if (s.plan.method == Method::contact) contact_step(s, time, h, x);
+      if constexpr (std::is_same_v<T, double>)
+        if (s.plan.method == Method::rosenbrock && !implicit) rosenbrock_step(s, time, h, x);
   }
   if (s.projects() && !facts(s.plan.method).rigid) close_step(s, T(time + h), x);
   if (keeps_momentum) move_base_by_momentum(s, before + s.impulse, x.q, x.v);  // of which loops know nothing
@@ -80,7 +89,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   T* carried = row + s.size();
   const Record<T> record(plan, carried + Guard<T>::size);
   s.held = row + s.integrated(), s.since = T(time + static_cast<double>(first) * h);
-  if (plan.records && facts(plan.method).rigid) s.record = &record;
+  if (plan.records && (facts(plan.method).rigid || plan.method == Method::rosenbrock)) s.record = &record;
   std::optional<DryFriction<T>> friction;
   if (plan.frictions > 0 && !facts(plan.method).rigid) s.friction = &friction.emplace(s);
   if (s.samples()) s.sample(time + static_cast<double>(first) * h, row);

@@ -220,6 +220,10 @@ template <class T> class DryFriction {
   bool slides() const {
     return std::any_of(rests_, rests_ + n_, [](const T& rests) { return any(rests < T(0.5)); });
   }
+  /// Whether one rested there.
+  bool holds() const {
+    return std::any_of(rests_, rests_ + n_, [](const T& rests) { return any(rests > T(0.5)); });
+  }
   static constexpr double least_part = 1e-3;  // of a step: an impulse may do what is left
 
   /// Brings to rest what stopped, at the end of the step of length h, which was to be most_length long. Velocities of which nothing but rounding is left become zero: beside

@@ -44,7 +44,7 @@ inline constexpr Tableau dopri5 = {7, dopri5_a, dopri5_b, dopri5_c, dopri5_error
 // clang-format on
 }  // namespace tableaus
 
-enum class Method : int { euler, semi_implicit, rk4, rkmk4, dopri5, implicit_midpoint, independent, contact };
+enum class Method : int { euler, semi_implicit, rk4, rkmk4, dopri5, implicit_midpoint, independent, contact, rosenbrock };
 
 struct MethodFacts {
   const char* name;
@@ -71,6 +71,7 @@ inline constexpr MethodFacts methods[] = {
     {"implicit_midpoint", 0, 2, false, HUGE_VAL, nullptr, true, true},
     {"independent", 4, 4, false, 2.78, &tableaus::rk4, false, false},
     {"contact", 1, 1, false, HUGE_VAL, nullptr, true, false, true},
+    {"rosenbrock", 0, 2, false, HUGE_VAL, &tableaus::rk4, false, false},
 };
 inline constexpr const MethodFacts& facts(Method method) { return methods[static_cast<int>(method)]; }
 

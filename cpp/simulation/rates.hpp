@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "system.hpp"
+#include "friction.hpp"
 
 namespace sarrus {
 
@@ -67,31 +67,27 @@ template <class T> T eaten_by_steps(const T* y0, const T* y1, const T* y2, const
 }
 
 template <class T>
-SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& h, const T* q, const T* v, const T* z) {
+SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& h, const T* q, const T* v, const T* z,
+                                          Response<T>& response, bool calls = false) {
   constexpr int rounds = 5;
   const Tree& tree = s.tree;
   Arena& arena = s.arena;
   const Arena::Scope scope(arena);
   const int nv = tree.nv, nz = s.plan.force_elements.nz, n = 2 * nv + nz;
   const auto take = [&](int size) { return arena.template take<T>(size); };
-  T *tau = take(nv), *z_dot = take(nz), *there = take(nv), *z_dot_there = take(nz), *a = take(nv), *a_there = take(nv);
+  T *tau = take(nv), *z_dot = take(nz), *there = take(nv), *z_dot_there = take(nz);
   T *y = take(n), *next = take(n), *before = take(n), *u = take(nv), *q_there = take(tree.nq), *v_there = take(nv),
     *z_there = take(nz);
   const auto forces = [&](const T* at, const T* moving, const T* inner, T* f, T* rates) {
     const Arena::Scope inside(arena);
-    s.forces(time, at, moving, inner, f, rates, false);
+    s.forces(time, at, moving, inner, f, rates, calls);
     add_linear_terms(tree, arena, at, moving, f);
-  };
-  const auto accelerations = [&](T* f, T* to) {
-    const Arena::Scope inside(arena);
-    s.accelerations(time, q, v, f, to);
   };
   const int chords = s.plan.force_elements.chords();
   s.chords = {take(chords), false};
   for (int i = 0; i < chords; ++i) s.chords.chord[i] = T(1.0);  // of what does not touch
   forces(q, v, z, tau, z_dot);
   s.chords.known = true;
-  accelerations(tau, a);
   // y is in units of the velocities and of z, or what moves fast in metres would not be seen beside radians
   const auto unit = [&](int k) { return s.unit(s.plan.velocity_unit, k); };
   const auto z_unit = [&](int k) { return s.unit(s.plan.z_unit, k); };
@@ -104,10 +100,10 @@ SARRUS_NOINLINE Stiffness<T> fastest_rate(System<T>& s, const T& time, const T& 
     for (int k = 0; k < nz; ++k) z_there[k] = z[k] + y[2 * nv + k] * small * z_unit(k);
     integrate(tree, q, u, q_there);
     forces(q_there, v_there, z_there, there, z_dot_there);
-    // accelerations are linear in forces: a change of size 1 keeps its digits
-    for (int k = 0; k < nv; ++k) there[k] = tau[k] + (there[k] - tau[k]) / small;
-    accelerations(there, a_there);
-    for (int k = 0; k < nv; ++k) next[k] = y[nv + k], next[nv + k] = (a_there[k] - a[k]) * h * h / unit(k);
+    for (int k = 0; k < nv; ++k) there[k] = (there[k] - tau[k]) / small;
+    const Arena::Scope inside(arena);
+    response(there);
+    for (int k = 0; k < nv; ++k) next[k] = y[nv + k], next[nv + k] = there[k] * h * h / unit(k);
     for (int k = 0; k < nz; ++k) next[2 * nv + k] = (z_dot_there[k] - z_dot[k]) * h / (small * z_unit(k));
     size = growth[round] = sqrt(sum_of_squares(next, n) + T(1e-300));
     if (round == rounds - 1 && facts(s.plan.method).order == 4) {
@@ -131,7 +127,9 @@ void note_rates(System<T>& s, std::int64_t k, const T& time, const T& h, const S
   const auto changed = both(abs(s.pressing - *record.pressing) > T(0.0), *record.looked_at < T(static_cast<double>(k - 7)));
   if (!regular && !any(changed)) return;
   const T pressing = s.pressing, status = s.status;
-  const Stiffness<T> fastest = fastest_rate(s, time, h, x.q, x.v, x.z);
+  const Arena::Scope scope(s.arena);
+  Response<T> response(s, time, x.q, x.v);
+  const Stiffness<T> fastest = fastest_rate(s, time, h, x.q, x.v, x.z, response);
   s.status = status;
   const auto due = select(changed, T(1.0), T(regular ? 1.0 : 0.0)) > T(0.5);
   *record.stiffness = select(both(due, fastest.rate > *record.stiffness), fastest.rate, *record.stiffness);

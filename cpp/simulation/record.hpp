@@ -46,15 +46,18 @@ template <class T> struct Record {
   // of motion, of 1; of the cones (cone_residuals.hpp) and their natural map; and the work of contacts in a step [J], which is to be none
   T *kinematics = nullptr, *positions = nullptr, *penetration = nullptr, *momentum = nullptr, *primal = nullptr, *dual = nullptr,
     *complementarity = nullptr, *natural_map = nullptr, *work = nullptr;
-  int limits = 0, cones = 0;
+  T* linearly_implicit = nullptr;  // how many of Rosenbrock's steps were
+  int limits = 0, cones = 0, stiff = 0;
 
   Record() = default;
-  Record(const Plan& plan, T* at) : limits(plan.limits), cones(facts(plan.method).rigid) {
+  explicit Record(const Plan& plan)
+      : limits(plan.limits), cones(facts(plan.method).rigid), stiff(plan.method == Method::rosenbrock) {}
+  Record(const Plan& plan, T* at) : Record(plan) {
     if (plan.records) fields([&](const char*, T*& first, Of of, double) { first = at, at += size(of); });
   }
 
-  enum class Of { run, limit, cones };
-  int size(Of of) const { return of == Of::run ? 1 : of == Of::limit ? limits : cones; }
+  enum class Of { run, limit, cones, stiff };
+  int size(Of of) const { return of == Of::run ? 1 : of == Of::limit ? limits : of == Of::cones ? cones : stiff; }
   /// field(name, its first number, of what there is one, with what a run begins), in the order in which they stand.
   template <class Field> void fields(Field&& field) {
     field("stiffness", stiffness, Of::run, 0.0);
@@ -72,14 +75,14 @@ template <class T> struct Record {
     field("complementarity", complementarity, Of::cones, 0.0);
     field("natural_map", natural_map, Of::cones, 0.0);
     field("work", work, Of::cones, 0.0);
+    field("linearly_implicit", linearly_implicit, Of::stiff, 0.0);
   }
 };
 
 /// How many numbers stand behind a state.
 inline int carried_size(const Plan& plan) {
   int size = Guard<double>::size;
-  Record<double> record;
-  record.limits = plan.limits, record.cones = facts(plan.method).rigid;
+  Record<double> record(plan);
   if (plan.records) record.fields([&](const char*, double*, auto of, double) { size += record.size(of); });
   return size;
 }

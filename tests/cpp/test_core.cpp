@@ -758,15 +758,17 @@ void simulations(const Mechanism& m, const States& states) {
   Plan& plan = all.plan;
   const double* parameter = all.parameter;
   const SimulationKernels& kernels = sarrus_kernel_table()->simulation;
-  const int size = all.size(), wide = all.wide();
+  const int size = all.size();
   const long count = states.count();
   constexpr Method methods[] = {Method::euler,       Method::semi_implicit, Method::implicit_midpoint,
                                 Method::independent, Method::rkmk4,         Method::contact,
-                                Method::rk4,         Method::rk4,           Method::rk4};
+                                Method::rk4,         Method::rk4,           Method::rk4,
+                                Method::rosenbrock};
   constexpr Stabilisation stabilisations[] = {Stabilisation::none, Stabilisation::corrective, Stabilisation::baumgarte};
   const bool compares = t.loops.rows == 0;  // open loops have no one answer to compare
   for (std::size_t k = 0; k < std::size(methods); ++k) {  // one method with each stabilisation, all others with one
     plan.method = methods[k], plan.stabilisation = stabilisations[k % 3], plan.gains[0] = 2.0, plan.gains[1] = 1.0;
+    const int wide = all.wide();
     std::vector<double> x = all.rows(states), together = x;
     for (long i = 0; i < (compares ? count : 1); ++i) kernels.advance(t, plan, parameter, {0.0, 1e-5, 0, 2}, x.data() + i * wide);
     if (t.loops.pfaffian_values > 0) continue;  // rows that a caller gives cannot run side by side

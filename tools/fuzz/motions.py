@@ -20,7 +20,7 @@ from .calls import Target
 
 __all__ = ["changed", "controlled", "touched"]
 
-METHODS = ("auto", "rk4", "implicit_midpoint", "semi_implicit", "dopri5")
+METHODS = ("auto", "rk4", "implicit_midpoint", "rosenbrock", "semi_implicit", "dopri5")
 RESIDUAL = 1e-6  # of the largest term of an equation of motion
 CANCELS = 1e-9  # of all that acts: a force below that is none
 AGREE = 1e-7  # of runs one by one and side by side, of their largest number
@@ -185,7 +185,7 @@ def changed(seed: int) -> None:
             if (made.nq, made.nv, made.loop_joints) == (m.nq, m.nv, m.loop_joints):
                 variants.append(made)
     q, v = _start(rng, m, 0.1)
-    threads, method = rng.choice((1, 2)), rng.choice(("rk4", "semi_implicit", "implicit_midpoint"))
+    threads, method = rng.choice((1, 2)), rng.choice(("rk4", "semi_implicit", "implicit_midpoint", "rosenbrock"))
     wrong = set()  # runs of which it is said that their steps are too long: rounding grows with the motion
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -20,8 +20,8 @@ __all__: list[str] = []
 
 METHODS: dict[str, _core.Method] = _core.methods
 MethodName = Literal[
-    "auto", "euler", "semi_implicit", "rk4", "rkmk4", "dopri5", "implicit_midpoint", "independent", "contact"
-]
+    "auto", "euler", "semi_implicit", "rk4", "rkmk4", "dopri5", "implicit_midpoint", "independent", "contact", "rosenbrock"
+]  # fmt: skip
 Stabilisation = Literal["none", "corrective", "baumgarte", "projection"]
 STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # and their gains
 MOST_STEPS = 2**53  # which a double still counts

@@ -110,7 +110,8 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
     dt : [s]
     controller : force elements of :mod:`sarrus.control`, as for :func:`~sarrus.simulate_many`; efforts that are held through the step are
         ``Efforts([time], u[None], motors)``
-    method : one of fixed steps, but for "independent"; default: "auto"
+    method : one of fixed steps, but for "independent", "contact" and "rosenbrock"; default: "auto", which is "implicit_midpoint" here where
+        compliant contacts or bristles act
     stabilisation, gains : as for :func:`~sarrus.simulate`, but for "corrective"
     z : (..., nz) internal states of the elements; default: zero
     time : at the start of the step [s]
@@ -283,7 +284,8 @@ def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
 
 def check_smooth(core: _core.Simulation) -> None:
     if core.jumps:
-        raise ModelError(f"{core.jumps} has no derivatives through a step")
+        cure = ": 'rk4' and 'implicit_midpoint' have" if core.jumps.startswith("method") else ""
+        raise ModelError(f"{core.jumps} has no derivatives through a step{cure}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,7 +322,9 @@ class _Steps:
         shape = common_axes({"q": q.shape[:-1], "v": v.shape[:-1]})
         q, v = (np.broadcast_to(x, (*shape, x.shape[-1])).reshape(math.prod(shape), x.shape[-1]) for x in (q, v))
         threads = checked_count("threads", how["threads"], most=MOST_THREADS)
-        (prepared,) = _prepared([robot], how["controller"], method, stabilisation, gains, "ignore", q, [slice(None)])
+        (prepared,) = _prepared(
+            [robot], how["controller"], method, stabilisation, gains, "ignore", q, [slice(None)], varies=True
+        )
         q, v, parameters = _equally_many(robot, q, v, prepared.forces.parameters, 1)
         core = prepared.setup.core()
         check_smooth(core)

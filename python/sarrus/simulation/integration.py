@@ -216,6 +216,7 @@ class Integration:
             "stiffness": float(record["stiffness"][0]) if judged else None,
             "energy_eaten": float(-np.expm1(-record["energy_eaten"][0])) if judged else None,
             "limits": self.prepared.limits.exceeded(record, 0),
+            **({"linearly_implicit": int(record["linearly_implicit"].item(0))} if record["linearly_implicit"].size else {}),
             **({"contact": {name: record[name].item(0) for name in HELD}} if method.rigid else {}),
         }  # fmt: skip
 

@@ -124,11 +124,13 @@ class Prepared:
     @classmethod
     def of(
         cls, robot: Mechanism | Variants, controllers: tuple[list[Any], list[Any]], limits: JointLimits, method: str, stabilisation: str,
-        gains: tuple[float, float], start: ArrayLike | None, rows: Any = None, runs: int = 0,
+        gains: tuple[float, float], start: ArrayLike | None, rows: Any = None, runs: int = 0, varies: bool = False,
     ) -> Prepared:  # fmt: skip
-        """From functions and elements; those take what defaults they have from where runs start, and numbers of those of its runs."""
+        """From functions and elements; those take what defaults they have from where runs start, and numbers of those of its runs. `varies`:
+        steps are to have derivatives.
+        """
         functions, elements = controllers
-        method = method_for(method, elements)
+        method = method_for(method, elements, varies)
         check_contact(robot, method, stabilisation, elements)
         elements = elements + limits.end_stops + shapes_that_touch(robot, method, elements)
         felt_at = None if start is None else start_of(robot, start)
@@ -163,13 +165,14 @@ def loop_coordinates(robot: Mechanism, q: Array, time: float, near: Mapping[str,
     return np.concatenate([q[..., :0], *(x[joint.name] for joint in robot._closing_joints)], axis=-1)
 
 
-def method_for(method: str, elements: Iterable[Any]) -> str:
-    """What "auto" stands for: friction of contacts and bristles is too stiff for explicit steps."""
+def method_for(method: str, elements: Iterable[Any], varies: bool) -> str:
+    """What "auto" stands for: friction of contacts and bristles is too stiff for explicit steps of any length that one would ask for."""
     if method != "auto":
         return method
     if any(isinstance(e, RIGID) for e in elements):
         return "contact"
-    return "implicit_midpoint" if any(isinstance(e, (Contact, Stiction)) for e in elements) else "rk4"
+    stiff = "implicit_midpoint" if varies else "rosenbrock"
+    return stiff if any(isinstance(e, (Contact, Stiction)) for e in elements) else "rk4"
 
 
 def check_contact(robot: Mechanism | Variants, method: str, stabilisation: str, elements: Iterable[Any]) -> None:

@@ -68,7 +68,7 @@ def simulate(
         Default: none
     method : on the manifold of configurations, quaternions stay unit
 
-        "auto" : "contact" where :class:`~sarrus.control.RigidContact` or :class:`~sarrus.control.ShapeContacts` is given, "implicit_midpoint" where :class:`~sarrus.control.Contact` or :class:`~sarrus.control.Stiction` acts, else "rk4"; with
+        "auto" : "contact" where :class:`~sarrus.control.RigidContact` or :class:`~sarrus.control.ShapeContacts` is given, "rosenbrock" where :class:`~sarrus.control.Contact` or :class:`~sarrus.control.Stiction` acts ("implicit_midpoint" if sensitivities are asked for), else "rk4"; with
             resume= the one of the checkpoint
         "euler" (the thesis'), "semi_implicit" : first order, one evaluation a step; the second is symplectic where M is constant
         "rk4" : Runge and Kutta's, on the coordinates
@@ -78,6 +78,8 @@ def simulate(
         "independent" : rk4 in independent coordinates, which are chosen anew at each step; the loops give the others
         "contact" : with impacts: shapes that may touch (:meth:`~sarrus.Builder.add_shape`), :class:`~sarrus.control.RigidContact`, end stops, and dry
             friction of joints as rows of the step, which are neither compliant nor creep; first order, second where nothing pushes; loops hold in position and velocity; dampers and springs along joints, and PID, are implicit
+        "rosenbrock" : where the fastest rate of the forces is more than 0.7 a step, linearly implicit, of second order and L-stable (ROS2, Verwer and others 1999), else
+            rk4; for forces so stiff that explicit steps cannot follow: it costs a few of theirs. ``statistics["linearly_implicit"]`` steps were so
     dt : step [s]; for "dopri5" the first step and the spacing of samples
     rtol, atol : of "dopri5", for q as a displacement and for v; atol in rad, and of what slides in mean sizes of the bodies, a second for v
     stabilisation : of loops against drift: "projection" after each step, "baumgarte", "corrective" (van der Merwe 5.75), "none"; the last
@@ -158,9 +160,11 @@ def simulate(
     named_events, (functions, elements) = as_events(events), functions_and_elements(controller)
     felt_at = q if checkpoint is None else checkpoint.get("felt_at")
     watched = JointLimits(mechanism, limits, elements)
-    integration = Integration(
-        Prepared.of(mechanism, (functions, elements), watched, method, stabilisation, gains, felt_at), named_events
+    varies = sensitivities is not None
+    prepared = Prepared.of(
+        mechanism, (functions, elements), watched, method, stabilisation, gains, felt_at, varies=varies
     )
+    integration = Integration(prepared, named_events)
     if checkpoint is None:
         integration.begin(q, v, start, dt, near)
     else:

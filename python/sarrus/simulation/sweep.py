@@ -77,8 +77,8 @@ def simulate_many(
     duration : [s]; where it is no whole number of steps, the last one is shorter
     controller : force elements of :mod:`sarrus.control`, whose numbers may be arrays (runs,) and whose laws sequences (runs,) of laws. The rest is
         the same in all runs: joints, frames, times of :class:`~sarrus.control.Efforts`, periods of :class:`~sarrus.control.Sampled`
-    method : "auto" as for :func:`~sarrus.simulate`, or one with fixed steps; "implicit_midpoint", "independent" and "contact" run one after the other on
-        each thread, and each is bit for bit what :func:`~sarrus.simulate` makes of it
+    method : "auto" as for :func:`~sarrus.simulate`, or one with fixed steps; "implicit_midpoint", "independent", "contact" and "rosenbrock" run one after the other
+        on each thread, and each is bit for bit what :func:`~sarrus.simulate` makes of it
     near : as for :func:`~sarrus.simulate`, (nq of the joint), or (runs, nq of the joint)
     dt, stabilisation, gains, limits, start : as for :func:`~sarrus.simulate`
     every : keep the start, the state after every so many steps, and the end. Each takes 8 (nq + nv) bytes of each run: a million runs of
@@ -367,9 +367,9 @@ class RunForces:
 
 def _prepared(
     robots: Sequence[Any], controller: Any, method: str, stabilisation: str, gains: tuple[float, float], limits: str, q: ArrayLike,
-    rows: Sequence[Rows],
+    rows: Sequence[Rows], varies: bool = False,
 ) -> list[Prepared]:  # fmt: skip
-    """Each mechanism with the force elements, which no function of the caller's may be among."""
+    """Each mechanism with the force elements, which no function of the caller's may be among. `varies`: its steps are to have derivatives."""
     functions, elements = functions_and_elements(controller)
     if functions:
         raise TypeError(
@@ -380,7 +380,9 @@ def _prepared(
     start = q if feel_the_start([*elements, *watches[0].end_stops]) else None
     runs = sum(len(these) for these in rows if not isinstance(these, slice))
     prepared = [
-        Prepared.of(one, ([], elements), watch, method, stabilisation, gains, start, these if runs else None, runs)
+        Prepared.of(
+            one, ([], elements), watch, method, stabilisation, gains, start, these if runs else None, runs, varies
+        )
         for one, watch, these in zip(robots, watches, rows, strict=True)
     ]
     if any(prepared[0].forces.sampled):

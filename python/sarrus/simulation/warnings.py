@@ -116,7 +116,7 @@ def _warn_of_stiffness(method: str, dt: float, steps: int, record: Record) -> bo
         return False
     fast = (rates > stable) if (rates > stable).any() else (eaten > 0.0)
     warn_caller(
-        f"'{method}' with dt = {dt:.3g} s {what}{_among(fast)}; the motion is not to be trusted. Give method='implicit_midpoint', or "
+        f"'{method}' with dt = {dt:.3g} s {what}{_among(fast)}; the motion is not to be trusted. Give method='rosenbrock' or 'implicit_midpoint', or "
         f"dt = {shorter:.1g} or less",
         StiffnessWarning,
     )

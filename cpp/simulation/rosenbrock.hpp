@@ -1,0 +1,132 @@
+// A linearly implicit step (Rosenbrock 1963), for forces that are too stiff for an explicit one: y = (q, v, z), y-dot = f(t, y),
+//
+//   (1 - g h A) k1 = f(t, y0),   (1 - g h A) k2 = f(t + h, y0 + h k1) - 2 k1,   y1 = y0 + h (3 k1 + k2) / 2,   g = 1 - 1/sqrt(2)
+//
+// of order 2 whatever A is, and L-stable where A is the derivative of f (Verwer, Spee, Blom and Hundsdorfer 1999, ROS2). So A is what makes
+// steps unstable, and no more: the derivatives of the forces, by differences, with M and the loops as they are at the start. Forces that are
+// limited count as the dampers that they are there (element.hpp, Chords): the slope of friction at a speed at which something slips is small,
+// and what slips so would not come to rest in long steps.
+//
+// One matrix and two evaluations a step, none of them repeated: there is nothing that could fail to converge. Where the forces are slow enough
+// for an explicit step, Runge and Kutta's of order 4 is taken, which costs a third of it. A joint that dry friction holds, which is no force
+// that follows the state, needs the implicit midpoint rule (advance.hpp).
+#pragma once
+
+#include "../simd/dense.hpp"
+#include "rates.hpp"
+#include "steps.hpp"
+
+namespace sarrus {
+
+/// What of f changes with the state at x, and answers (1 - g h A) k = r. A motion is (q, v, z), of sizes nv, nv and nz, displacements first.
+class StiffPart {
+ public:
+  StiffPart(System<double>& s, double time, double length, const SimulationState<double>& x, Response<double>& response)
+      : s_(s), time_(time), length_(length), x_(x), response_(response) {
+    std::fill_n(chords_.chord, s.plan.force_elements.chords(), 1.0);  // of what does not touch
+    std::fill(along_, along_ + m_, 0.0);
+    forces(along_, force_);
+    chords_.known = true;
+    for (int c = 0; c < n_; ++c) {  // what moves with a velocity goes with it
+      const double unit = c < nv_ ? s.unit(s.plan.velocity_unit, c) : s.unit(s.plan.z_unit, c - nv_);
+      along_[nv_ + c] = unit;
+      if (c < nv_) along_[c] = length_ * unit;
+      differences(change_);
+      along_[nv_ + c] = 0.0;
+      if (c < nv_) along_[c] = 0.0;
+      for (int r = 0; r < n_; ++r) A_[r * n_ + c] = (r == c ? 1.0 : 0.0) - length_ * change_[r] / unit;
+    }
+    sound_ = eliminate(n_, A_, [&](int row, int other) { order_[row] = other; });
+  }
+
+  bool sound() const { return sound_; }
+  /// r becomes k.
+  void solve(double* r) {
+    std::fill(along_, along_ + m_, 0.0);
+    double largest = 0.0;
+    for (int k = 0; k < nv_; ++k) largest = std::max(largest, std::abs(r[k]) / s_.unit(s_.plan.velocity_unit, k));
+    if (largest > 0.0) {
+      for (int k = 0; k < nv_; ++k) along_[k] = r[k] / largest;
+      differences(change_);
+      for (int k = 0; k < n_; ++k) r[nv_ + k] += length_ * change_[k] * largest;
+    }
+    for (int k = 0; k < n_; ++k) std::swap(r[nv_ + k], r[nv_ + order_[k]]);
+    solve_eliminated(n_, A_, r + nv_);
+    for (int k = 0; k < nv_; ++k) r[k] += length_ * r[nv_ + k];
+  }
+
+ private:
+  static constexpr double step = 1e-6;  // little against any speed at which friction slips
+
+  double* take(int size) { return s_.arena.take<double>(size); }
+  /// The generalised force (nv) and z-dot (nz), so many steps along a motion from x.
+  void forces(const double* along, double* to) {
+    const Arena::Scope scope(s_.arena);
+    for (int k = 0; k < nv_; ++k) u_[k] = step * along[k], v_[k] = x_.v[k] + step * along[nv_ + k];
+    for (int k = 0; k < nz_; ++k) z_[k] = x_.z[k] + step * along[2 * nv_ + k];
+    integrate(s_.tree, x_.q, u_, q_);
+    s_.chords = chords_;
+    s_.forces(time_, q_, v_, z_, to, to + nv_);
+    s_.chords = {};
+    add_linear_terms(s_.tree, s_.arena, q_, v_, to);
+  }
+  /// How v-dot and z-dot change along a motion.
+  void differences(double* to) {
+    forces(along_, to);
+    for (int k = 0; k < n_; ++k) to[k] = (to[k] - force_[k]) / step;
+    const Arena::Scope scope(s_.arena);
+    response_(to);
+  }
+
+  System<double>& s_;
+  const double time_, length_;  // g h
+  const SimulationState<double>& x_;
+  Response<double>& response_;
+  const int nv_ = s_.tree.nv, nz_ = s_.plan.force_elements.nz, n_ = nv_ + nz_, m_ = nv_ + n_;
+  double *u_ = take(nv_), *q_ = take(s_.tree.nq), *v_ = take(nv_), *z_ = take(nz_), *along_ = take(m_);
+  double *force_ = take(n_), *change_ = take(n_), *A_ = take(n_ * n_);
+  Chords<double> chords_ = {take(s_.plan.force_elements.chords()), false};
+  int* order_ = s_.arena.take<int>(n_);
+  bool sound_ = false;
+};
+
+inline void linearly_implicit_step(System<double>& s, double time, double h, const SimulationState<double>& x,
+                                   Response<double>& response) {
+  const double g = 1.0 - std::sqrt(0.5);
+  const int nq = s.tree.nq, nv = s.tree.nv, nz = s.plan.force_elements.nz, m = 2 * nv + nz;
+  const auto take = [&](int size) { return s.arena.take<double>(size); };
+  double *k1 = take(m), *k2 = take(m), *u = take(nv), *q = take(nq), *v = take(nv), *z = take(nz);
+  const double status = s.status;
+  StiffPart stiff(s, time, g * h, x, response);
+  if (s.status != caller_failed) s.status = stiff.sound() ? status : double(diverged);
+  std::copy(x.v, x.v + nv, k1);
+  s.evaluate(time, x.q, x.v, x.z, k1 + nv, k1 + 2 * nv);
+  stiff.solve(k1);
+  for (int k = 0; k < nv; ++k) u[k] = h * k1[k], v[k] = x.v[k] + h * k1[nv + k];
+  for (int k = 0; k < nz; ++k) z[k] = x.z[k] + h * k1[2 * nv + k];
+  integrate(s.tree, x.q, u, q);
+  if (s.closes > 0.5) project(s, time + h, q, v), difference(s.tree, x.q, q, u);
+  s.watches = s.guards();
+  exponential_rate(s.tree, u, v, k2);
+  s.evaluate(time + h, q, v, z, k2 + nv, k2 + 2 * nv);
+  for (int k = 0; k < m; ++k) k2[k] -= 2.0 * k1[k];
+  stiff.solve(k2);
+  for (int k = 0; k < m; ++k) k1[k] = 0.5 * h * (3.0 * k1[k] + k2[k]);
+  integrate(s.tree, x.q, k1, q);
+  std::copy(q, q + nq, x.q);
+  for (int k = 0; k < nv + nz; ++k) x.v[k] += k1[nv + k];  // v and z stand side by side
+}
+
+/// Up to which rate, times the step, Runge and Kutta's of order 4 takes no more from a swing than that one does.
+constexpr double followed = 0.7;
+
+inline void rosenbrock_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
+  Response<double> response(s, time, x.q, x.v);
+  const double status = s.status, rate = fastest_rate(s, time, h, x.q, x.v, x.z, response, true).rate;
+  if (s.status != caller_failed) s.status = status;  // of states that the run does not come to
+  if (rate <= followed) return runge_kutta_step(s, time, h, x);
+  if (s.record) *s.record->linearly_implicit += 1.0;
+  linearly_implicit_step(s, time, h, x, response);
+}
+
+}  // namespace sarrus
