@@ -163,8 +163,15 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
     return nullptr;
   if (answerless(m, info)) return nullptr;
   const double* in[max_inputs] = {};
+  double number[max_inputs];
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
     if (!a.input[i]) continue;
+    if (info.inputs[i].size == InputSize::one) {  // an array of one number would be a batch
+      if (!PyFloat_CheckExact(a.input[i])) return nullptr;
+      number[i] = PyFloat_AS_DOUBLE(a.input[i]), in[i] = number + i;
+      if (!std::isfinite(number[i])) return nullptr;
+      continue;
+    }
     if (!is_plain(a.input[i])) return nullptr;
     const Array* x = proxy(a.input[i]);
     if (x->nd != 1 || x->dimensions[0] != size_of(info.inputs[i].size, t)) return nullptr;

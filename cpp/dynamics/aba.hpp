@@ -3,7 +3,7 @@
 //
 //   reads   q (nq), v, tau (nv), wrenches     writes  a (nv)
 //   work    per body, in its own frame: articulated inertia and bias force of its subtree, and what its joint made of them
-//   cost    O(bodies); where a subtree has no inertia along a joint the result is not finite, and the caller says so
+//   cost    O(bodies), and for other forces in the same configuration a quarter of that; where a subtree has no inertia along a joint the result is not finite, and the caller says so
 #pragma once
 
 #include "../spatial/symmetric.hpp"
@@ -33,7 +33,29 @@ template <class T> struct AbaInput {
   const ExternalWrench<T>* wrench = nullptr;
 };
 
-template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, const AbaInput<T>& in, T* a) {
+/// What is left in the arena, for accelerations by other forces in the same configuration.
+template <class T> struct AbaWork {
+  AbaLink<T>* link;
+  Motion<T>* columns;
+  AbaJoints<T> joints;
+};
+
+/// Once the ground's A stands; `moved`: A of a body whose joint stands still, from that which its parent passes on.
+template <class T, class Moved> SARRUS_INLINE void accelerate_outward(const Tree& tree, const AbaWork<T>& work, T* a, Moved moved) {
+  for (int i = 1; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    AbaLink<T>& me = work.link[i];
+    const Motion<T> A = moved(me, me.X.to_child(work.link[b.parent].A));
+    visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
+      T u[decltype(joint)::most];
+      for (int k = 0; k < joint.nv; ++k) u[k] = work.joints.u[b.iv + k] - dot(A, work.joints.U[b.iv + k]);
+      for (int k = 0; k < joint.nv; ++k) a[b.iv + k] = dot(joint.nv, work.joints.D_inverse + 6 * (b.iv + k), u);
+      me.A = A + joint.subspace(work.columns + b.iv) * (a + b.iv);
+    });
+  }
+}
+
+template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena, const AbaInput<T>& in, T* a) {
   AbaLink<T>* work = arena.take<AbaLink<T>>(tree.links);
   Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
   const AbaJoints<T> joints = {arena.take<Force<T>>(tree.nv), arena.take<T>(6 * tree.nv), arena.take<T>(tree.nv)};
@@ -121,18 +143,29 @@ template <class T> SARRUS_NOINLINE void aba(const Tree& tree, Arena& arena, cons
     });
   }
 
-  // outward: accelerations
-  for (int i = 1; i < tree.links; ++i) {
+  const AbaWork<T> kept = {work, columns, joints};
+  accelerate_outward(tree, kept, a, [](const AbaLink<T>& me, const Motion<T>& A) SARRUS_INLINED { return A + me.c; });
+  return kept;
+}
+
+/// a = M^-1 tau where aba() has been: its passes for forces alone, from rest and without weight. Its u and A are written anew.
+template <class T> SARRUS_NOINLINE void accelerate_from_rest(const Tree& tree, Arena& arena, const AbaWork<T>& work, const T* tau, T* a) {
+  const Arena::Scope scope(arena);
+  Force<T>* p = arena.take<Force<T>>(tree.links);
+  for (int i = 0; i < tree.links; ++i) p[i] = Force<T>::zero();
+  for (int i = tree.links - 1; i > 0; --i) {
     const Link& b = tree.link[i];
-    AbaLink<T>& me = work[i];
-    const Motion<T> A = me.X.to_child(work[b.parent].A) + me.c;
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED {
-      T u[decltype(joint)::most];
-      for (int k = 0; k < joint.nv; ++k) u[k] = joints.u[b.iv + k] - dot(A, joints.U[b.iv + k]);
-      for (int k = 0; k < joint.nv; ++k) a[b.iv + k] = dot(joint.nv, joints.D_inverse + 6 * (b.iv + k), u);
-      me.A = A + joint.subspace(columns + b.iv) * (a + b.iv);
+      T* u = work.joints.u + b.iv;
+      joint.subspace(work.columns + b.iv).project(p[i], u);
+      for (int k = 0; k < joint.nv; ++k) u[k] = tau[b.iv + k] - u[k];
+      if (b.parent == 0) return;
+      for (int k = 0; k < joint.nv; ++k) p[i] += work.joints.U[b.iv + k] * dot(joint.nv, work.joints.D_inverse + 6 * (b.iv + k), u);
+      p[b.parent] += work.link[i].X.to_parent(p[i]);
     });
   }
+  work.link[0].A = Motion<T>::zero();
+  accelerate_outward(tree, work, a, [](const AbaLink<T>&, const Motion<T>& A) SARRUS_INLINED { return A; });
 }
 
 }  // namespace sarrus

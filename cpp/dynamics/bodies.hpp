@@ -73,21 +73,21 @@ void reactions(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenc
   }
 }
 
-/// What a body's motion needs, in its axes, of each of its inertial parameters pi = (m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about its own
-/// frame's origin, on which it depends linearly.
-template <class T> void parameter_forces(const BodyMotion<T>& m, Force<T>* unit) {
+/// The power, along the virtual velocity W of the same frame, of what a body's motion needs of each of its inertial parameters
+/// pi = (m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about its own frame's origin, on which it depends linearly (van der Merwe 4.21, 4.22):
+///
+///   m    W_u . a        m c = h    W_u . (dw x h + w x (w x h)) + W_w . (h x a)        I    W_w . I dw + (W_w x w) . I w
+template <class T> SARRUS_INLINE void parameter_powers(const BodyMotion<T>& m, const Motion<T>& W, T* out) {
   const Vec3<T>&w = m.w, &dw = m.dw;
-  unit[0] = {zero3<T>(), m.a};
-  for (int x = 0; x < 3; ++x) {
-    const Vec3<T> e = unit_motion<T>(x).angular;
-    unit[1 + x] = {cross(e, m.a), cross(dw, e) + cross(w, cross(w, e))};
-  }
+  const Vec3<T> by_h = cross(m.a, W.angular) + cross(W.linear, dw) + w * dot(w, W.linear) - W.linear * dot(w, w);
+  const Vec3<T> turned = cross(W.angular, w);
+  out[0] = dot(W.linear, m.a);
+  for (int x = 0; x < 3; ++x) out[1 + x] = by_h(x);
   const int row[6] = {0, 0, 1, 0, 1, 2}, col[6] = {0, 1, 1, 2, 2, 2};
   for (int p = 0; p < 6; ++p) {
-    Vec3<T> Iw = zero3<T>(), Idw = zero3<T>();  // of the symmetric matrix with ones at (row, col)
-    Iw(row[p]) = w(col[p]), Iw(col[p]) = w(row[p]);
-    Idw(row[p]) = dw(col[p]), Idw(col[p]) = dw(row[p]);
-    unit[4 + p] = {Idw + cross(w, Iw), zero3<T>()};
+    const int r = row[p], c = col[p];
+    out[4 + p] = W.angular(r) * dw(c) + turned(r) * w(c);
+    if (r != c) out[4 + p] += W.angular(c) * dw(r) + turned(c) * w(r);
   }
 }
 
@@ -98,14 +98,12 @@ template <class T> void regressor(const Tree& tree, const Kinematics<T>& k, T* o
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& body = tree.body[i];
     const BodyMotion<T> m = body_motion(tree, k, body);
-    Force<T> unit[10];
-    parameter_forces(m, unit);
     for (int link = body.link; link != 0; link = tree.link[link].parent) {
       const Vec3<T> r = m.X.p - k.link[link].X.p;
       for (int c = tree.link[link].iv; c < tree.link[link].iv + tree.link[link].nv; ++c) {
         const Motion<T>& s = k.column[c];
         const Motion<T> here = in_axes(m.X.R, Motion<T>{s.angular, s.linear + cross(s.angular, r)});
-        for (int p = 0; p < 10; ++p) out[c * columns + 10 * body.described + p] = dot(here, unit[p]);
+        parameter_powers(m, here, out + c * columns + 10 * body.described);
       }
     }
   }

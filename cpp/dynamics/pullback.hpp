@@ -226,10 +226,7 @@ class Pullback {
     for (int i = 1; i < tree_.bodies; ++i) {
       const Body& body = tree_.body[i];
       const BodyMotion<double> m = body_motion(tree_, k_, body);
-      Force<double> unit[10];
-      parameter_forces(m, unit);
-      const Motion<double> W = in_axes(m.X.R, W_about(body.link, m.X.p));
-      for (int p = 0; p < 10; ++p) out[10 * body.described + p] = dot(W, unit[p]);
+      parameter_powers(m, in_axes(m.X.R, W_about(body.link, m.X.p)), out + 10 * body.described);
     }
   }
 

@@ -19,7 +19,7 @@
   EXTERN template void integrate(const Tree&, const T*, const T*, T*);                                                          \
   EXTERN template void difference(const Tree&, const T*, const T*, T*);                                                         \
   EXTERN template RneaWork<T> rnea(const Tree&, Arena&, const RneaInput<T>&, T*);                                               \
-  EXTERN template void aba(const Tree&, Arena&, const AbaInput<T>&, T*);                                                        \
+  EXTERN template AbaWork<T> aba(const Tree&, Arena&, const AbaInput<T>&, T*);                                                  \
   EXTERN template T* sparse_mass_matrix(const Tree&, Arena&, Poses<T>, const Motion<T>*);                                       \
   EXTERN template void place(const Tree&, Arena&, Poses<T>, const Motion<T>*, LoopState<T>&);                                   \
   EXTERN template LoopState<T> place(const Tree&, Arena&, const T*, const T*, const T*);                                        \

@@ -51,6 +51,7 @@ template <class R> class SensitivityEquation {
   double error = 0.0;  // of the state itself, relative, or by what forbids derivatives there
   double solved = 0.0;  // what its accelerations leave, relative
   bool dependent = false;  // whether rows depend on one another
+  bool is_tight = false;  // whether the factor solves without corrections
 
   /// `later`: the caller will look whether rows depend on one another, and for the multipliers.
   SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool later = false) : tree_(tree) {
@@ -65,11 +66,17 @@ template <class R> class SensitivityEquation {
     solved = error = solution.error;
     if (!later) find_multipliers(arena, depend(arena));
     // what rounding of the rows would move: towards a singular position that grows as 1 / distance
+    constexpr double rounding = 2e-17;
     const double size = equation_->terms + in_metric(equation_->solved(), solution.y);
-    if (moved_by_errors(*equation_, arena, solution.factor, size, 2e-17, true) > size * square(tolerances::differentiable))
-      error = std::max(error, tolerances::contradiction);
+    const double moved = moved_by_errors(*equation_, arena, solution.factor, size, rounding, true);
+    if (moved > size * square(tolerances::differentiable)) error = std::max(error, tolerances::contradiction);
+    // what the regularisation takes of a solution is its share of the least eigenvalue of the rows, which moves by 1 / that, squared
+    const bool borrows = equation_->epsilon || equation_->pieces;
+    is_tight = !borrows && moved * tolerances::regularisation < size * square(rounding) * tolerances::unresolved;
     hold_positions(arena);
   }
+  /// As they were solved for, where a part that no force shows does not count.
+  void take_multipliers(Arena& arena) { find_multipliers(arena, false); }
 
   void find_multipliers(Arena& arena, bool rows_depend) {
     double *multipliers = arena.take<double>(tree_.loops.rows), left = 0.0;
@@ -83,34 +90,40 @@ template <class R> class SensitivityEquation {
 
   int unknowns() const { return tree_.nv + tree_.loops.rows; }
   bool holds_velocities_only() const { return holding_.has_value(); }  // some row
+  bool goes_by_fronts() const { return all_->matrix.plan.fronts; }
   /// Blocks of J.
   const double* J() const { return equation_->matrix.J; }
   double terms() const { return equation_->terms; }
   double inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
+  double row_weight(int r) const { return equation_->matrix.row_weight[r]; }
+  /// A right-hand side of the rows of which those that depend on one another leave what they contradict one another by.
+  double probe(int r) const { return scattered(tree_.nv + r) / std::sqrt(row_weight(r)); }
 
-  /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of. `positions`: by the rows alone
-  /// that hold them. `least`: a size, squared, beside which b is rounding.
-  R solve(Arena& arena, const R* b, const R* terms, R* x, bool positions = false, const R& least = R(0.0)) const {
+  /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of. S: R, or one number for
+  /// one right-hand side. `positions`: by the rows alone that hold them. `least`: a size, squared, beside which b is rounding.
+  template <class S>
+  S solve(Arena& arena, const S* b, const S* terms, S* x, bool positions = false, const S& least = S(0.0),
+          int corrections = tolerances::most_corrections) const {
     const Arena::Scope scope(arena);
     const Factored& by = positions && holding_ ? *holding_ : *all_;
     const int n = by.matrix.plan.unknowns;
-    const R* lifted;
+    const S* lifted;
     if (equation_->pieces) {
       lifted = equation_->pieces->lift(tree_, arena, b);
     } else {
-      R* with_rotors = arena.take<R>(n);
-      for (int k = 0; k < n; ++k) with_rotors[k] = k < unknowns() ? b[k] : R(0.0);
+      S* with_rotors = arena.take<S>(n);
+      for (int k = 0; k < n; ++k) with_rotors[k] = k < unknowns() ? b[k] : S(0.0);
       lifted = with_rotors;
     }
-    R* y = arena.take<R>(n);
-    const R left = refined(arena, by, lifted, y);
-    const R* lowered = equation_->pieces ? equation_->pieces->lower(tree_, arena, y) : y;
+    S* y = arena.take<S>(n);
+    const S left = refined(arena, by, lifted, y, corrections);
+    const S* lowered = equation_->pieces ? equation_->pieces->lower(tree_, arena, y) : y;
     for (int k = 0; k < unknowns(); ++k) x[k] = lowered[k];
-    R size = R(0.0);
-    for (int k = 0; k < tree_.nv; ++k) size += terms[k] * R(equation_->matrix.mobility[k]);
-    for (int r = 0; r < tree_.loops.rows; ++r) size += terms[tree_.nv + r] * R(equation_->matrix.row_weight[r]);
+    S size = S(0.0);
+    for (int k = 0; k < tree_.nv; ++k) size += terms[k] * S(equation_->matrix.mobility[k]);
+    for (int r = 0; r < tree_.loops.rows; ++r) size += terms[tree_.nv + r] * S(equation_->matrix.row_weight[r]);
     size = select(size > least, size, least);
-    return sqrt(left / select(size > R(0.0), size, R(1.0)));
+    return sqrt(left / select(size > S(0.0), size, S(1.0)));
   }
 
  private:
@@ -119,13 +132,12 @@ template <class R> class SensitivityEquation {
     Factor<double> factor;
   };
 
-  /// Rows that do leave of any right-hand side what they contradict one another by.
   bool depend(Arena& arena) const {
     const Arena::Scope scope(arena);
     const int n = unknowns();
     R *b = arena.take<R>(n), *terms = arena.take<R>(n);
     for (int k = 0; k < n; ++k) {
-      b[k] = k < tree_.nv ? R(0.0) : R(scattered(k) / std::sqrt(equation_->matrix.row_weight[k - tree_.nv]));
+      b[k] = k < tree_.nv ? R(0.0) : R(probe(k - tree_.nv));
       terms[k] = b[k] * b[k];
     }
     const R left = solve(arena, b, terms, arena.take<R>(n));
@@ -158,15 +170,15 @@ template <class R> class SensitivityEquation {
   }
 
   /// Fronts fill registers with the rows of one right-hand side.
-  R refined(Arena& arena, const Factored& by, const R* b, R* y) const {
+  template <class S> S refined(Arena& arena, const Factored& by, const S* b, S* y, int corrections) const {
     const int n = by.matrix.plan.unknowns;
-    if (!by.matrix.plan.fronts) return refine(by.matrix, arena, by.factor, b, y, tolerances::most_corrections);
-    R left = R(0.0);
+    if (!by.matrix.plan.fronts) return refine(by.matrix, arena, by.factor, b, y, corrections);
+    S left = S(0.0);
     double *one_b = arena.take<double>(n), *one_y = arena.take<double>(n);
-    for (int l = 0; l < width_of<R>; ++l) {
+    for (int l = 0; l < width_of<S>; ++l) {
       const Arena::Scope scope(arena);
       for (int k = 0; k < n; ++k) one_b[k] = lane(b[k], l);
-      lane(left, l) = refine(by.matrix, arena, by.factor, static_cast<const double*>(one_b), one_y, tolerances::most_corrections);
+      lane(left, l) = refine(by.matrix, arena, by.factor, static_cast<const double*>(one_b), one_y, corrections);
       for (int k = 0; k < n; ++k) lane(y[k], l) = one_y[k];
     }
     return left;
@@ -501,13 +513,6 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
   return state.error();
 }
 
-/// x = M^-1 w of a tree.
-inline void solve_for_acceleration(const Tree& tree, Arena& arena, const double* q, const double* w, double* x) {
-  Tree bare = tree;  // no weight and no forces of its own
-  bare.gravity.setZero(), bare.has_joint_forces = bare.ties_links = false;
-  aba(bare, arena, AbaInput<double>{q, zeros<double>(arena, tree.nv), w}, x);
-}
-
 /// The rate of a along a displacement of q and changes of v and tau (null: none), `tangent`: of what the loops allow of them. Returns the relative residual.
 inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSensitivity<double>& state, const double* q,
                                const double* v, const double* tau, bool tangent, double* rate) {
@@ -532,10 +537,10 @@ inline double forward_dynamics_jvp(const Tree& tree, Arena& arena, const LoopInp
   const int n = tree.nv;
   if (tree.loops.rows + tree.loops.rotor_rows == 0) {
     double *a = arena.take<double>(n), *needs = arena.take<double>(n);
-    aba(tree, arena, AbaInput<double>{in.q, in.v, in.tau, in.wrenches, in.wrench}, a);
+    const auto work = aba(tree, arena, AbaInput<double>{in.q, in.v, in.tau, in.wrenches, in.wrench}, a);
     inverse_dynamics_jvp(tree, arena, RneaInput<double>{in.q, in.v, a, {}, in.wrenches, in.wrench}, {q, v}, needs);
     for (int k = 0; k < n; ++k) needs[k] = tau[k] - needs[k];
-    solve_for_acceleration(tree, arena, in.q, needs, rate);
+    accelerate_from_rest(tree, arena, work, needs, rate);
     return 0.0;
   }
   const ForwardSensitivity<double> state(tree, arena, in);

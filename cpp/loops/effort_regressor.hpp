@@ -5,7 +5,7 @@
 //
 //   K [x_k; z_k] = C^T e_k     u_k = x_k . tau,    tau = Y pi + ...    W_k = x_k . Y
 //
-// What a body adds to row k is the power of the forces of parameter_forces() along its own velocity under x_k: Y is not made.
+// What a body adds to row k is parameter_powers() along its own velocity under x_k: Y is not made.
 //
 //   writes  x_k (nv), W_k (10 bodies) of each motor, in one run
 //   cost    a factor, a solve a motor, O(bodies motors)
@@ -53,13 +53,11 @@ template <class T> T effort_regressor(const Tree& tree, Arena& arena, const Kine
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& body = tree.body[i];
     const BodyMotion<T> motion = body_motion(tree, k, body);
-    Force<T> unit[10];
-    parameter_forces(motion, unit);
     const Vec3<T> r = motion.X.p - k.link[body.link].X.p;
     for (int m = 0; m < nu; ++m) {
       const Motion<T>& link = V[m * tree.links + body.link];
       const Motion<T> here = in_axes(motion.X.R, Motion<T>{link.angular, link.linear + cross(link.angular, r)});
-      for (int p = 0; p < 10; ++p) out[m * row + n + 10 * body.described + p] = dot(here, unit[p]);
+      parameter_powers(motion, here, out + m * row + n + 10 * body.described);
     }
   }
   return sqrt(worst);

@@ -22,7 +22,8 @@
 // -y . phi by p, with the y of its projection, and what b is by v -y . (J v - c) by p. Where rows depend on one another, some dimensions may
 // leave loops open: those by which a scattered combination z with J^T z = 0 has z . phi, or z . (J v - c) along the way, change.
 //
-//   cost    O(bodies) and a solve; two more along the loops
+//   cost    O(bodies) and a solve; two more along the loops. Rows that depend on one another: one combination z of theirs with J^T z = 0, which the
+//           solution of a scattered right-hand side is made of, is pulled back as well, beside the others
 #pragma once
 
 #include "../dynamics/pullback.hpp"
@@ -316,8 +317,8 @@ template <class R> class ForwardPullback {
 
   void of_tree(const Dimensions* dimensions) {
     double* a = arena_.take<double>(n_);
-    aba(tree_, arena_, AbaInput<double>{in_.q, in_.v, in_.tau, in_.wrenches, in_.wrench}, a);
-    solve_for_acceleration(tree_, arena_, in_.q, w_, x_);
+    const auto work = aba(tree_, arena_, AbaInput<double>{in_.q, in_.v, in_.tau, in_.wrenches, in_.wrench}, a);
+    accelerate_from_rest(tree_, arena_, work, w_, x_);
     const Kinematics<double> k = motion(a);
     Pullback pullback(tree_, arena_, k, in_.v, a, x_);
     by_motion(pullback, dimensions, [](const Gradient&) {});
@@ -326,24 +327,45 @@ template <class R> class ForwardPullback {
   /// Returns how far the accelerations themselves may be off, relative, or how much rows contradict one another if that is more. `open` as the
   /// dimensions: what tells those that leave loops open.
   double of_loops(bool tangent, const Dimensions* dimensions, const Dimensions* open) {
-    const ForwardSensitivity<double> state(tree_, arena_, in_);
-    const SensitivityEquation<double>& equation = state.equation();
-    solve(equation, w_, false);
+    SensitivityEquation<R> equation(tree_, arena_, in_, true);
+    // [x; y]; and what tells whether rows depend on one another, with the forces z, J^T z = 0
+    const int n = n_ + rows_;
+    double *b = cleared(2 * n), left[2] = {0.0, 0.0}, *solved = arena_.take<double>(2 * n), *z = solved + n + n_;
+    std::copy(w_, w_ + n_, b);
+    for (int r = 0; r < rows_; ++r) b[n + n_ + r] = equation.probe(r);
+    solve(equation, rows_ > 0 ? 2 : 1, b, solved, false, left);
+    const bool dependent = rows_ > 0 && left[1] > tolerances::contradiction;
+    std::copy(solved, solved + n, x_);
+    if (dimensions)
+      equation.find_multipliers(arena_, dependent);
+    else
+      equation.take_multipliers(arena_);
     const Kinematics<double> k = motion(equation.a);
     Pullback pullback(tree_, arena_, k, in_.v, equation.a, x_);
     const LoopPullback<R> loops(tree_, arena_, in_, k, equation.a, x_);
-    double *of_x = arena_.take<double>(rows_), *of_a = arena_.take<double>(rows_), *of_v = arena_.take<double>(rows_);
+    double *of_x = arena_.take<double>(rows_), *of_a = arena_.take<double>(rows_);
     for (int r = 0; r < rows_; ++r) of_x[r] = -equation.lambda[r], of_a[r] = x_[n_ + r];
     by_motion(pullback, dimensions, [&](const Gradient& by) { loops.add({of_x, of_a, nullptr}, pullback, by, -1, dimensions); });
     if (rows_ == 0) return equation.error;
 
-    if (tangent) {  // each time x_ has, in the place of the multipliers, what J^T takes away
-      project(equation, by_.v, false);
-      for (int r = 0; r < rows_; ++r) of_v[r] = -x_[n_ + r];
-      go_along(equation, pullback, loops, of_v, by_.q, dimensions);
-      if (open && equation.dependent) see_open(equation, pullback, loops, *open);
+    double* c = cleared(2 * n_);  // z . (J a - gamma) by q and v
+    if (dependent) {
+      set_size(equation, z);
+      pull(pullback, loops, {nullptr, z, nullptr}, {c, c + n_, by_.a}, nullptr);
     }
-    return std::max(equation.error, contradiction(state, tangent));
+    const double* allowed = nullptr;  // a displacement
+    if (tangent) {  // what J^T takes away of what is by v
+      double *by_v = cleared(3 * n), *along = arena_.take<double>(3 * n);
+      std::copy(by_.v, by_.v + n_, by_v), std::copy(c + n_, c + 2 * n_, by_v + n);
+      scatter(equation, by_v + 2 * n);
+      solve(equation, dependent ? 3 : 1, by_v, along, false);
+      allowed = along + 2 * n;
+      take_away(equation, along + n_, by_.v);
+      go_along(equation, pullback, loops, along + n_, by_.q, dimensions);
+      if (dependent) pull_velocities(pullback, loops, along + n + n_, c, nullptr);
+      if (open && dependent) see_open(equation, pullback, loops, *open);
+    }
+    return dependent ? std::max(equation.error, contradiction(equation, c, allowed)) : equation.error;
   }
 
  private:
@@ -352,17 +374,69 @@ template <class R> class ForwardPullback {
     kinematics(tree_, arena_, in_.q, in_.v, a, k);
     return k;
   }
-  /// of_v . (J v - c) by q is added to `by`, which becomes what is left of it along the loops; by dimensions, with q going along.
-  template <class Loops> void go_along(const SensitivityEquation<double>& equation, Pullback& pullback, const Loops& loops,
-                                       const double* of_v, double* by, const Dimensions* dimensions) {
-    double *none = arena_.take<double>(n_), *of_position = arena_.take<double>(rows_);
+  double* cleared(int n) {
+    double* x = arena_.take<double>(n);
+    std::fill(x, x + n, 0.0);
+    return x;
+  }
+
+  /// Right-hand sides one after the other, and what solves each (n_ + rows_), several side by side where that pays; `left`: the relative residual
+  /// of each.
+  void solve(const SensitivityEquation<R>& equation, int count, const double* b, double* solved, bool positions,
+             double* left = nullptr) {
+    if (count == 1 || equation.goes_by_fronts())
+      solve_by<double>(equation, count, b, solved, positions, left);
+    else
+      solve_by<R>(equation, count, b, solved, positions, left);
+  }
+  template <class S>
+  void solve_by(const SensitivityEquation<R>& equation, int count, const double* b, double* solved, bool positions, double* left) {
+    const Arena::Scope scope(arena_);
+    const int n = n_ + rows_;
+    S *sides = arena_.take<S>(n), *terms = arena_.take<S>(n), *x = arena_.take<S>(n);
+    for (int first = 0; first < count; first += width_of<S>) {
+      const int some = std::min(width_of<S>, count - first);
+      for (int k = 0; k < n; ++k) {
+        sides[k] = S(0.0);
+        for (int l = 0; l < some; ++l) lane(sides[k], l) = b[(first + l) * n + k];
+        terms[k] = sides[k] * sides[k];
+      }
+      const S residual = equation.solve(arena_, static_cast<const S*>(sides), static_cast<const S*>(terms), x, positions, S(0.0),
+                                        equation.is_tight ? 0 : tolerances::most_corrections);
+      for (int l = 0; l < some; ++l) {
+        for (int k = 0; k < n; ++k) solved[(first + l) * n + k] = lane(x[k], l);
+        if (left) left[first + l] = lane(residual, l);
+      }
+    }
+  }
+
+  /// One pass, of what multiplies the rows.
+  template <class Loops>
+  void pull(Pullback& pullback, const Loops& loops, const RowForces& forces, const Gradient& by, const Dimensions* dimensions) {
     pullback.clear();
-    loops.add({nullptr, nullptr, of_v}, pullback, {by, none, none}, -1, dimensions);
+    loops.add(forces, pullback, by, -1, dimensions);
     if (dimensions) pullback.by_placements(*dimensions);
-    pullback.inward({by, none, none});
-    project(equation, by, true);
+    pullback.inward(by);
+  }
+  /// -y . (J v - c) by q is added to `by`.
+  template <class Loops>
+  void pull_velocities(Pullback& pullback, const Loops& loops, const double* y, double* by, const Dimensions* dimensions) {
+    const Arena::Scope scope(arena_);
+    double *none = arena_.take<double>(n_), *of_v = arena_.take<double>(rows_);
+    for (int r = 0; r < rows_; ++r) of_v[r] = -y[r];
+    pull(pullback, loops, {nullptr, nullptr, of_v}, {by, none, none}, dimensions);
+  }
+  /// The same, and `by` becomes what is left of it along the loops; by dimensions, with q going along.
+  template <class Loops> void go_along(const SensitivityEquation<R>& equation, Pullback& pullback, const Loops& loops,
+                                       const double* y, double* by, const Dimensions* dimensions) {
+    pull_velocities(pullback, loops, y, by, dimensions);
+    double *b = cleared(n_ + rows_), *of_q = arena_.take<double>(n_ + rows_), *none = arena_.take<double>(n_);
+    std::copy(by, by + n_, b);
+    solve(equation, 1, b, of_q, true);
+    take_away(equation, of_q + n_, by);
     if (!dimensions) return;
-    for (int r = 0; r < rows_; ++r) of_position[r] = -x_[n_ + r];
+    double* of_position = of_q + n_;
+    for (int r = 0; r < rows_; ++r) of_position[r] = -of_position[r];
     keep_positions(of_position);
     pullback.clear();
     loops.add({nullptr, nullptr, nullptr, of_position}, pullback, {none, none, none}, -1, dimensions);
@@ -376,24 +450,20 @@ template <class R> class ForwardPullback {
     }
   }
   template <class Loops>
-  void see_open(const SensitivityEquation<double>& equation, Pullback& pullback, const Loops& loops, const Dimensions& open) {
-    const MultiplierRates<double> rates(tree_, arena_, in_.q, equation);
-    double *z = arena_.take<double>(rows_), *by = arena_.take<double>(n_), *none = arena_.take<double>(n_), size = 0.0;
+  void see_open(const SensitivityEquation<R>& equation, Pullback& pullback, const Loops& loops, const Dimensions& open) {
+    const MultiplierRates<R> rates(tree_, arena_, in_.q, equation);
+    double *z = arena_.take<double>(rows_), *turned = arena_.take<double>(rows_), *by = cleared(n_), *none = arena_.take<double>(n_);
+    double size = 0.0;
     for (int r = 0; r < rows_; ++r) z[r] = scattered(r);
     rates.leave_dependent(z);
     for (int r = 0; r < rows_; ++r) size += z[r] * z[r];
     for (int r = 0; r < rows_ && size > 0.0; ++r) z[r] /= std::sqrt(size);
-    std::fill(by, by + n_, 0.0);
-    go_along(equation, pullback, loops, z, by, &open);
+    for (int r = 0; r < rows_; ++r) turned[r] = -z[r];
+    go_along(equation, pullback, loops, turned, by, &open);
     keep_positions(z);
     pullback.clear();
     loops.add({nullptr, nullptr, nullptr, z}, pullback, {none, none, none}, -1, &open);
     pullback.by_placements(open);
-  }
-  void solve(const SensitivityEquation<double>& equation, const double* force, bool positions) {
-    double *b = arena_.take<double>(n_ + rows_), *terms = arena_.take<double>(n_ + rows_);
-    for (int k = 0; k < n_ + rows_; ++k) b[k] = k < n_ ? force[k] : 0.0, terms[k] = 1.0;
-    equation.solve(arena_, b, terms, x_, positions);
   }
 
   /// x . inverse dynamics - lambda . J x + y . (J a - gamma) is the negative of what is asked for.
@@ -416,20 +486,50 @@ template <class R> class ForwardPullback {
     for (int k = 0; k < parameters; ++k) out_[3 * n_ + k] = -out_[3 * n_ + k];
   }
 
-  /// P^T.
-  void project(const SensitivityEquation<double>& equation, double* force, bool positions) {
-    solve(equation, force, positions);
+  /// P^T, of the y of its solution.
+  void take_away(const SensitivityEquation<R>& equation, const double* y, double* force) {
+    const Arena::Scope scope(arena_);
     double* away = arena_.take<double>(rows_);
-    for (int r = 0; r < rows_; ++r) away[r] = -x_[n_ + r];
+    for (int r = 0; r < rows_; ++r) away[r] = -y[r];
     add_constraint_forces(tree_, equation.J(), away, force);
   }
 
-  /// Along some direction, where rows depend on one another: where they contradict one another there is no derivative.
-  double contradiction(const ForwardSensitivity<double>& state, bool tangent) {
-    if (!state.equation().dependent) return 0.0;
+  /// A unit of z is one of all rows, weighed as residuals are.
+  void set_size(const SensitivityEquation<R>& equation, double* z) const {
+    double size = 0.0;
+    for (int r = 0; r < rows_; ++r) size += z[r] * z[r] / equation.row_weight(r);
+    for (int r = 0; r < rows_; ++r) z[r] /= std::sqrt(size);
+  }
+
+  /// Forces that move everything about equally.
+  void scatter(const SensitivityEquation<R>& equation, double* force) const {
+    for (int k = 0; k < n_; ++k) force[k] = scattered(k) * equation.inertia(k) * tree_.unit[k];
+  }
+  /// How rows that depend on one another contradict one another along some displacement and some change of v, or of those that the loops allow
+  /// this one: where they do there is no derivative. c: what z, which has them all, makes of J a - gamma by q and v. Relative to what J and gamma
+  /// have in them, and to forces that turn with a radian.
+  double contradiction(const SensitivityEquation<R>& equation, const double* c, const double* allowed) {
+    const Arena::Scope scope(arena_);
     double *q = arena_.take<double>(n_), *v = arena_.take<double>(n_);
-    for (int k = 0; k < n_; ++k) q[k] = v[k] = scattered(k) * tree_.unit[k];
-    const double left = accelerate_along(tree_, arena_, state, q, v, nullptr, tangent, arena_.take<double>(n_));
+    for (int k = 0; k < n_; ++k) q[k] = v[k] = allowed ? allowed[k] : scattered(k) * tree_.unit[k];
+    if (allowed && equation.holds_velocities_only()) {
+      double *b = cleared(n_ + rows_), *by_positions = arena_.take<double>(n_ + rows_);
+      scatter(equation, b);
+      solve(equation, 1, b, by_positions, true);
+      std::copy(by_positions, by_positions + n_, q);
+    }
+    double speed = 0.0, size_q = 0.0, size_v = 0.0, turned = equation.terms(), moved = 0.0, by_q = 0.0, by_v = 0.0;
+    for (int k = 0; k < n_; ++k) {
+      speed += square(in_.v[k]) * tree_.per_unit_square[k];
+      size_q += square(q[k]) * tree_.per_unit_square[k], size_v += square(v[k]) * tree_.per_unit_square[k];
+      by_q += c[k] * q[k], by_v += c[n_ + k] * v[k];
+    }
+    for (int k = 0; k < n_; ++k) {
+      turned += equation.inertia(k) * (square(equation.a[k]) + square(in_.v[k]) * speed);
+      moved += equation.inertia(k) * square(in_.v[k]);
+    }
+    const double size = turned * size_q + moved * size_v;
+    const double left = size > 0.0 ? std::sqrt((square(by_q) + square(by_v)) / size) : 0.0;
     return left > tolerances::contradiction ? left : 0.0;
   }
 

@@ -210,7 +210,7 @@ template <class T> struct System {
       return plain_accelerations(time, q, v, tau, a);
   }
   void plain_accelerations(const T& time, const T* q, const T* v, T* tau, T* a) {
-    if (tree.loops.rows + tree.loops.rotor_rows == 0) return aba(tree, arena, AbaInput<T>{q, v, tau}, a);
+    if (tree.loops.rows + tree.loops.rotor_rows == 0) return static_cast<void>(aba(tree, arena, AbaInput<T>{q, v, tau}, a));
     LoopInput<T> in{q, v, tau};
     in.time = &time, in.pfaffian_values = pfaffian_values(q, v);
     if (plan.stabilisation == Stabilisation::baumgarte) in.velocity_gain = plan.gains[0], in.position_gain = plan.gains[1];

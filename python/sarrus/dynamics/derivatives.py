@@ -297,7 +297,8 @@ def ask(function: Any, robot: LoopFunctions, *arguments: Any) -> tuple[Any, ...]
     """The core's answer, and the status if it is asked for; the last argument are the options."""
     *state, options = arguments
     answer = function(robot, *state, **options)
-    return answer if checked_truth("return_status", options.get("return_status", False)) else (answer,)
+    asked = options.get("return_status", False)
+    return answer if asked is not False and checked_truth("return_status", asked) else (answer,)
 
 
 def warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None) -> None:

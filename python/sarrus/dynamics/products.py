@@ -204,11 +204,12 @@ def forward_dynamics_vjp(
     >>> bool(abs(product.q - w @ D.q).max() < 1e-12)
     True
     """
-    check_robot(robot, variants=not checked_truth("dimensions", dimensions))
-    tangent = check_forward(robot, along)
-    how = {"tangent": tangent, "wrenches": wrenches, "check": check} | cast(Any, options)
+    if dimensions is not False:
+        check_robot(robot, variants=not checked_truth("dimensions", dimensions))
+    how: Any = {"tangent": check_forward(robot, along), "wrenches": wrenches, "check": check, **options}
     answer, *status = ask(_forward_vjp, robot, q, v, tau, cotangent, how)
-    warn_of_friction(robot, q, v, options.get("time"))
+    if robot._rough:
+        warn_of_friction(robot, q, v, options.get("time"))
     by_dimensions = forward_by_dimensions(robot, (q, v, tau), cotangent, how) if dimensions else None
     products = ForwardDynamicsVJP(*_parts(answer, robot.nv), by_dimensions)
     return (products, *status) if status else products
@@ -223,4 +224,6 @@ def _side_by_side(robot: LoopFunctions, **changes: ArrayLike) -> Array:
 
 
 def _parts(answer: Array, nv: int) -> tuple[Array, Array, Array, Array]:
+    if answer.ndim == 1:  # which is looked at in half the time
+        return answer[:nv], answer[nv : 2 * nv], answer[2 * nv : 3 * nv], answer[3 * nv :]
     return answer[..., :nv], answer[..., nv : 2 * nv], answer[..., 2 * nv : 3 * nv], answer[..., 3 * nv :]
