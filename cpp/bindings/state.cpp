@@ -34,10 +34,10 @@ namespace {
   shape_error(m);
 }
 
-void require_sound(const Mechanism& m, const Info& info, const std::string& name, InputSize kind, const double* x) {
-  const int n = size_of(kind, m.tree());
+void require_sound(const Mechanism& m, const Info& info, const std::string& name, InputSize kind, const double* x,
+                   std::int64_t n) {
   if (!finite(x, n))
-    for (int i = 0; i < n; ++i)
+    for (std::int64_t i = 0; i < n; ++i)
       if (!std::isfinite(x[i]))
         state_error(name + "[" + std::to_string(i) + "] is " + (std::isnan(x[i]) ? "nan" : "infinite") + "; it must be finite");
   if (kind == InputSize::q && !sound_quaternions(m, info.is(fact::any_length), x))
@@ -81,18 +81,26 @@ bool answerless(const Mechanism& m, const Info& info) {
   state_error(std::string(info.name) + " has no answer: " + why);
 }
 
-/// An axis of the result; where coordinates are asked for (nv numbers), by how many they are.
-std::int64_t axis_size(const Info& info, char axis, const Tree& t, const double* independent) {
-  if (info.independent < 0 || !independent) return size_of_axis(axis, t);
+/// An axis of the result; where coordinates are asked for (nv numbers), by how many they are; of a way, by its inputs.
+std::int64_t axis_size(char axis, const Tree& t, const Asked& asked) {
+  if (axis == 'W') return asked.inputs;
+  if (axis != 'L' || !asked.independent) return size_of_axis(axis, t);
   int count = 0;
-  for (int k = 0; k < t.nv; ++k) count += (independent[k] != 0.0) + (independent[k] > 0.0);
+  for (int k = 0; k < t.nv; ++k) count += (asked.independent[k] != 0.0) + (asked.independent[k] > 0.0);
   return linear_equations_size(t.nv, count);
 }
 
+/// What an input, so many numbers, says of the result's size.
+void ask(const Info& info, int input, const Tree& t, const double* data, std::int64_t numbers, Asked& asked) {
+  if (input == info.independent) asked.independent = data;
+  if (input >= 0 && info.inputs[static_cast<std::size_t>(input)].size == InputSize::way)
+    asked.inputs = static_cast<int>(numbers / size_of(InputSize::way, t));
+}
+
 /// Numbers of one state's result. Kernels count them, and the entries of an nv x nv matrix, in 32 bits.
-std::int64_t checked_size(const Info& info, const Tree& t, const double* independent) {
+std::int64_t checked_size(const Info& info, const Tree& t, const Asked& asked) {
   std::int64_t size = 1, matrix = info.is(fact::dense) ? static_cast<std::int64_t>(t.nv) * t.nv : 0;
-  for (const char c : info.axes) size *= axis_size(info, c, t, independent);
+  for (const char c : info.axes) size *= axis_size(c, t, asked);
   if (std::max(size, matrix) > std::numeric_limits<int>::max())
     shape_error(std::string(info.name) + " of this mechanism holds " + std::to_string(std::max(size, matrix)) +
                 " numbers a state, and more than 2^31 - 1 it cannot count");
@@ -164,6 +172,8 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   if (answerless(m, info)) return nullptr;
   const double* in[max_inputs] = {};
   double number[max_inputs];
+  std::int64_t count[max_inputs] = {};
+  Asked asked;
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
     if (!a.input[i]) continue;
     if (info.inputs[i].size == InputSize::one) {  // an array of one number would be a batch
@@ -174,17 +184,17 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
     }
     if (!is_plain(a.input[i])) return nullptr;
     const Array* x = proxy(a.input[i]);
-    if (x->nd != 1 || x->dimensions[0] != size_of(info.inputs[i].size, t)) return nullptr;
-    in[i] = reinterpret_cast<const double*>(x->data);
+    if (x->nd != 1 || !fits(info.inputs[i].size, x->dimensions[0], t)) return nullptr;
+    in[i] = reinterpret_cast<const double*>(x->data), count[i] = x->dimensions[0];
+    ask(info, static_cast<int>(i), t, in[i], count[i], asked);
     if (!finite(in[i], x->dimensions[0])) return nullptr;
     if (info.inputs[i].size == InputSize::weights && !sound_choice(InputSize::weights, in[i], x->dimensions[0])) return nullptr;
     if (info.inputs[i].size == InputSize::q && !sound_quaternions(m, info.is(fact::any_length), in[i])) return nullptr;
   }
   Py_ssize_t dims[3];  // no result has more axes
   int nd = 0;
-  const double* independent = info.independent < 0 ? nullptr : in[info.independent];
-  const std::int64_t size = checked_size(info, t, independent);
-  for (const char c : info.axes) dims[nd++] = axis_size(info, c, t, independent);
+  const std::int64_t size = checked_size(info, t, asked);
+  for (const char c : info.axes) dims[nd++] = axis_size(c, t, asked);
   double* out = nullptr;
   PyObject* result = nullptr;
   double scalar;
@@ -196,7 +206,7 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
       if (x->dimensions[i] != dims[i]) return nullptr;
     out = reinterpret_cast<double*>(x->data);
     for (std::size_t i = 0; i < info.inputs.size(); ++i)
-      if (in[i] && in[i] < out + size && out < in[i] + size_of(info.inputs[i].size, t)) return nullptr;
+      if (in[i] && in[i] < out + size && out < in[i] + count[i]) return nullptr;
     result = a.out;
     Py_INCREF(result);
   } else if (nd == 0) {
@@ -205,7 +215,8 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
     result = new_array(nd, dims, &out);
   }
   py::object keep = py::reinterpret_steal<py::object>(result);
-  const Parameters p = parameters(m, a);
+  Parameters p = parameters(m, a);
+  p.inputs = asked.inputs;
   const double status = kernels().one[op](t, p, in, nullptr, out);
   if (status != 0.0) explain(self, m, info, a, static_cast<signed char>(status), out, size);
   if (!finite(out, size)) explain(self, m, info, a, no_answer, out, size);
@@ -218,7 +229,7 @@ struct Operand {
   InputSize kind;
   py::object array;
   const double* data = nullptr;
-  std::int64_t step = 0;
+  std::int64_t size = 0, step = 0;
 };
 
 /// The arguments of a call as arrays, wrenches behind the inputs, and the leading axes that all of them have in common.
@@ -256,7 +267,7 @@ void broadcast_axes(const Tree& t, Operands& operands) {
   std::vector<Py_ssize_t>& batch = operands.batch;
   for (const Operand& o : operands.all) {
     const Array* x = proxy(o.array.ptr());
-    if (x->nd == 0 || x->dimensions[x->nd - 1] != size_of(o.kind, t)) wrong_size(o.name, o.kind, x, t);
+    if (x->nd == 0 || !fits(o.kind, x->dimensions[x->nd - 1], t)) wrong_size(o.name, o.kind, x, t);
     const std::size_t lead = static_cast<std::size_t>(x->nd - 1);
     if (lead > batch.size()) batch.insert(batch.begin(), lead - batch.size(), 1);
     for (std::size_t i = 0; i < lead; ++i) {
@@ -290,19 +301,19 @@ void broadcast_to_variants(const Mechanism& m, Operands& operands) {
 void lay_out(const Tree& t, Operands& operands) {
   for (Operand& o : operands.all) {
     const Array* x = proxy(o.array.ptr());
-    const int size = size_of(o.kind, t);
+    o.size = x->dimensions[x->nd - 1];
     std::int64_t rows = 1;
     for (int i = 0; i + 1 < x->nd; ++i) rows *= x->dimensions[i];
     if (rows != operands.count && rows != 1) {
       py::tuple shape(operands.batch.size() + 1);
       for (std::size_t i = 0; i < operands.batch.size(); ++i) shape[i] = operands.batch[i];
-      shape[operands.batch.size()] = size;
+      shape[operands.batch.size()] = o.size;
       const py::module_ np = py::module_::import("numpy");
       o.array = np.attr("ascontiguousarray")(np.attr("broadcast_to")(o.array, shape));
       rows = operands.count;
     }
     o.data = reinterpret_cast<const double*>(proxy(o.array.ptr())->data);
-    o.step = rows == 1 ? 0 : size;
+    o.step = rows == 1 ? 0 : o.size;
   }
 }
 
@@ -332,18 +343,17 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
 }
 
 /// `out`, or a new array; its rows begin at `rows.out`.
-py::object result_of(const Info& info, const Tree& t, const Arguments& a, const Operands& operands, Rows& rows) {
+py::object result_of(const Info& info, const Tree& t, const Arguments& a, const Operands& operands, Asked& asked, Rows& rows) {
   if (operands.batch.size() + info.axes.size() > 32)  // what NumPy's oldest version that is supported can
     shape_error("the result would have " + std::to_string(operands.batch.size() + info.axes.size()) + " axes; there may be 32");
   std::vector<Py_ssize_t> dims = operands.batch;
-  const double* independent = nullptr;
-  for (std::size_t i = 0; i < operands.all.size(); ++i)
-    if (info.independent >= 0 && operands.input[i] == info.independent) {
-      if (operands.all[i].step) shape_error("coordinates are the same for all states");
-      independent = operands.all[i].data;
-    }
-  rows.out_size = static_cast<int>(checked_size(info, t, independent));
-  for (const char c : info.axes) dims.push_back(axis_size(info, c, t, independent));
+  for (std::size_t i = 0; i < operands.all.size(); ++i) {
+    const Operand& o = operands.all[i];
+    ask(info, operands.input[i], t, o.data, o.size, asked);
+    if (asked.independent == o.data && o.step) shape_error("coordinates are the same for all states");
+  }
+  rows.out_size = static_cast<int>(checked_size(info, t, asked));
+  for (const char c : info.axes) dims.push_back(axis_size(c, t, asked));
   const int nd = static_cast<int>(dims.size());
   if (!a.out) return py::reinterpret_steal<py::object>(new_array(nd, dims.data(), &rows.out));
   if (!is_plain(a.out) || !(proxy(a.out)->flags & py::detail::npy_api::NPY_ARRAY_WRITEABLE_))
@@ -353,7 +363,7 @@ py::object result_of(const Info& info, const Tree& t, const Arguments& a, const 
     shape_error("out has shape " + shape_text(x->dimensions, x->nd) + "; the result has " + shape_text(dims.data(), nd));
   rows.out = reinterpret_cast<double*>(x->data);
   for (const Operand& o : operands.all) {
-    const double* end = o.data + (o.step ? operands.count * o.step : size_of(o.kind, t));
+    const double* end = o.data + (o.step ? operands.count * o.step : o.size);
     if (o.data < rows.out + operands.count * rows.out_size && rows.out < end) shape_error("out shares memory with " + o.name);
   }
   return py::reinterpret_borrow<py::object>(a.out);
@@ -377,18 +387,20 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
   const Tree& t = m.tree();
   const Operands operands = operands_of(self, info, m, a);
   Rows rows{};
-  py::object result = result_of(info, t, a, operands, rows);
+  Asked asked;
+  py::object result = result_of(info, t, a, operands, asked, rows);
   const std::int64_t threads = thread_count(a.threads);
 
   Parameters p = parameters(m, a);
   p.wrenches = static_cast<int>(operands.wrench_frame.size());
   p.wrench_frame = operands.wrench_frame.data();
+  p.inputs = asked.inputs;
   std::vector<const double*> wrench;
   std::vector<long> wrench_step;
   for (std::size_t i = 0; i < operands.all.size(); ++i) {
     const Operand& o = operands.all[i];
     if (const int k = operands.input[i]; k >= 0)
-      rows.in[k] = o.data, rows.in_step[k] = o.step, rows.in_size[k] = size_of(o.kind, t);
+      rows.in[k] = o.data, rows.in_step[k] = o.step, rows.in_size[k] = static_cast<int>(o.size);
     else
       wrench.push_back(o.data), wrench_step.push_back(o.step);
   }
@@ -396,8 +408,8 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
 
   py::array_t<signed char> status(operands.batch);
   rows.status = status.mutable_data();
-  Batch work{m,  kernels().many[op],        kernels().each[op], kernels().variants[op], kernels().lanes, p, rows, operands.count,
-             {}, info.is(fact::any_length), answerless(m, info)};
+  Batch work{m,  kernels().many[op],        kernels().each[op],  kernels().variants[op], kernels().lanes, p, rows, operands.count,
+             {}, info.is(fact::any_length), answerless(m, info), info.is(fact::ends)};
   for (std::size_t k = 0; k < info.inputs.size(); ++k) work.is_configuration[k] = info.inputs[k].size == InputSize::q;
   if (!operands.batch.empty()) {
     Signals signals;
@@ -411,7 +423,7 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
     rows.status[0] = static_cast<signed char>(kernels().one[op](t, p, rows.in, rows.wrench, rows.out));
     rows.status[0] = work.judge(0);
   } else {
-    for (const Operand& o : operands.all) require_sound(m, info, o.name, o.kind, o.data);
+    for (const Operand& o : operands.all) require_sound(m, info, o.name, o.kind, o.data, o.size);
     if (answerless(m, info)) refuse(m, info);
     const double said = kernels().one[op](t, p, rows.in, rows.wrench, rows.out);
     if (said != 0.0) explain(self, m, info, a, static_cast<signed char>(said), rows.out, rows.out_size);

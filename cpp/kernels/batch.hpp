@@ -53,6 +53,7 @@ struct Batch {
   bool is_configuration[max_inputs];
   bool any_length;  // of quaternions
   bool answerless;  // whatever the state: nothing to divide by
+  bool ends;  // some of the result may not be there
 
   /// `stop` is asked by the calling thread between chunks; returns whether it said so.
   template <class Stop> bool run(std::int64_t threads, Stop stop) const {
@@ -83,7 +84,7 @@ struct Batch {
   /// What became of row i, whose result stands in its place.
   signed char judge(std::int64_t i) const {
     double* out = rows.out + i * rows.out_size;
-    signed char verdict = finite(out, rows.out_size) && !answerless ? rows.status[i] : no_answer;
+    signed char verdict = (ends || finite(out, rows.out_size)) && !answerless ? rows.status[i] : no_answer;
     for (int k = 0; k < max_inputs; ++k) {
       if (!rows.in[k]) continue;
       const double* x = rows.in[k] + i * rows.in_step[k];
@@ -91,7 +92,8 @@ struct Batch {
     }
     for (int k = 0; k < p.wrenches; ++k)
       if (!finite(rows.wrench[k] + i * rows.wrench_step[k], 6)) verdict = unsound;
-    if (verdict != fine) std::fill(out, out + rows.out_size, std::numeric_limits<double>::quiet_NaN());
+    if (verdict != fine && !(ends && verdict == no_answer))
+      std::fill(out, out + rows.out_size, std::numeric_limits<double>::quiet_NaN());
     return verdict;
   }
 

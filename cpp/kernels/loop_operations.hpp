@@ -3,6 +3,7 @@
 
 #include "../dynamics/aba.hpp"
 #include "../loops/answers.hpp"
+#include "../loops/branch.hpp"
 #include "../loops/effort_regressor.hpp"
 #include "../loops/equilibrium.hpp"
 #include "../loops/joint_loads.hpp"
@@ -111,6 +112,24 @@ SARRUS_KERNEL(close, {
   const Closing<T> how = {in[1], in[1] + tree.nv, in[2][0], in[2][1], in[2][2]};
   out[tree.nq] = close(tree, arena, how, in[3], in[4], out);
 })
+/// Where branches begin, and all else that is to be known of them.
+template <class T> struct FollowedBranch {
+  BranchInput<T> in;
+  Branch<T> branch;
+
+  explicit FollowedBranch(const Call<T>& call)
+      : in{call.in[1], call.in[2], call.in[3][0], call.in[3][1], call.in[3][2], call.parameters.inputs, call.in[4]},
+        branch(call.tree, call.arena, in) {
+    normalize(call.tree, call.in[0], call.out);
+  }
+};
+SARRUS_KERNEL(branch, {
+  FollowedBranch<T> followed(call);
+  T* q = arena.take<T>(tree.nq);
+  for (int k = 0; k < tree.nq; ++k) q[k] = out[k];
+  return select(followed.branch.follow(q, out) < T(call.parameters.inputs - 1.0), T(no_answer), T(0.0));
+})
+SARRUS_KERNEL(branch_end, out[tree.nq] = FollowedBranch<T>(call).branch.follow(out, static_cast<T*>(nullptr));)
 // as above: how far it is from balanced, along each free motion, is for the caller to judge
 SARRUS_KERNEL(equilibrium, {
   const int nv = tree.nv;

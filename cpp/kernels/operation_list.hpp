@@ -12,6 +12,7 @@ struct Parameters {
   const Frame* wrench_frame;
   bool check;  // whether a state that is off the loops is to be told, instead of answered
   bool exact = false;  // whether a motion that the loops do not allow is, too
+  int inputs = 1;  // along which a branch is followed
 };
 
 constexpr int max_inputs = 7;
@@ -29,6 +30,7 @@ enum Fact : unsigned {
   dense = 128,        // works on an nv x nv matrix, whatever its result
   row_rates = 256,    // of rows that depend on q it takes the rates instead
   on_loops = 1024,    // solves on the loops: what these hold may be without inertia of its own
+  ends = 4096,  // a result of which some is not there, as NaN says, is an answer
   checks_motion = 2048,  // looks, if asked to, whether the loops allow a motion
   floats = 512        // of mechanisms that float: a free joint carries the base, and nothing else ties it to the ground
 };
@@ -36,7 +38,7 @@ enum Fact : unsigned {
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
 //  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2), l (bodies and constraints) or Q (nq + 1), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` asks for), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)), N (dynamics/dimensions.hpp); J and K (coordinates and velocities of joints that close them);
+//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2), l (bodies and constraints) or Q (nq + 1), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` asks for), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)), N (dynamics/dimensions.hpp); W (inputs of a way); J and K (coordinates and velocities of joints that close them);
 //  j (velocities but the base's of what floats)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
@@ -105,6 +107,8 @@ enum Fact : unsigned {
   X(configuration_plain, "q weight? time? pfaffian_values?", "q", closes_loops)                                    \
   X(least_motion, "q v a? weight rates? time? pfaffian_values?", "v", 0)                                           \
   X(close, "q scale steps time? pfaffian_values?", "Q", 0)                                                         \
+  X(branch, "q held scale steps way", "Wq", ends)                                                                  \
+  X(branch_end, "q held scale steps way", "Q", 0)                                                                  \
   X(equilibrium, "q tau? scale steps time? pfaffian_values?", "E", dense)                                          \
   X(mobility_numbers, "q scale gains time? pfaffian_values?", "8", at_frame)                                       \
   X(actuator_efforts, "q v a time? pfaffian_values? weights? preload?", "u", loads | checks_loops | checks_motion) \

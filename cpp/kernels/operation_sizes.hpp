@@ -1,6 +1,7 @@
 // How many numbers an operation takes and gives, by the words of operation_list.hpp.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,7 @@ enum class InputSize : char {
   coordinates,
   piece,
   guide,
+  way,
   displacements,
   near,
   loop_efforts,
@@ -49,6 +51,7 @@ inline InputSize size_by_name(const std::string& input) {
                                                             {"coordinates", InputSize::coordinates},
                                                             {"piece", InputSize::piece},
                                                             {"guide", InputSize::guide},
+                                                            {"way", InputSize::way},
                                                             {"near", InputSize::near},
                                                             {"loop_efforts", InputSize::loop_efforts},
                                                             {"weights", InputSize::weights},
@@ -76,6 +79,7 @@ inline int size_of(InputSize size, const Tree& t) {
     case InputSize::coordinates: return t.nv + 6;
     case InputSize::piece: return 2 * (t.nq + t.nv + 1);
     case InputSize::guide: return 1 + 2 * t.nv * t.nv;
+    case InputSize::way: return 1 + t.nq + t.loops.pfaffian_values;  // of each input that it passes
     case InputSize::displacements: return 3 * t.nv;
     case InputSize::near: return t.loop_nq;
     case InputSize::loop_efforts: return t.loop_nv;
@@ -86,7 +90,19 @@ inline int size_of(InputSize size, const Tree& t) {
   return 0;
 }
 
+/// Whether a row of so many numbers may be such an input.
+inline bool fits(InputSize size, std::int64_t numbers, const Tree& t) {
+  const int one = size_of(size, t);
+  return size == InputSize::way ? numbers > 0 && numbers % one == 0 : numbers == one;
+}
+
 inline int size_of_input(const std::string& input, const Tree& t) { return size_of(size_by_name(input), t); }
+
+/// What some axes count is said by an input of the call.
+struct Asked {
+  const double* independent = nullptr;
+  int inputs = 0;  // of a way
+};
 
 /// Of so many coordinates of configuration and velocity together (loops/linear_equations.hpp).
 inline int linear_equations_size(int nv, int n) { return 5 + n * (1 + 2 * nv + n); }
@@ -113,6 +129,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'F': return t.nv * t.nv + 1;
     case 'S': return t.nq + 2 * t.nv + 1;
     case 'R': return 3 + t.nv * (5 + 3 * t.nv);
+    case 'W': return 1;  // or as many as a way passes
     case 'J': return t.loop_nq;
     case 'K': return t.loop_nv;
     case 'i': return t.nv + t.loops.rows;

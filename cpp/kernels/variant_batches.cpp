@@ -50,6 +50,7 @@ void add_variant_batches(KernelTable& table) {
   SARRUS_ADD(configuration_plain)
   SARRUS_ADD(least_motion)
   SARRUS_ADD(close)
+  SARRUS_ADD(branch)
   SARRUS_ADD(actuator_efforts)
   SARRUS_ADD(loop_joint_coordinates)
 #undef SARRUS_ADD

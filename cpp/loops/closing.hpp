@@ -58,7 +58,19 @@ SARRUS_INLINE T take_steps(const Tree& tree, Arena& arena, T damping, const T& m
   return here.size;
 }
 
-/// J (blocks) and phi of all constraints at q, scaled.
+/// J, in blocks, as steps take it.
+template <class T> SARRUS_INLINE void scale_jacobian(const Tree& tree, const Closing<T>& how, T* J) {
+  for (int i = 0; i < tree.loops.constraints; ++i) {
+    const Constraint& c = tree.loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k)
+      for (int r = 0; r < c.rows; ++r, ++J) {
+        const T x = *J * (how.column[c.column[k]] * how.row[c.row + r]);
+        *J = select(abs(x) < T(1e300), x, T(0.0));  // a rod of no length has no direction
+      }
+  }
+}
+
+/// phi of all constraints at q and, if there is room for it, J (blocks), scaled.
 template <class T> SARRUS_NOINLINE void scaled_rows(const Tree& tree, Arena& arena, const Closing<T>& how, const T* q,
                                                     const T* time, const T* pfaffian_values, Gap<T>& out) {
   const Arena::Scope scope(arena);
@@ -66,15 +78,7 @@ template <class T> SARRUS_NOINLINE void scaled_rows(const Tree& tree, Arena& are
   ConstraintRows<T> asked;
   asked.J = out.J, asked.residual = out.phi;
   constraint_rows(tree, arena, place(tree, arena, q, time, pfaffian_values), asked, 0, loops.constraints);
-  T* J = out.J;
-  for (int i = 0; i < loops.constraints; ++i) {
-    const Constraint& c = loops.constraint[i];
-    for (int k = 0; k < c.columns; ++k)
-      for (int r = 0; r < c.rows; ++r, ++J) {
-        const T x = *J * (how.column[c.column[k]] * how.row[c.row + r]);
-        *J = select(abs(x) < T(1e300), x, T(0.0));  // a rod of no length has no direction
-      }
-  }
+  if (out.J) scale_jacobian(tree, how, out.J);
   for (int r = 0; r < loops.rows; ++r) out.phi[r] *= how.row[r];
   out.size = sqrt(sum_of_squares(out.phi, loops.rows));
 }
@@ -99,53 +103,84 @@ template <class T> SARRUS_INLINE void scaled_step(const Tree& tree, const Closin
   for (int k = 0; k < tree.nv; ++k) x[k] = y[k] * how.column[k] * (T(tolerances::longest_step) / longest);
 }
 
+/// The equation of steps at one configuration, factorised: of any phi it tells y = argmin |J y + phi|^2 + mu |y|^2.
+template <class T> class StepEquation {
+ public:
+  /// J in blocks, scaled. `tight` (0: not so) takes the place of a mu below tolerances::least_square, and the proximal way that of one solution.
+  SARRUS_NOINLINE StepEquation(const Tree& tree, Arena& arena, const Closing<T>& how, const T* q, const T* time,
+                               const T* pfaffian_values, const T* J, const T& mu, const T& tight)
+      : tree_(tree), arena_(arena), rows_(tree.loops.rows + tree.loops.motor_rows), tight_(tight) {
+    const Loops& loops = tree.loops;
+    const int nv = tree.nv;
+    b_ = arena.take<T>(nv + rows_), y_ = arena.take<T>(nv + rows_), work_ = arena.take<T>(nv + rows_);
+    if (loops.substructures) {
+      const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
+      pieces_ = new (arena.take<SubstructuredEquation<T>>(1))
+          SubstructuredEquation<T>(tree, arena, state, Poses<T>{state.in_parent}, state.stored, {how.column, true});
+      pieces_->weigh_rows(tree, how.row, select(mu > T(tolerances::least_square), mu, T(tolerances::least_square)));
+      factor_ = pieces_->factorise(arena);
+      return;
+    }
+    T *one = arena.take<T>(nv), *one_a_row = arena.take<T>(rows_), *S = arena.take<T>(rows_), *least = arena.take<T>(rows_);
+    for (int k = 0; k < nv; ++k) one[k] = T(1.0);
+    for (int r = 0; r < rows_; ++r) one_a_row[r] = T(1.0), least[r] = T(0.0);
+    for (int r = 0; r < rows_; ++r) S[r] = r < loops.rows ? mu : T(1.0);  // motors have no say here
+    // what is damped less than rounding needs the proximal way, and no other lane is to notice
+    if (any(tight > T(0.0)))
+      for (int i = 0; i < loops.constraints; ++i) {
+        const Constraint& c = loops.constraint[i];
+        const T* block = J + c.entry;
+        for (int k = 0; k < c.columns; ++k)
+          for (int r = 0; r < c.rows; ++r, ++block) least[c.row + r] += *block * *block * tight;
+      }
+    matrix_ = new (arena.take<Saddle<T>>(1))
+        Saddle<T>{tree, loops.statics, nullptr, loops.constraints, rows_, one, J, S, one, one_a_row};
+    factor_ = factorise(*matrix_, arena, static_cast<const T*>(nullptr), least);
+  }
+
+  /// (nv), until it is asked again.
+  SARRUS_NOINLINE const T* solve(const T* phi) {
+    const Arena::Scope scope(arena_);
+    const int nv = tree_.nv;
+    for (int k = 0; k < nv + rows_; ++k) b_[k] = T(0.0);
+    for (int r = 0; r < tree_.loops.rows; ++r) b_[nv + r] = -phi[r];
+    if (pieces_) {
+      pieces_->solve(tree_, arena_, factor_, b_, y_, 20);
+      return y_;
+    }
+    for (int k = 0; k < nv + rows_; ++k) y_[k] = b_[k];
+    sarrus::solve(tree_.loops.statics, factor_, arena_, y_, work_);
+    if (any(tight_ > T(0.0))) {
+      T* refined = arena_.take<T>(nv + rows_);
+      refine(*matrix_, arena_, factor_, b_, refined, 20);
+      for (int k = 0; k < nv; ++k) y_[k] = select(tight_ > T(0.0), refined[k], y_[k]);
+    }
+    return y_;
+  }
+
+ private:
+  const Tree& tree_;
+  Arena& arena_;
+  int rows_;
+  T tight_, *b_, *y_, *work_;
+  SubstructuredEquation<T>* pieces_ = nullptr;
+  const Saddle<T>* matrix_ = nullptr;
+  Factor<T> factor_{};
+};
+
 /// q becomes a configuration near it that closes the loops as well as it can; returns |phi| that is left there, scaled.
 template <class T>
 T close(const Tree& tree, Arena& arena, const Closing<T>& how, const T* time, const T* pfaffian_values, T* q) {
   const Loops& loops = tree.loops;
   if (loops.rows == 0) return T(0.0);
-  const int nv = tree.nv, rows = loops.rows + loops.motor_rows;
-  T *one = arena.take<T>(nv), *one_a_row = arena.take<T>(rows), *S = arena.take<T>(rows);
-  for (int k = 0; k < nv; ++k) one[k] = T(1.0);
-  for (int r = 0; r < rows; ++r) one_a_row[r] = S[r] = T(1.0);  // motors have no say here
   const auto evaluate = [&](const T* at, Gap<T>& out) { scaled_rows(tree, arena, how, at, time, pfaffian_values, out); };
-  const auto step = [&](const T* at, const Gap<T>& gap, T mu, T* x) {
-    T *b = arena.take<T>(nv + rows), *y = arena.take<T>(nv + rows), *work = arena.take<T>(nv + rows),
-      *least = arena.take<T>(rows);
-    const auto rounding = gap.size < T(tolerances::rounding), small = mu < T(tolerances::least_square);
-    mu = select(both(rounding, small), T(tolerances::least_square), mu);
-    if (loops.substructures) {
-      for (int k = 0; k < nv; ++k) b[k] = T(0.0);
-      for (int r = 0; r < loops.rows; ++r) b[nv + r] = -gap.phi[r];
-      const LoopState<T> state = place(tree, arena, at, time, pfaffian_values);
-      SubstructuredEquation<T> e(tree, arena, state, Poses<T>{state.in_parent}, state.stored, {how.column, true});
-      e.weigh_rows(tree, how.row, select(mu > T(tolerances::least_square), mu, T(tolerances::least_square)));
-      e.solve(tree, arena, e.factorise(arena), b, y, 20);
-      return scaled_step(tree, how, y, x);
-    }
-    // what is damped less than rounding needs the proximal way, and no other lane is to notice
-    const T tight = select(rounding, T(0.0),
-                           select(small, tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single), T(0.0)));
-    for (int k = 0; k < nv; ++k) b[k] = y[k] = T(0.0);
-    for (int r = 0; r < rows; ++r) b[nv + r] = y[nv + r] = T(0.0), least[r] = T(0.0);
-    for (int r = 0; r < loops.rows; ++r) b[nv + r] = y[nv + r] = -gap.phi[r], S[r] = mu;
-    if (any(tight > T(0.0))) {
-      const T* J = gap.J;
-      for (int i = 0; i < loops.constraints; ++i) {
-        const Constraint& c = loops.constraint[i];
-        for (int k = 0; k < c.columns; ++k)
-          for (int r = 0; r < c.rows; ++r, ++J) least[c.row + r] += *J * *J * tight;
-      }
-    }
-    const Saddle<T> s = {tree, loops.statics, nullptr, loops.constraints, rows, one, gap.J, S, one, one_a_row};
-    const Factor<T> factor = factorise(s, arena, static_cast<const T*>(nullptr), least);
-    solve(loops.statics, factor, arena, y, work);
-    if (any(tight > T(0.0))) {
-      T* refined = arena.take<T>(nv + rows);
-      refine(s, arena, factor, b, refined, 20);
-      for (int k = 0; k < nv; ++k) y[k] = select(tight > T(0.0), refined[k], y[k]);
-    }
-    scaled_step(tree, how, y, x);
+  const auto step = [&](const T* at, const Gap<T>& gap, const T& damped, T* x) {
+    const auto rounding = gap.size < T(tolerances::rounding), small = damped < T(tolerances::least_square);
+    const T mu = select(both(rounding, small), T(tolerances::least_square), damped);
+    const T regular = tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single);
+    const T tight = select(rounding, T(0.0), select(small, regular, T(0.0)));
+    StepEquation<T> equation(tree, arena, how, at, time, pfaffian_values, gap.J, mu, tight);
+    scaled_step(tree, how, equation.solve(gap.phi), x);
   };
   const auto gap = [&] { return Gap<T>{arena.take<T>(loops.rows), arena.take<T>(loops.entries), T(0.0)}; };
   const T error = take_steps(tree, arena, how.damping, how.steps, how.farthest, evaluate, step, gap(), gap(), q);

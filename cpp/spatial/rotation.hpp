@@ -53,9 +53,15 @@ template <class T> inline Quaternion<T> exp(const Vec3<T>& r) {
 template <class T> inline Vec3<T> log(const Quaternion<T>& q) {
   const Vec3<T> v = q.vector();
   const T s2 = dot(v, v), turn = select(q.w < T(-1e-9), T(-1.0), T(1.0)), w = q.w * turn;
-  const auto small = s2 < T(1e-16);
-  const T s = sqrt(select(small, T(1.0), s2));
-  return v * (turn * select(small, T(2.0) / w, T(2.0) * atan2(s, w) / s));
+  // a small rotation's series is exact to rounding, and rotations are small wherever loops are nearly closed
+  const auto large = s2 > T(1e-6);
+  const T x = s2 / (w * w);
+  T share = T(2.0) / w * (T(1.0) - x * (T(1.0 / 3.0) - x * T(0.2)));
+  if (width_of<T> == 1 || any(large)) {  // of packets the other branch is worth skipping
+    const T s = sqrt(select(large, s2, T(1.0)));
+    share = select(large, T(2.0) * atan2(s, w) / s, share);
+  }
+  return v * (turn * share);
 }
 
 /// Rotation by a known sine and cosine about a coordinate axis: R e_axis = e_axis.

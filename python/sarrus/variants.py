@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from . import _core
-from ._arrays import Array, checked_count, checked_number, checked_times, checked_truth, common_axes, into, real_array
+from ._arrays import Array, checked_count, checked_times, checked_truth, common_axes, into, real_array
 from .analysis.actuation import efforts
-from .analysis.assembly.closing import Closing, check_frames, closing, from_each
+from .analysis.assembly.closing import check_frames, closing
+from .analysis.assembly.continuation import Branch, checked_steps
 from .analysis.assembly.multistart import TOLERANCE, checked_tolerance
 from .analysis.assembly.position import Targets, looked_for
 from .analysis.joint_targets import JointCoordinates, coordinates, paths, start_near
@@ -21,11 +22,8 @@ from .analysis.mobility import report
 from .analysis.scaling import units_of_motion
 from .dynamics.options import SearchOptions, Unpack, shows_options
 from .dynamics.variants import VariantFunctions
-from .errors import ModelError, ShapeError
+from .errors import ShapeError
 from .spatial import Transform
-
-HALVINGS = 12  # of the way between two inputs, before a branch counts as ended
-SMOOTH = 0.3  # of a step: where steps have to mend more of what the last one foretold, the branch bends
 
 
 class Variants(VariantFunctions):
@@ -101,17 +99,19 @@ class Variants(VariantFunctions):
 
     def follow(
         self, joints: JointCoordinates, near: ArrayLike | JointCoordinates | None = None, *, time: ArrayLike | None = None,
-        max_step: float = 0.2, tolerance: float = TOLERANCE, threads: int = 1,
-    ) -> Array:  # fmt: skip
+        max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1,
+        return_status: bool = False,
+    ) -> Any:  # fmt: skip
         """Configurations (N, n, nq) of each variant along prescribed inputs, on one branch each, the loops closed in all of them.
 
         Parameters
         ----------
-        joints : joint with one coordinate to what it is to go through, (n,), the same for all variants; between them it moves evenly
+        joints : joint to the coordinates that it is to go through, (n,) or (n, nq of the joint), the same for all variants; between them it
+            moves evenly
         near : as :meth:`assemble`, which closes the loops at the first inputs
         time : (n,) [s], where motion is prescribed
-        max_step : largest motion of a joint in one step [rad, mean sizes of the bodies]; longer ways, and bends, are taken in parts
-        tolerance, threads : as :meth:`assemble`
+        max_step, min_step : as :meth:`sarrus.Mechanism.follow`
+        tolerance, out, threads, return_status : as :meth:`assemble`. Status 2: a branch ends, or did not begin
 
         Returns
         -------
@@ -129,38 +129,26 @@ class Variants(VariantFunctions):
         >>> q.shape, np.isfinite(q).all(axis=(1, 2)).tolist()
         ((3, 61, 3), [True, True, False])
         """
-        max_step, tolerance = checked_number("max_step", max_step), checked_tolerance(tolerance)
-        threads = checked_count("threads", threads)
+        steps = checked_steps(max_step, min_step)
+        tolerance, threads = checked_tolerance(tolerance), checked_count("threads", threads)
         if not isinstance(joints, Mapping):
             raise TypeError(f"joints are a mapping of joints to where they go; got {joints!r}")
         ways, times = paths(self.base, joints, time, {})
-        for name, way in ways.items():
-            if way.shape[1] != 1:
-                raise ModelError(
-                    f"joint '{name}' has {way.shape[1]} coordinates, and variants follow single ones: assemble() takes them all"
-                )
-        how = {"tolerance": tolerance, "threads": threads}
-        start: Array = self._closed({}, near, {name: way[0] for name, way in ways.items()}, time=float(times[0]), **how)
+        first = {name: way[0] for name, way in ways.items()}
+        start, state = self._closed(
+            {}, near, first, time=float(times[0]), tolerance=tolerance, threads=threads, return_status=True
+        )
         if start.ndim > 2:
             raise ShapeError(
                 f"near must be one configuration a variant, where a path starts; got shape {start.shape[:1] + start.shape[2:]}"
             )
-        branches = _Branches(self, ways, times, max_step, tolerance, threads)
-        path = np.full((len(times), len(self), self.nq), np.nan)
-        path[0] = start
-        there = np.flatnonzero(np.isfinite(start).all(axis=-1))
-        q, last = start[there], np.zeros((len(there), self.nv))
-        before = last
-        for k in range(1, len(times)):
-            # as steps have changed they go on changing
-            ahead = 2.0 * last - before if k > 2 else last
-            q, step = branches.advance(there, q, ahead, k - 1.0, float(k))
-            path[k, there] = q
-            on = ~np.isnan(q[:, 0])
-            if not on.all():
-                there, q, step, last = there[on], q[on], step[on], last[on]
-            last, before = step, last
-        return np.ascontiguousarray(path.swapaxes(0, 1))
+        how = closing(self, (), tuple(ways))
+        branches = Branch(how, times, ways, how.targets([], ways, (len(times),)), steps, tolerance)
+        open_ = state != 0
+        start[open_] = self.base.neutral()
+        path, status = branches.follow(start, out, threads)
+        path[open_], status[open_] = np.nan, state[open_]
+        return (path, status) if checked_truth("return_status", return_status) else path
 
     def _closed(self, frames: Targets, near: Any, fixed: Any, **options: Any) -> Any:
         held = coordinates(self.base, fixed, many=True)
@@ -221,90 +209,3 @@ class Listed(Variants):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Listed, (self._mechanisms,)
-
-
-class _Branches:
-    """The branches on which variants go along inputs, and the steps on them."""
-
-    def __init__(
-        self,
-        variants: Variants,
-        ways: Mapping[str, Array],
-        times: Array,
-        max_step: float,
-        tolerance: float,
-        threads: int,
-    ) -> None:
-        self.variants, self.ways, self.times = variants, ways, times
-        self.max_step, self.tolerance, self.threads = max_step, tolerance, threads
-        self.how = closing(variants, (), tuple(ways))
-        self.places = {name: variants.base.joint(name).q_slice for name in ways if name not in self.how.led}
-
-    def advance(self, which: NDArray[np.intp], q: Array, ahead: Array, start: float, end: float) -> tuple[Array, Array]:
-        """Configurations (n, nq) of these variants at an input, on from those at another one, and the steps (n, nv) that led there; NaN where a branch ends.
-
-        The first guess is so much ahead, the next one along the branch's tangent. What Newton's steps have to mend of it is little on a smooth branch:
-        else, and where they find nothing, the way is taken in two halves.
-        """
-        how = self.how if len(which) == len(self.variants) else self.how.of_rows(which)
-        reached, step, good = self._tried(how, q, ahead, end)
-        if good.all():
-            return reached, step
-        rest = np.flatnonzero(~good)
-        how = how.of_rows(rest)
-        along = self._tangent(how, q[rest], start, end)
-        reached[rest], step[rest], good[rest] = self._tried(how, q[rest], along, end)
-        reached[~good], step[~good] = np.nan, 0.0
-        again, on = rest[~good[rest]], ~good[rest]
-        if end - start < 0.5**HALVINGS or not again.size:
-            return reached, step
-        middle = 0.5 * (start + end)
-        half, first = self.advance(which[again], q[again], 0.5 * along[on], start, middle)
-        there = ~np.isnan(half[:, 0])
-        if there.any():
-            again = again[there]
-            reached[again], second = self.advance(which[again], half[there], first[there], middle, end)
-            step[again] = 2.0 * second
-        return reached, step
-
-    def _at(self, part: float, of: Array) -> float:
-        """Between the inputs, or times, (n,), evenly."""
-        return float(np.interp(part, np.arange(len(of)), of))
-
-    def _tried(self, how: Closing, q: Array, ahead: Array, end: float) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """What loops close to from so much ahead, the steps that this is from q, and whether the branch was smooth."""
-        guess = how.base.integrate(q, ahead)
-        for name, place in self.places.items():
-            guess[:, place] = self._at(end, self.ways[name][:, 0])
-        targets = np.array([self._at(end, self.ways[name][:, 0]) for name in how.led]) if how.led else None
-        time = np.full(len(q), self._at(end, self.times))
-        targets = None if targets is None else np.tile(targets, (len(q), 1))
-        reached, state = from_each(how, guess, targets, time, self.tolerance, self.threads, nearby=True)
-        step, mended = how.base.difference(q, reached), how.base.difference(guess, reached)
-        longest, off = (_largest(x / how.loops.column_scale) for x in (step, mended))
-        return reached, step, (state == 0) & (longest <= self.max_step) & (off <= SMOOTH * longest)
-
-    def _tangent(self, how: Closing, q: Array, start: float, end: float) -> Array:
-        """Steps (n, nv) along which the loops stay closed to first order while inputs and time go on."""
-        lasts = self._at(end, self.times) - self._at(start, self.times)
-        change = {name: self._at(end, way[:, 0]) - self._at(start, way[:, 0]) for name, way in self.ways.items()}
-        values = {"pfaffian_values": np.zeros(how.numbers)} if how.led else {}
-
-        def motion(share: float) -> Array:
-            v, rows = np.zeros(how.base.nv), np.zeros(how.robot.nc) if how.led else None
-            for name, place in zip(self.ways, how.v_places, strict=True):
-                if place >= 0:
-                    v[place] = share * change[name]
-            for name, place in zip(how.led, how.rows, strict=True):
-                cast(Array, rows)[place] = share * change[name]
-            time = np.full(len(q), self._at(start, self.times))
-            answer = how.robot._least_motion(q, v, None, how.weight, rows, time=time, return_status=True, **values)
-            return cast(Array, np.nan_to_num(answer[0]))
-
-        # of velocities that laws of time prescribe, where none passes, only the change of inputs counts
-        return lasts * motion(1.0 / lasts) if lasts > 0.0 else motion(1.0) - motion(0.0)
-
-
-def _largest(x: Array) -> Array:
-    """(n,) of each row (n, k), which NumPy's own takes five times as long to find where k is small."""
-    return np.asarray(functools.reduce(np.maximum, abs(x).T, np.zeros(len(x))))

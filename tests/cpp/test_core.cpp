@@ -231,11 +231,15 @@ std::vector<Input> inputs_of(const Info& info) {
   }
 }
 
+constexpr int inputs_of_a_way = 3;
+
 int result_size(const Info& info, const Tree& t) {
   int n = 1;
-  for (const char* c = info.axes; *c; ++c) n *= size_of_axis(*c, t);
+  for (const char* c = info.axes; *c; ++c) n *= *c == 'W' ? inputs_of_a_way : size_of_axis(*c, t);
   return n;
 }
+/// Numbers of a row.
+int row_size(const std::string& input, const Tree& t) { return size_of_input(input, t) * (input == "way" ? inputs_of_a_way : 1); }
 
 int rows_of_positions(const Tree& t) {
   int count = 0;
@@ -284,8 +288,10 @@ class States {
                              "coordinates",
                              "independent",
                              "piece",
-                             "guide"}) {
-      const int n = size_of_input(name, t);
+                             "guide",
+                             "held",
+                             "way"}) {
+      const int n = row_size(name, t);
       Array& rows = put(name, n);
       for (long i = 0; i < rows.size(); ++i) rows[i] = random();
       for (const char* size : {"weight", "weights", "scale", "gains"})
@@ -300,6 +306,7 @@ class States {
         rows[i] = i / n % 2 || i % n < n - t.loops.rows ? i % n + 1 : i % n < n - rows_of_positions(t) ? -(i % n + 1) : 0;
       for (long i = 0; !std::strcmp(name, "guide") && i < count; ++i)
         rows[i * n] = i % 2 ? t.nv : 2;  // too many rows, and too few
+      for (long i = 0; !std::strcmp(name, "held") && i < rows.size(); ++i) rows[i] = i % n == 0;
       for (long i = 0; !std::strcmp(name, "steps") && i < count; ++i)  // damping, how many, from how far off
         rows[3 * i] = 1.0, rows[3 * i + 1] = 3.0, rows[3 * i + 2] = 1e300;
       if (name[0] != 'q') continue;
@@ -366,7 +373,7 @@ class States {
     status.assign(count_, 0);
     r.wrench = wrench, r.wrench_step = wrench_step, r.out = out.data(), r.out_size = n, r.status = status.data();
     const Parameters p = parameters(op, ExpressedIn::frame);
-    Batch{all, table.many[op], table.each[op], side_by_side, table.lanes, p, r, count_, {}, false, false}.run(
+    Batch{all, table.many[op], table.each[op], side_by_side, table.lanes, p, r, count_, {}, false, false, false}.run(
         2, [] { return false; });
     return out;
   }
@@ -395,7 +402,7 @@ class States {
   Array& put(const std::string& name, int n) { return rows_[name] = Array(n * count_); }
   Parameters parameters(int op, ExpressedIn in) const {
     Parameters p{frames_[0], infos[op].facts & loads ? 2 : 0, frames_.data(), false};
-    p.frame.expressed_in = in;
+    p.frame.expressed_in = in, p.inputs = inputs_of_a_way;
     return p;
   }
   Rows rows(int op, bool with_optional) const {
@@ -403,7 +410,7 @@ class States {
     int k = 0;
     for (const Input& input : inputs_of(infos[op])) {
       if (with_optional || !input.optional) {
-        r.in[k] = rows_.at(input.name).data(), r.in_size[k] = size_of_input(input.name, m_.tree());
+        r.in[k] = rows_.at(input.name).data(), r.in_size[k] = row_size(input.name, m_.tree());
         // the ground moves alike in all states: one row, broadcast
         r.in_step[k] = input.name.rfind("base_", 0) == 0 ? 0 : r.in_size[k];
       }

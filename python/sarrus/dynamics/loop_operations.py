@@ -355,6 +355,8 @@ class LoopFunctions(StateFunctions):
     _close = _undeclared(
         "close"
     )  # a configuration near q that closes the loops as well as it can, and what is left: closing.hpp
+    _branch = _undeclared("branch")  # configurations along inputs, NaN where it has ended: branch.hpp
+    _branch_end = _undeclared("branch_end")  # [q; inputs passed]
     _mobility_numbers = _undeclared("mobility_numbers")
     _effort_regressor = _undeclared("effort_regressor")  # of each motor [motion; parameters]: see effort_regressor.hpp
     _loop_motions = _undeclared("loop_motions")  # the projector onto free motions, and how many there are

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from .._arrays import Array, ArrayLike
+from ..analysis.assembly.closing import closing
 from ..analysis.assembly.continuation import Branch
-from ..analysis.assembly.multistart import Search
 from ..analysis.scaling import ScaledLoops
 from ..control.interpolation import Chart
 from ..mechanism import Mechanism
@@ -57,12 +57,11 @@ class Inputs:
         """Move coordinates to a goal on their branch, the other chosen ones held; how far that led, and whether all the way."""
         rows = sorted({*self.chosen, *goal})
         start = self.coordinates(q)[rows]
-        way = np.array([goal.get(k, x) for k, x in zip(rows, start, strict=True)]) - start
-        time = self.loops.time
-        search = Search(self.mechanism, q, (), time, 0, targets=start, single=tuple(self._single[k] for k in rows))
-        branch, now = Branch(search, *STEPS, CLOSED), time or 0.0
-        q, part = branch.advance(q, q, now, now, lambda part: start + part * way)
-        return q, part == 1.0
+        end = [goal.get(k, x) for k, x in zip(rows, start, strict=True)]
+        how = closing(self.mechanism, (), (), tuple(self._single[k] for k in rows))
+        branch = Branch(how, np.full(2, self.loops.time or 0.0), {}, np.array([start, end]), STEPS, CLOSED)
+        q, passed = np.split(branch.last(q), [-1])
+        return q, float(passed[0]) == 1.0
 
     def reach(self, q: Array, k: int, ends: tuple[float, float]) -> tuple[float, float]:
         """How far a chosen coordinate goes between these ends, the other chosen ones held; the ends, where no loop holds it."""

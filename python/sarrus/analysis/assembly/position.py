@@ -1,15 +1,13 @@
 """Configurations that close all loops: found from anywhere, counted, led to a target, followed along an input.
 
 The search (:mod:`sarrus.analysis.assembly.multistart`) takes damped steps of least motion from many starts. Targets of frames are one more loop each, closed by a
-joint from the ground to where the frame is to be. A branch (:mod:`sarrus.analysis.assembly.continuation`) is followed by predictions along its tangent, each corrected
-by the same steps.
+joint from the ground to where the frame is to be. A branch (:mod:`sarrus.analysis.assembly.continuation`) is followed by the core.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from numpy.typing import ArrayLike
 from ..._arrays import Array, checked_count, checked_time, checked_times, checked_truth, common_axes, into, real_array
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import DEFAULTS, FrameTimeOptions, SearchOptions, shows_options
-from ...errors import AssemblyError, BranchEnd, ModelError, SarrusError, ShapeError, StateError
+from ...errors import AssemblyError, ModelError, SarrusError, ShapeError, StateError
 from ...spatial import Rotation, Transform
 from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near
 from .closing import (
@@ -306,7 +304,8 @@ def inverse_kinematics(
 def follow(
     robot: LoopFunctions, joints: JointCoordinates | None = None, near: ArrayLike | JointCoordinates | None = None, *,
     frames: Targets | None = None, time: ArrayLike | None = None, max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
-) -> Array:  # fmt: skip
+    out: Array | None = None, return_status: bool = False,
+) -> Any:  # fmt: skip
     """Configurations (n, nq) along prescribed inputs, on one branch, the loops closed in each.
 
     From one input to the next steps go along the tangent and then back onto the loops; a step after which they would have to go far
@@ -322,6 +321,7 @@ def follow(
     max_step : largest motion of a joint in one step [rad, mean sizes of the bodies], at least min_step
     min_step : part of the way from one input to the next below which the branch counts as ended, more than rounding
     tolerance : as :meth:`assemble`
+    out, return_status : see :class:`~sarrus.Mechanism`. Status 2: the branch ends, and the path is NaN from there on
 
     Raises
     ------
@@ -351,7 +351,7 @@ def follow(
     ...     print(end.path.shape, end.last[fourbar.joint("pivot").q_slice].round(3))
     (14, 3) [-1.324]
     """
-    branch_steps = checked_steps(max_step, min_step)
+    steps = checked_steps(max_step, min_step)
     joints, frames = {} if joints is None else joints, {} if frames is None else frames
     if not isinstance(joints, Mapping):
         raise TypeError(f"joints are a mapping of joints to where they go; got {joints!r}")
@@ -372,21 +372,14 @@ def follow(
     if q.ndim > 1:
         raise ShapeError(f"near must be one configuration, ({robot.nq},), where a path starts; got shape {q.shape}")
     how = closing(robot, tuple(led), first)
-    balls = [robot.joint(name).type.quaternion for name in how.led]
-    between = partial(_between, poses, [ways[name] for name in how.led], balls)
-    search = Search(robot, q, first, float(times[0]), 0, how.frames, between(0, 0)(0.0))
-    branch = Branch(search, *branch_steps, tolerance)
-    path = [q]
-    for k in range(1, len(times)):
-        goal = path[-1].copy()
-        for name, way in ways.items():
-            if name not in how.led:
-                goal[robot.joint(name).q_slice] = way[k]
-        q, part = branch.advance(path[-1], goal, times[k - 1], times[k], between(k - 1, k))
-        if part < 1.0:
-            raise BranchEnd(f"the branch ends between inputs {k - 1} and {k}{branch.why(q)}", np.array(path), q)
-        path.append(q)
-    return np.array(path)
+    rows = [x[:, :3].reshape(len(x), 12) if x.ndim == 3 else x for x in poses.values()]
+    branch = Branch(how, times, ways, how.targets(rows, ways, (len(times),)), steps, tolerance)
+    path, status = branch.follow(q, out)
+    if return_status:
+        return path, status
+    if status:
+        raise branch.end(path)
+    return path
 
 
 @shows_options
@@ -511,32 +504,6 @@ def _is_default(option: str, value: Any) -> bool:
     """Whether an option says what holds without it."""
     default = DEFAULTS.get(option, _is_default)
     return type(value) is type(default) and bool(value == default)
-
-
-def _between(
-    poses: Mapping[str, Array], joints: Sequence[Array], balls: Sequence[bool], k: int, to: int
-) -> Callable[[float], Array | None]:
-    """Where targets are on the way from the k-th of their poses, or of joints' coordinates, to another, as the core has them."""
-    turns = {name: Rotation(x[k, :3, :3].T @ x[to, :3, :3]).log() for name, x in poses.items() if x.ndim == 3}
-
-    def at(part: float) -> Array | None:
-        places = []
-        for name, x in poses.items():
-            place = (1.0 - part) * x[k] + part * x[to]
-            if name in turns:
-                turn = Rotation.exp(part * turns[name]).matrix
-                place[:3, :3] = x[to, :3, :3] if part == 1.0 else x[k, :3, :3] @ turn
-            places.append(place[:3].ravel())
-        for x, ball in zip(joints, balls, strict=True):
-            place = (1.0 - part) * x[k] + part * x[to]
-            if ball:
-                first, last = (Rotation.from_quaternion(x[i, :4]) for i in (k, to))
-                turned = first @ Rotation.exp(part * (first.inverse() @ last).log())
-                place[:4] = turned.quaternion
-            places.append(place)
-        return np.concatenate(places) if places else None
-
-    return at
 
 
 def _targets(robot: LoopFunctions, frames: Targets) -> dict[tuple[str, bool], Array]:

@@ -1,0 +1,447 @@
+// Following a branch: the configurations q(s) that close the loops while held joints, time and targets go from one place to the next.
+//
+// With J and phi the rows as closing.hpp scales them, over what may move, the tangent x of the branch has least norm among all with J x = c, where c
+// is the rate at which inputs open the rows:
+//
+//   x = onward + argmin |J y - (c - J onward)|^2 + mu |y|^2,    c = -d phi / ds along the inputs
+//
+// A step goes along the tangent and then back onto the loops; one after which that would be far is halved. Where J has lost rank branches meet: what
+// is then undetermined goes on as it went before (`onward`), straight through; else onward is zero. Where branches only nearly meet a step must not
+// change over to the other one: with Q an orthonormal basis of what J reaches at one end of the step, det(Q^T J) keeps its sign on a branch nearby, and
+// has another one on the other; so has det(J_0^T J_1), of J at both ends. A step on which it is negative is halved too, to the end if branches meet
+// exactly.
+//
+// Where inputs determine the motion and it is smooth, no tangent is needed: steps that have changed by some differences go on changing by them, and
+// Newton's steps mend the rest. Two of them share a factor, made where the first one starts; with e the error there, C e^2 is what the first one
+// leaves and C^2 e^3 what the second one leaves, which its length shows without another look at the rows (Ortega and Rheinboldt 1970, 10.2). C
+// changes little from one input to the next: where it says that the first step leaves rounding, the second is taken at every fourth input only.
+//
+// Lanes go from one input to the next together; those that are there, and those whose branch has ended, wait.
+#pragma once
+
+#include <limits>
+
+#include "../spatial/conversions.hpp"
+#include "closing.hpp"
+#include "mobility.hpp"
+
+namespace sarrus {
+
+template <class T> struct BranchInput {
+  const T* held;  // (nv) 1 where a joint is held, the same for all lanes
+  const T* scale;  // (nv + rows) of velocities and rows, as in closing.hpp
+  T max_step, min_step;  // of a joint, scaled; part of the way from one input to the next below which the branch counts as ended
+  T tolerance;  // of |phi|
+  int inputs;
+  const T* way;  // of each time, a configuration that holds the held coordinates, and targets (BranchInput::numbers)
+
+  static int numbers(const Tree& tree) { return 1 + tree.nq + tree.loops.pfaffian_values; }
+};
+
+/// Where inputs are between two of theirs: coordinates of held joints along `displacement`, all else evenly.
+template <class T> class Leg {
+ public:
+  T time, *targets, *displacement;
+  T* pace;  // (paces) of all inputs
+
+  static int paces(const Tree& tree) { return tree.nv + 1 + tree.loops.pfaffian_values; }
+
+  Leg(const Tree& tree, Arena& arena, const T* held)
+      : targets(arena.take<T>(tree.loops.pfaffian_values)),
+        displacement(arena.take<T>(tree.nv)),
+        pace(arena.take<T>(paces(tree))),
+        tree_(tree),
+        held_(held),
+        turn_(arena.take<T>(tree.loops.pfaffian_values)),
+        goal_(arena.take<T>(tree.nq)) {
+    for (int k = 0; k < paces(tree); ++k) pace[k] = T(0.0);
+  }
+
+  /// Held coordinates take the values that they have at its end.
+  void hold(T* q) const {
+    for (int i = 1; i < tree_.links; ++i) {
+      const Link& b = tree_.link[i];
+      visit_every(b.described, b.nv, [&](auto joint) {
+        for (int k = 0; k < joint.nq && b.nv > 0; ++k) q[b.iq + k] = select(held_[b.iv] > T(0.5), to_[1 + b.iq + k], q[b.iq + k]);
+      });
+    }
+  }
+  /// From one input to the next, q being the configuration at the first.
+  void begin(const T* from, const T* to, const T* q) {
+    from_ = from, to_ = to;
+    for (int k = 0; k < tree_.nq; ++k) goal_[k] = q[k];
+    hold(goal_);
+    difference(tree_, q, goal_, displacement);
+    for (int k = 0; k < tree_.nv; ++k) pace[k] = displacement[k] *= held_[k];
+    pace[tree_.nv] = to[0] - from[0];
+    const int first = 1 + tree_.nq;
+    for (int k = 0; k < tree_.loops.pfaffian_values; ++k) pace[tree_.nv + 1 + k] = to[first + k] - from[first + k];
+    each_rotation([&](int at, bool matrix) {
+      const Vec3<T> turn = log(rotation_at(from_, at, matrix).conjugate() * rotation_at(to_, at, matrix));
+      for (int k = 0; k < 3; ++k) turn_[at + k] = turn(k);
+      T* x = pace + tree_.nv + 1 + at;
+      for (int k = 0; k < 4; ++k) x[k] = k < 3 ? turn_[at + k] : T(0.0);
+    });
+  }
+  void at(const T& part) {
+    const T left = T(1.0) - part;
+    const int first = 1 + tree_.nq;
+    time = left * from_[0] + part * to_[0];
+    for (int k = 0; k < tree_.loops.pfaffian_values; ++k) targets[k] = left * from_[first + k] + part * to_[first + k];
+    each_rotation([&](int at, bool matrix) {
+      const Quaternion<T> turn = exp(Vec3<T>(vec3<T>(turn_[at], turn_[at + 1], turn_[at + 2]) * part));
+      const Quaternion<T> q = rotation_at(from_, at, matrix) * turn;
+      if (!matrix) return q.store(targets + at);
+      const Mat3<T> R = rotation(q);
+      for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j) targets[at + 4 * i + j] = R(i, j);
+    });
+  }
+
+ private:
+  Quaternion<T> rotation_at(const T* input, int at, bool matrix) const {
+    const T* x = input + 1 + tree_.nq + at;
+    if (!matrix) return Quaternion<T>::load(x);
+    Mat3<T> R;
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j) R(i, j) = x[4 * i + j];
+    return quaternion(R);
+  }
+  /// Calls f(where it starts among the targets, whether it is the rows of a pose, or else a quaternion).
+  template <class F> void each_rotation(F f) const {
+    for (int i = 0; i < tree_.loops.constraints; ++i) {
+      const Constraint& c = tree_.loops.constraint[i];
+      if (c.target == Target::frame && c.turns) f(c.values, true);
+      if (c.target == Target::coordinates && has_quaternion(std::get<LoopJoint>(c.kind).joint)) f(c.values, false);
+    }
+  }
+
+  const Tree& tree_;
+  const T* held_;
+  const T *from_ = nullptr, *to_ = nullptr;
+  T *turn_, *goal_;
+};
+
+/// -1, 0 or 1; of A (n x n, destroyed), by elimination with the largest pivot of each column.
+template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A) {
+  T sign = T(1.0);
+  for (int k = 0; k < n; ++k) {
+    for (int i = k + 1; i < n; ++i) {
+      const auto larger = abs(A[i * n + k]) > abs(A[k * n + k]);
+      sign = select(larger, -sign, sign);
+      for (int j = k; j < n; ++j) {
+        const T above = A[k * n + j];
+        A[k * n + j] = select(larger, A[i * n + j], above), A[i * n + j] = select(larger, above, A[i * n + j]);
+      }
+    }
+    const T pivot = A[k * n + k];
+    sign = select(pivot > T(0.0), sign, select(pivot < T(0.0), -sign, T(0.0)));
+    const T inverse = T(1.0) / select(abs(pivot) > T(0.0), pivot, T(1.0));
+    for (int i = k + 1; i < n; ++i) {
+      const T l = A[i * n + k] * inverse;
+      for (int j = k + 1; j < n; ++j) A[i * n + j] -= l * A[k * n + j];
+    }
+  }
+  return sign;
+}
+
+template <class T> class Branch {
+ public:
+  Branch(const Tree& tree, Arena& arena, const BranchInput<T>& in)
+      : tree_(tree),
+        arena_(arena),
+        in_(in),
+        leg_(tree, arena, in.held),
+        how_{arena.take<T>(tree.nv), in.scale + tree.nv, T(damping), T(0.0), T(1e300)},
+        here_(gap()),
+        there_(gap()),
+        moving_(arena.take<int>(tree.nv)),
+        onward_(arena.take<T>(tree.nv)),
+        pace_(arena.take<T>(leg_.paces(tree))),
+        before_(arena.take<T>(tree.nq)) {
+    T* column = const_cast<T*>(how_.column);
+    for (int k = 0; k < tree.nv; ++k) {
+      column[k] = in.scale[k] * (T(1.0) - in.held[k]), onward_[k] = T(0.0);
+      if (lane(in.held[k], 0) < 0.5) moving_[movings_++] = k;
+    }
+    for (T*& d : change_) {
+      d = arena.take<T>(tree.nv);
+      for (int k = 0; k < tree.nv; ++k) d[k] = T(0.0);
+    }
+    for (int k = 0; k < leg_.paces(tree); ++k) pace_[k] = T(0.0);
+  }
+
+  /// From q (nq), which closes the loops at the first inputs, along all of them. `path` (inputs x nq, or null): NaN where the branch has ended; q
+  /// becomes the last configuration of it. Returns how many inputs were passed, with the part of the way to the next.
+  T follow(T* q, T* path) {
+    const int nq = tree_.nq, stride = in_.numbers(tree_);
+    const T ended = T(std::numeric_limits<double>::quiet_NaN());
+    T passed = T(0.0);
+    for (int i = 0; path && i < nq; ++i) path[i] = q[i];
+    for (int k = 1; k < in_.inputs; ++k) {
+      for (int i = 0; i < nq; ++i) before_[i] = q[i];
+      leg_.begin(in_.way + (k - 1) * stride, in_.way + k * stride, q);
+      done_ = select(ended_ > T(0.5), T(1.0), T(0.0)), step_ = T(1.0), failures_ = T(0.0);
+      const T was_quick = quick_;
+      quick_ = T(0.0);
+      extrapolate(q);
+      if (any(done_ < T(1.0))) remember(was_quick);
+      while (any(done_ < T(1.0))) advance(q);
+      for (int i = 0; path && i < nq; ++i) path[k * nq + i] = select(ended_ > T(0.5), ended, q[i]);
+      passed = select(ended_ > T(0.5), passed, T(k));
+      if (any(ended_ < T(0.5))) note_step(q);
+    }
+    return select(ended_ > T(0.5), passed + reached_, passed);
+  }
+  /// Of J where the last step started, or where most of it was seen.
+  T rank() const { return rank_; }
+
+ private:
+  static constexpr double damping = 1e-3;  // of the way back: a prediction is near
+  static constexpr double most_steps = 18.0;
+  static constexpr double aside = 0.1;  // how far a prediction may miss the branch, relative to its length
+  static constexpr int changes = 10;  // differences of steps, the steps themselves among them
+  static constexpr int most_unseen = 3;  // inputs in a row whose second step is not taken
+
+  Gap<T> gap() { return {arena_.take<T>(tree_.loops.rows), arena_.take<T>(tree_.loops.entries), T(0.0)}; }
+
+  void evaluate(const T* q, Gap<T>& out) { scaled_rows(tree_, arena_, how_, q, &leg_.time, leg_.targets, out); }
+
+  /// The largest of velocities, scaled.
+  T largest(const T* x) const {
+    T most = T(0.0);
+    for (int k = 0; k < tree_.nv; ++k) {
+      const T size = abs(x[k]) / in_.scale[k];
+      most = select(size > most, size, most);
+    }
+    return most;
+  }
+
+  /// A^T B over what may move, of J in two configurations.
+  T* gram(const T* A, const T* B) {
+    const int n = movings_;
+    T *all = arena_.take<T>(n * n), *place = nullptr;
+    int* index = arena_.take<int>(tree_.nv);
+    for (int k = 0; k < tree_.nv; ++k) index[k] = -1;
+    for (int i = 0; i < n; ++i) index[moving_[i]] = i;
+    for (int k = 0; k < n * n; ++k) all[k] = T(0.0);
+    for (int i = 0; i < tree_.loops.constraints; ++i) {
+      const Constraint& c = tree_.loops.constraint[i];
+      for (int a = 0; a < c.columns; ++a)
+        for (int b = 0; b < c.columns; ++b) {
+          if (index[c.column[a]] < 0 || index[c.column[b]] < 0) continue;
+          place = all + index[c.column[a]] * n + index[c.column[b]];
+          for (int r = 0; r < c.rows; ++r) *place += A[c.entry + a * c.rows + r] * B[c.entry + b * c.rows + r];
+        }
+    }
+    return all;
+  }
+  /// 1 where the motion is determined at both ends of a step and another branch is at the second.
+  T changes_over(const Gap<T>& a, const Gap<T>& b) {
+    const Arena::Scope scope(arena_);
+    if (!any(determined_ > T(0.5))) return T(0.0);
+    const T sign = sign_of_determinant(movings_, gram(a.J, b.J));
+    return select(both(determined_ > T(0.5), sign < T(0.0)), T(1.0), T(0.0));
+  }
+
+  /// What a lane has done in a whole leg, for the next.
+  void note_step(const T* q) {
+    const Arena::Scope scope(arena_);
+    T* step = arena_.take<T>(tree_.nv);
+    difference(tree_, before_, q, step);
+    for (T* d : change_)
+      for (int k = 0; k < tree_.nv; ++k) {
+        const T now = step[k];
+        step[k] = now - d[k], d[k] = now;
+      }
+  }
+
+  /// The whole leg at once, of lanes whose motion is determined and smooth.
+  void extrapolate(T* q) {
+    const auto tried = both(determined_ > T(0.5), done_ < T(1.0));
+    if (!any(tried)) return;
+    const Arena::Scope scope(arena_);
+    const int nv = tree_.nv, nq = tree_.nq;
+    T *x = arena_.take<T>(nv), *start = arena_.take<T>(nq), *next = arena_.take<T>(nq);
+    T before = largest(change_[0]), use = T(1.0);
+    for (int k = 0; k < nv; ++k) x[k] = change_[0][k];
+    for (int j = 1; j < changes; ++j) {  // as long as they become smaller
+      const T size = largest(change_[j]);
+      use = select(size < before * T(0.5), use, T(0.0)), before = size;
+      for (int k = 0; k < nv; ++k) x[k] += use * change_[j][k];
+    }
+    integrate(tree_, q, x, start);
+    leg_.hold(start);
+    leg_.at(T(1.0));
+    evaluate(start, there_);
+    const T mu =
+        select(there_.size * T(damping) > T(tolerances::least_square), there_.size * T(damping), T(tolerances::least_square));
+    StepEquation<T> equation(tree_, arena_, how_, start, &leg_.time, leg_.targets, there_.J, mu, T(0.0));
+    const auto newton = [&](T* from) {
+      const T* y = equation.solve(there_.phi);
+      for (int k = 0; k < nv; ++k) x[k] = y[k] * how_.column[k];
+      integrate(tree_, from, x, next);
+      for (int i = 0; i < nq; ++i) from[i] = next[i];
+      return largest(x);
+    };
+    const T first = newton(start);
+    const T rounding = T(tolerances::rounding * 0.1), foretold = seen_second_ * square(first / seen_first_);
+    T second = foretold, left = foretold;
+    if (++unseen_ > most_unseen || any(both(tried, foretold > rounding))) {
+      evaluate(start, there_);
+      second = newton(start), left = there_.size, unseen_ = 0;
+      seen_first_ = first, seen_second_ = select(second > T(tolerances::exact), second, T(tolerances::exact));
+    }
+    difference(tree_, q, start, x);
+    const T way = largest(x);
+    const T closed = select(second < rounding, T(1.0), select(second * second < first * T(tolerances::exact), T(1.0), T(0.0)));
+    auto good = both(both(tried, closed > T(0.5)), both(way < in_.max_step, left < in_.tolerance));
+    good = both(good, first < T(aside) * way + in_.tolerance);
+    if (any(good)) good = both(good, changes_over(here_, there_) < T(0.5));
+    for (int i = 0; i < nq; ++i) q[i] = select(good, start[i], q[i]);
+    for (int k = 0; k < tree_.loops.entries; ++k) here_.J[k] = select(good, there_.J[k], here_.J[k]);
+    for (int k = 0; k < leg_.paces(tree_); ++k) pace_[k] = select(good, leg_.pace[k], pace_[k]);
+    done_ = select(good, T(1.0), done_), quick_ = select(good, T(1.0), quick_);
+  }
+
+  /// J at q, and how fast inputs open the rows while nothing else moves.
+  void rates(const T* q, T* opening) {
+    const Arena::Scope scope(arena_);
+    const Loops& loops = tree_.loops;
+    T* target = arena_.take<T>(loops.rows);
+    for (int r = 0; r < loops.rows; ++r) opening[r] = T(0.0);
+    if (loops.pfaffian_values > 0) {  // what targets do: a tangent needs no more digits of it than differences give
+      constexpr double little = 1e-4;
+      Gap<T> side = {target, nullptr, T(0.0)};
+      for (const double sign : {1.0, -1.0}) {
+        leg_.at(done_ + T(sign * little));
+        evaluate(q, side);
+        for (int r = 0; r < loops.rows; ++r) opening[r] += side.phi[r] * T(sign * 0.5 / little);
+      }
+    }
+    leg_.at(done_);
+    ConstraintRows<T> asked;
+    asked.J = here_.J, asked.target = target;
+    constraint_rows(tree_, arena_, place(tree_, arena_, q, &leg_.time, leg_.targets), asked, 0, loops.constraints);
+    const T seconds = leg_.pace[tree_.nv];
+    for (int r = 0; r < loops.rows; ++r) opening[r] -= target[r] * seconds * how_.row[r];
+    for (int i = 0; i < loops.constraints; ++i) {
+      const Constraint& c = loops.constraint[i];
+      for (int k = 0; k < c.columns; ++k)
+        for (int r = 0; r < c.rows; ++r) {
+          const T x = here_.J[c.entry + k * c.rows + r] * how_.row[c.row + r];
+          opening[c.row + r] += select(abs(x) < T(1e300), x, T(0.0)) * leg_.displacement[c.column[k]];
+        }
+    }
+    scale_jacobian(tree_, how_, here_.J);
+  }
+
+  /// The tangent at q, scaled, as far as it has not been done; and which lanes' motion is determined.
+  void tangent(const T* q, T* x) {
+    const int nv = tree_.nv, rows = tree_.loops.rows;
+    T* opening = arena_.take<T>(rows);  // how fast inputs open the rows while nothing else moves
+    rates(q, opening);
+
+    SingularValues<T> values(movings_, gram(here_.J, here_.J), arena_);
+    determined_ = select(values.rank > T(movings_ - 0.5), T(1.0), T(0.0));
+    const auto meet = values.rank < rank_ - T(0.5);
+    rank_ = select(meet, rank_, values.rank);
+    T along = T(0.0), size = T(0.0);
+    for (int k = 0; k < leg_.paces(tree_); ++k) along += leg_.pace[k] * pace_[k], size += pace_[k] * pace_[k];
+    // where all is determined it makes no difference, but that the equation has less to find, near to where branches meet
+    const T goes_on = select(meet, T(1.0), determined_), share = goes_on * (along / select(size > T(0.0), size, T(1.0)));
+    for (int k = 0; k < nv; ++k) x[k] = select(how_.column[k] > T(0.0), onward_[k] * share, T(0.0));
+
+    for (int i = 0; i < tree_.loops.constraints; ++i) {
+      const Constraint& c = tree_.loops.constraint[i];
+      for (int k = 0; k < c.columns; ++k)
+        for (int r = 0; r < c.rows; ++r) opening[c.row + r] += here_.J[c.entry + k * c.rows + r] * x[c.column[k]];
+    }
+    if (rows > 0) {
+      StepEquation<T> equation(tree_, arena_, how_, q, &leg_.time, leg_.targets, here_.J, T(tolerances::least_square), T(0.0));
+      const T* y = equation.solve(opening);
+      for (int k = 0; k < nv; ++k) x[k] += y[k];
+    }
+  }
+
+  /// One step of the lanes that are not there.
+  void advance(T* q) {
+    const Arena::Scope scope(arena_);
+    const int nv = tree_.nv, nq = tree_.nq;
+    const auto active = done_ < T(1.0);
+    T *x = arena_.take<T>(nv), *v = arena_.take<T>(nv), *predicted = arena_.take<T>(nq), *next = arena_.take<T>(nq);
+    // lanes that wait keep what they know
+    const T rank = rank_, determined = determined_;
+    T* J = arena_.take<T>(tree_.loops.entries);
+    for (int k = 0; k < tree_.loops.entries; ++k) J[k] = here_.J[k];
+    const T was = done_;
+    done_ = select(active, done_, T(0.0));
+    tangent(q, x);
+    done_ = was;
+    rank_ = select(active, rank_, rank), determined_ = select(active, determined_, determined);
+    for (int k = 0; k < tree_.loops.entries; ++k) J[k] = select(active, here_.J[k], J[k]);
+
+    for (int k = 0; k < nv; ++k) v[k] = x[k] * how_.column[k] + leg_.displacement[k];
+    const T fastest = largest(v), left = T(1.0) - done_;
+    T part = select(step_ < left, step_, left);
+    const T longest = in_.max_step / select(fastest > in_.max_step, fastest, in_.max_step);
+    step_ = select(active, select(part < longest, part, longest), step_);
+    for (int k = 0; k < nv; ++k) v[k] *= step_;
+    integrate(tree_, q, v, predicted);
+    const auto last = left < step_ * T(1.0 + 1e-12);
+    for (int i = 0; i < nq; ++i) next[i] = predicted[i];
+    leg_.hold(next);
+    for (int i = 0; i < nq; ++i) predicted[i] = next[i] = select(last, next[i], predicted[i]);
+    part = select(last, T(1.0), done_ + step_);
+    leg_.at(select(active, part, T(1.0)));
+    Closing<T> onto = how_;
+    onto.steps = select(active, T(most_steps), T(0.0));
+    const T open = close(tree_, arena_, onto, &leg_.time, leg_.targets, next);
+    difference(tree_, predicted, next, v);
+    const T off = largest(v);
+    for (int k = 0; k < tree_.loops.entries; ++k) here_.J[k] = J[k];
+    evaluate(next, there_);
+    const T over = select(step_ < in_.min_step, T(0.0), changes_over(here_, there_));
+    const auto near = both(off < T(aside) * step_ * fastest + in_.tolerance, open < in_.tolerance * T(1.0 + 1e-12));
+    const auto good = both(active, both(near, over < T(0.5)));
+    failures_ = select(active, select(good, T(0.0), failures_ + T(1.0)), failures_);
+    for (int k = 0; k < nv; ++k) onward_[k] = select(active, x[k], onward_[k]);
+    for (int k = 0; k < leg_.paces(tree_); ++k) pace_[k] = select(active, leg_.pace[k], pace_[k]);
+    for (int i = 0; i < nq; ++i) q[i] = select(good, next[i], q[i]);
+    for (int k = 0; k < tree_.loops.entries; ++k) here_.J[k] = select(good, there_.J[k], here_.J[k]);
+    // halved so often nothing is left of it, whatever the numbers have become
+    const T size = select(failures_ > T(60.0), T(0.0), step_);
+    const auto ends = both(both(active, failures_ > T(0.5)), size < in_.min_step);
+    ended_ = select(ends, T(1.0), ended_), reached_ = select(ends, done_, reached_);
+    done_ = select(good, part, select(ends, T(1.0), done_));
+    step_ = select(good, step_ * T(2.0), step_ * T(0.5));
+  }
+
+  /// The tangent at the end of the last leg, of lanes that needed none on it: derivative of the steps that go on changing.
+  void remember(const T& quick) {
+    for (int k = 0; k < tree_.nv; ++k) {
+      T x = T(0.0);
+      for (int j = 0; j < changes; ++j) x += change_[j][k] * T(1.0 / (j + 1));
+      onward_[k] = select(quick > T(0.5), x / in_.scale[k], onward_[k]);
+    }
+  }
+
+  const Tree& tree_;
+  Arena& arena_;
+  const BranchInput<T>& in_;
+  Leg<T> leg_;
+  Closing<T> how_;
+  Gap<T> here_, there_;  // here_.J: where the last step ended
+  int* moving_;
+  int movings_ = 0;
+  T *onward_, *pace_;  // the last tangent, scaled, and of which inputs
+  T* before_;
+  T* change_[changes];  // of steps from input to input: they, their change, the change of that
+  T rank_ = T(0.0), determined_ = T(0.0), quick_ = T(0.0);  // quick: the last leg at once
+  T seen_first_ = T(1.0), seen_second_ = T(1.0);  // Newton's two steps where both were taken last
+  int unseen_ = 0;  // inputs since then
+  T failures_ = T(0.0);  // steps in a row
+  T done_ = T(0.0), step_ = T(1.0), ended_ = T(0.0), reached_ = T(0.0);  // of a leg
+};
+
+}  // namespace sarrus
