@@ -51,10 +51,10 @@ SIZES: dict[str, dict[str, Any]] = {
 }  # of those that come in sizes, or on wheels
 # what would fall apart, or out of the picture: motors hold it, and swing; of what would topple, pelvis or trunk is held
 DRIVEN = (
-    "biped_leg", "delta", "hslm", "humanoid_leg", "macro_micro_arm", "quadruped", "six_axis_arm", "stanford_arm", "stewart",
+    "biped", "biped_leg", "delta", "gripper", "hslm", "humanoid_leg", "macro_micro_arm", "quadruped", "six_axis_arm", "stanford_arm", "stewart",
     "three_finger_hand", "tsai_3upu",
 )  # fmt: skip
-HELD = {"biped_leg": "float", "humanoid_leg": "float", "quadruped": "float"}
+HELD = {"biped": "float", "biped_leg": "float", "humanoid_leg": "float", "quadruped": "float"}
 PUSHED = {"whipple_bicycle": {"rear wheel": 5.0 / 0.3, "lean": 0.2}}  # [rad/s]: at 5 m/s it stands by itself
 # [s] of free motion; the lift has fallen flat at 0.93 s, where its constraints are singular
 DURATION, DURATIONS = 2.0, {"scissor_lift": 0.9}
@@ -183,7 +183,7 @@ def _let_go(name: str, output: Path) -> None:
         v = robot.project_velocity(q, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="euclidean")
         v /= np.abs(v).max()
         how = "free motion, pushed"
-    run = simulate(robot, q, v, duration, motors, dt=STEP)
+    run = simulate(robot, q, v, duration, motors, dt=STEP, limits="stop" if motors else "warn")
     print(f"\n{duration:g} s of {how}, rk4 with steps of {STEP:g} s: {_per_step(run)}\n")
     change = "energy change" if motors else "energy drift" if _keeps_energy(robot) else "energy lost"
     print(f"  {'t [s]':>6}  {change + ' [J]':>17}  {'loop error [rad, m]':>19}")

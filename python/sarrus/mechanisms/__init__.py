@@ -75,7 +75,9 @@ Contact with the world:
 `rolling_disc`          free as a coin, or upright
 `whipple_bicycle`       two frames on two rolling wheels: it balances itself between 4.3 and 6 m/s
 `three_finger_hand`     holds a ball
+`gripper`               two fingers on linkages, by one motor, on a slide
 `strandbeest_leg`       walks by turning a crank
+`biped`                 two feet on two limbs each: twelve motors, six loops
 `biped_leg`             a knee of crossed links, on a floating base
 `humanoid_leg`          an ankle of two axes that two motors move by rods
 ======================  ======================================================================================
@@ -91,7 +93,8 @@ SpaceDyn's applications, robots whose base moves:
 """
 
 from .arms import human_arm, six_axis_arm, two_arms
-from .hand import three_finger_hand
+from .biped import biped
+from .hand import gripper, three_finger_hand
 from .hinge_loops import bennett, bricard, double_hooke, goldberg_5r, goldberg_6r, myard, schatz
 from .ladders import four_bar_ladder
 from .lattices import chain_mail, hoberman_ring, hoberman_sphere, miura_fold, net, ring, tensegrity_prism
@@ -107,6 +110,7 @@ from .thesis import four_link_chain, hslm, two_links
 
 __all__ = [
     "bennett",
+    "biped",
     "biped_leg",
     "bricard",
     "chain_mail",
@@ -120,6 +124,7 @@ __all__ = [
     "free_flyer",
     "goldberg_5r",
     "goldberg_6r",
+    "gripper",
     "hoberman_ring",
     "hoberman_sphere",
     "hslm",

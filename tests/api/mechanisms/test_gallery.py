@@ -19,6 +19,7 @@ from tests.small_mechanisms import at
 CLOSED = {
     "bennett": (gallery.bennett, 3, 5, 1),
     "bennett, other sizes": (lambda: gallery.bennett(1.0, 2.0, 0.5), 3, 5, 1),
+    "biped": (gallery.biped, 36, 30, 18),
     "biped_leg": (gallery.biped_leg, 11, 5, 9),
     "bricard": (gallery.bricard, 5, 5, 1),
     "bricard, doubly collapsible octahedral": (lambda: gallery.bricard(kind="doubly collapsible octahedral"), 5, 5, 1),
@@ -41,6 +42,7 @@ CLOSED = {
     "goldberg_5r": (gallery.goldberg_5r, 4, 5, 1),
     "goldberg_5r, other sizes": (lambda: gallery.goldberg_5r(1.0, 0.7, 1.5, 2.0), 4, 5, 1),
     "goldberg_6r": (gallery.goldberg_6r, 5, 5, 1),
+    "gripper": (gallery.gripper, 9, 11, 4),
     "hoberman_ring": (gallery.hoberman_ring, 12, 36, 1),
     "hoberman_ring(3)": (lambda: gallery.hoberman_ring(3), 6, 21, 1),
     "hoberman_sphere": (gallery.hoberman_sphere, 35, 125, 1),
@@ -271,6 +273,9 @@ def test_falls_as_the_oracle_has_it(label):
         (lambda: gallery.rolling_disc(radius=0), "radius"),
         (lambda: gallery.rolling_disc(roll_inertia=0.2), "moments"),
         (lambda: gallery.three_finger_hand(object_height=1.0), "do not meet"),
+        (lambda: gallery.biped(leg=-0.3), "leg"),
+        (lambda: gallery.biped(mass=np.inf), "mass"),
+        (lambda: gallery.gripper(reach=0), "reach"),
         (lambda: gallery.strandbeest_leg(scale=0), "scale"),
         (lambda: gallery.biped_leg(shank=0), "shank"),
         (lambda: gallery.humanoid_leg(thigh=-1), "thigh"),
@@ -339,6 +344,39 @@ def test_motors_of_the_ankle():
     ankle = leg.joint("ankle").v_slice
     assert np.allclose(pitch[ankle], [1.0, 0.0], atol=1e-12)
     assert abs(roll[ankle][0]) < 1e-12 and abs(roll[ankle][1]) > 0.5
+
+
+def test_six_motors_move_a_foot_in_all_its_freedoms():
+    """With the pelvis held, each leg's six motors and nothing else; right and left are mirror images."""
+    robot = gallery.biped()
+    q, rng = robot.assemble(), np.random.default_rng(0)
+    assert robot.mass == pytest.approx(2.5)
+    soles = [robot.pose(q, f"{side}_sole") for side in ("left", "right")]
+    assert np.allclose(soles[0][:3, 3] * [1, -1, 1], soles[1][:3, 3], atol=CLOSES) and abs(soles[0][2, 3]) < CLOSES
+    motors = [name for name in robot.actuated if name.startswith("left")]
+    assert len(motors) == 6
+    columns = []
+    for moving in motors:
+        rates = {name: float(name == moving) for name in robot.actuated} | {"float": np.zeros(6)}
+        v = robot.complete_velocity(q, rates)
+        columns.append(robot.velocity(q, v, "left_foot") / [1, 1, 1, 0.3, 0.3, 0.3])
+        assert np.abs(robot.velocity(q, v, "right_foot")).max() < 1e-12
+    assert np.linalg.svd(columns)[1].min() > 0.05
+    # the rods are no longer than they were drawn where the knees bend
+    near = robot.assemble(near=robot.integrate(q, np.r_[np.zeros(6), 0.1 * rng.normal(size=30)]))
+    assert np.abs(robot.constraint_residual(near)).max() < 1e-12
+
+
+def test_pads_of_the_gripper_stay_upright():
+    """While couplers are at their stops fingers are parallelograms, and close alike; off them a finger turns inwards at its end."""
+    robot = gallery.gripper()
+    for angle in (0.0, 0.3, 0.6):
+        q = robot.assemble(fixed={"right_driver": angle, "right_stop": 0.0, "left_stop": 0.0})
+        left, right = (robot.pose(q, f"{side}_pad") for side in ("left", "right"))
+        assert np.allclose(right[:3, :3], np.eye(3), atol=1e-12)
+        assert np.allclose(left[:3, 3] * [-1, 1, 1], right[:3, 3], atol=1e-12)
+    bent = robot.assemble(fixed={"right_driver": 0.6, "right_stop": -0.2, "left_stop": 0.0})
+    assert robot.pose(bent, "right_pad")[0, 2] > 0.05
 
 
 # ---- planar linkages
