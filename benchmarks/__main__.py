@@ -26,6 +26,9 @@ def main() -> int:
     parser.add_argument(
         "--graphs", action="store_true", help="rings, strips and nets, beside SciPy's sparse factorisation"
     )
+    parser.add_argument(
+        "--engines", action="store_true", help="closed chains, with and without contact, in all engines"
+    )
     parser.add_argument("--near-singular", type=Path, metavar="FILE", help="plot errors near a singular position")
     parser.add_argument("--import", dest="imports", action="store_true", help="what `import sarrus` costs")
     parser.add_argument("--checks", action="store_true", help="what the look whether states are off the loops costs")
@@ -55,6 +58,18 @@ def main() -> int:
         print(table)
         if options.markdown:
             options.markdown.write_text(table)
+        return 0
+
+    if options.engines:
+        from . import engines
+
+        found, silent = engines.rows(_tell, options.only)
+        table = engines.markdown(found, silent) + "\n" + engines.steps(_tell, 0.3 if options.quick else 20.0)
+        print(table)
+        if options.markdown:
+            options.markdown.write_text(table)
+        if options.plot:
+            engines.plot(found, options.plot)
         return 0
 
     if options.graphs:
