@@ -26,7 +26,9 @@ def main() -> int:
     parser.add_argument(
         "--graphs", action="store_true", help="rings, strips and nets, beside SciPy's sparse factorisation"
     )
-    parser.add_argument("--engines", action="store_true", help="closed chains, with and without contact, in all engines")
+    parser.add_argument(
+        "--engines", action="store_true", help="closed chains, with and without contact, in all engines"
+    )
     parser.add_argument("--near-singular", type=Path, metavar="FILE", help="plot errors near a singular position")
     parser.add_argument("--import", dest="imports", action="store_true", help="what `import sarrus` costs")
     parser.add_argument("--checks", action="store_true", help="what the look whether states are off the loops costs")

@@ -26,7 +26,12 @@ def installed() -> dict[str, Engine]:
         "exudyn": {"Exudyn": in_exudyn},
         "pinocchio": {"Pinocchio, Baumgarte": in_pinocchio},
     }
-    return {name: engine for package, those in known.items() if importlib.util.find_spec(package) for name, engine in those.items()}
+    return {
+        name: engine
+        for package, those in known.items()
+        if importlib.util.find_spec(package)
+        for name, engine in those.items()
+    }
 
 
 # ---- MuJoCo: implicitfast, Newton, elliptic cones, as its documentation advises; its default reference, and as stiff as a step allows -----------
@@ -68,7 +73,9 @@ def mujoco_model(problem: Problem, dt: float, reference: float | None) -> tuple[
     model = mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
     data = mujoco.MjData(model)
     states = problem.robot.joint_states(problem.q, problem.v)
-    for name in problem.robot.joints:
+    if not problem.v.any() and model.nkey and np.array_equal(problem.q, problem.robot.assemble()):
+        mujoco.mj_resetDataKeyframe(model, data, 0)  # joints of several axes, too
+    for name in () if data.qpos.any() else problem.robot.joints:
         joint, q = model.joint(name), states.q[name]
         if len(q) >= 4:  # quaternions begin with w there, and a free joint with its place
             q = np.r_[q[4:], q[3], q[:3]]
@@ -128,7 +135,7 @@ def in_pinocchio(problem: Problem, dt: float, times: np.ndarray) -> Motion:
     settings = pin.ProximalSettings(1e-12, 1e-12, 10)
     q, v = sarrus.interop.to_pinocchio(robot, model, problem.q, problem.v)
     q, v, no_effort, samples, seconds = np.array(q), np.array(v), np.zeros(model.nv), [], 0.0
-    frames = [model.getFrameId(name) for name in robot.bodies]
+    frames = [model.getFrameId(name, pin.FrameType.BODY) for name in robot.bodies]
 
     def poses() -> np.ndarray:
         pin.framesForwardKinematics(model, data, q)
@@ -160,7 +167,9 @@ def in_exudyn(problem: Problem, dt: float, times: np.ndarray) -> Motion:
     if problem.touching:
         raise UnsupportedError("contacts")
     if len(problem.robot.bodies) > 50:
-        raise UnsupportedError("way with redundant rows but its dense solver, which takes a minute for a simulated second here")
+        raise UnsupportedError(
+            "way with redundant rows but its dense solver, which takes a minute for a simulated second here"
+        )
     robot = problem.robot
     container = exudyn.SystemContainer()
     mbs = container.AddSystem()
@@ -178,7 +187,11 @@ def in_exudyn(problem: Problem, dt: float, times: np.ndarray) -> Motion:
         nodes.append(made["nodeNumber"])
     for joint in robot.description.joints:
         X = start.get(joint.parent, np.eye(4)) @ joint.at_parent.matrix
-        place = {"bodyNumbers": [numbers[joint.parent], numbers[joint.child]], "position": X[:3, 3], "useGlobalFrame": True}
+        place = {
+            "bodyNumbers": [numbers[joint.parent], numbers[joint.child]],
+            "position": X[:3, 3],
+            "useGlobalFrame": True,
+        }
         if joint.kind == "Revolute":
             mbs.CreateRevoluteJoint(axis=X[:3, :3] @ joint.joint.axis, **place)
         elif joint.kind == "Spherical":
@@ -202,7 +215,10 @@ def in_exudyn(problem: Problem, dt: float, times: np.ndarray) -> Motion:
     for k, node in enumerate(nodes):
         X[k, :3, 3] = mbs.GetNodeOutput(node, exudyn.OutputVariableType.Position)
         X[k, :3, :3] = np.reshape(mbs.GetNodeOutput(node, exudyn.OutputVariableType.RotationMatrix), (3, 3))
-        twists[k] = np.r_[mbs.GetNodeOutput(node, exudyn.OutputVariableType.AngularVelocity), mbs.GetNodeOutput(node, exudyn.OutputVariableType.Velocity)]
+        twists[k] = np.r_[
+            mbs.GetNodeOutput(node, exudyn.OutputVariableType.AngularVelocity),
+            mbs.GetNodeOutput(node, exudyn.OutputVariableType.Velocity),
+        ]
     first = np.array([start[body] for body in robot.bodies])
     return Motion(np.stack([first, X]), twists, seconds)
 
@@ -229,7 +245,9 @@ def in_drake(problem: Problem, dt: float, times: np.ndarray) -> Motion:
     simulator.Initialize()
 
     def poses() -> np.ndarray:
-        return np.array([plant.EvalBodyPoseInWorld(context, bodies[name]).GetAsMatrix4() for name in problem.robot.bodies])
+        return np.array(
+            [plant.EvalBodyPoseInWorld(context, bodies[name]).GetAsMatrix4() for name in problem.robot.bodies]
+        )
 
     samples, seconds = [poses()], 0.0
     for t in times[1:]:
@@ -248,16 +266,32 @@ def _drake_model(problem: Problem, plant: object) -> tuple[dict[str, object], li
     from pydrake.geometry import Sphere as DrakeSphere
     from pydrake.math import RigidTransform
     from pydrake.multibody.plant import CoulombFriction
-    from pydrake.multibody.tree import BallRpyJoint, PdControllerGains, PrismaticJoint, RevoluteJoint, SpatialInertia, UnitInertia
+    from pydrake.multibody.tree import (
+        BallRpyJoint,
+        PdControllerGains,
+        PrismaticJoint,
+        RevoluteJoint,
+        SpatialInertia,
+        UnitInertia,
+    )
 
     d, robot, motors = problem.robot.description, problem.robot, []
     bodies = {"ground": plant.world_body()}
     for body in d.bodies:
         m, I = body.inertia.mass, body.inertia.about_origin
-        unit = UnitInertia(*(I[i, j] / m for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))) if m else UnitInertia()
-        bodies[body.name] = plant.AddRigidBody(body.name, SpatialInertia(m, body.inertia.com, unit, skip_validity_check=True))
+        unit = (
+            UnitInertia(*(I[i, j] / m for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))))
+            if m
+            else UnitInertia()
+        )
+        bodies[body.name] = plant.AddRigidBody(
+            body.name, SpatialInertia(m, body.inertia.com, unit, skip_validity_check=True)
+        )
     for joint in d.joints:
-        ends = (bodies[joint.parent], RigidTransform(joint.at_parent.matrix)), (bodies[joint.child], RigidTransform(joint.at_child.matrix))
+        ends = (
+            (bodies[joint.parent], RigidTransform(joint.at_parent.matrix)),
+            (bodies[joint.child], RigidTransform(joint.at_child.matrix)),
+        )
         if joint.name in robot.loop_joints:
             if joint.kind not in ("Revolute", "Spherical"):
                 raise UnsupportedError(f"a loop closed by {joint.kind}")
@@ -269,7 +303,14 @@ def _drake_model(problem: Problem, plant: object) -> tuple[dict[str, object], li
         kinds = {"Revolute": RevoluteJoint, "Prismatic": PrismaticJoint}
         if joint.kind in kinds:
             what = joint.joint
-            made = plant.AddJoint(kinds[joint.kind](joint.name, *_framed(plant, joint.name, ends), np.asarray(what.axis), damping=float(np.max(what.damping))))
+            made = plant.AddJoint(
+                kinds[joint.kind](
+                    joint.name,
+                    *_framed(plant, joint.name, ends),
+                    np.asarray(what.axis),
+                    damping=float(np.max(what.damping)),
+                )
+            )
             if np.any(what.stiffness):
                 raise UnsupportedError("springs along joints")
             if joint.name in problem.gains or np.any(what.armature):
@@ -288,11 +329,19 @@ def _drake_model(problem: Problem, plant: object) -> tuple[dict[str, object], li
         raise UnsupportedError("gears beside springs and stops")
     for spec in d.shapes:
         shape = spec.shape
-        solid = DrakeBox(*shape.size) if isinstance(shape, Box) else DrakeSphere(shape.radius) if isinstance(shape, Sphere) else HalfSpace()
+        solid = (
+            DrakeBox(*shape.size)
+            if isinstance(shape, Box)
+            else DrakeSphere(shape.radius)
+            if isinstance(shape, Sphere)
+            else HalfSpace()
+        )
         if not isinstance(shape, Box | Sphere | Plane):
             raise UnsupportedError(type(shape).__name__)
         mu = 1.0 if spec.friction is None else spec.friction
-        plant.RegisterCollisionGeometry(bodies[spec.body], RigidTransform(spec.placement.matrix), solid, spec.name, CoulombFriction(mu, mu))
+        plant.RegisterCollisionGeometry(
+            bodies[spec.body], RigidTransform(spec.placement.matrix), solid, spec.name, CoulombFriction(mu, mu)
+        )
     return bodies, motors
 
 
@@ -312,7 +361,9 @@ def _drake_start(problem: Problem, plant: object, context: object, motors: list[
         if joint.name in problem.robot.loop_joints:
             continue
         if joint.kind == "Free":
-            plant.SetFreeBodyPose(context, plant.GetBodyByName(joint.child), RigidTransform(problem.robot.pose(problem.q, joint.child)))
+            plant.SetFreeBodyPose(
+                context, plant.GetBodyByName(joint.child), RigidTransform(problem.robot.pose(problem.q, joint.child))
+            )
             continue
         made, q, v = plant.GetJointByName(joint.name), plant.GetPositions(context), plant.GetVelocities(context)
         if joint.kind == "Spherical":
@@ -327,4 +378,6 @@ def _drake_start(problem: Problem, plant: object, context: object, motors: list[
         for motor in motors:
             _, _, target = problem.gains.get(motor.name(), (0.0, 0.0, 0.0))
             wanted.append(target)
-        plant.get_desired_state_input_port(plant.GetModelInstanceByName("DefaultModelInstance")).FixValue(context, np.r_[wanted, np.zeros(len(wanted))])
+        plant.get_desired_state_input_port(plant.GetModelInstanceByName("DefaultModelInstance")).FixValue(
+            context, np.r_[wanted, np.zeros(len(wanted))]
+        )

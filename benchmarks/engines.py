@@ -22,9 +22,12 @@ from sarrus.shapes import Plane, Sphere
 
 from . import kamino
 
-sys.path.append(str(Path(__file__).parents[1] / "examples" / "contact"))  # the boxes, the walker and the gripper are the demonstrations'
+sys.path.append(
+    str(Path(__file__).parents[1] / "examples" / "contact")
+)  # the boxes, the walker and the gripper are the demonstrations'
 
 ROUNDS = 3
+TORN = 0.1  # [m]: no loop of a problem is that large where it is closed
 RAISED = 0.02  # the cube [m], gently enough for soft contacts
 SAMPLED = 0.02  # every so often [s], which all steps divide
 
@@ -58,7 +61,9 @@ class Motion:
     seconds: float
 
 
-Engine = Callable[[Problem, float, np.ndarray], Motion]  # a problem, a step, times of samples (the first is the start's)
+Engine = Callable[
+    [Problem, float, np.ndarray], Motion
+]  # a problem, a step, times of samples (the first is the start's)
 
 
 # ---- problems ------------------------------------------------------------------------------------------------------------------------
@@ -76,16 +81,42 @@ def problems() -> Iterable[Problem]:
         yield Problem(f"IFToMM A02, {n} four-bars", ladder(n), np.zeros(ladder(n).nq), v, 1.0, (5e-3, 1e-3, 2e-4))
     bricard = sarrus.mechanisms.bricard()
     yield Problem("IFToMM A04, Bricard", bricard, bricard.assemble(), np.zeros(5), 1.0, (5e-3, 1e-3, 2e-4))
-    for robot, turn, height in ((dropped.four_bar(), (0.3, 0.4, 0.1), 0.15), (dropped.nunchaku(), (0.1, 0.3, 0.2), 0.4)):
+    if (numbers := kamino.numbers()) is not None:
+        testmech = kamino.testmech(numbers)
+        yield Problem(
+            "DR TestMech falls", testmech, testmech.assemble(), np.zeros(testmech.nv), 1.0, (5e-3, 1e-3, 2e-4)
+        )
+    for robot, turn, height in (
+        (dropped.four_bar(), (0.3, 0.4, 0.1), 0.15),
+        (dropped.nunchaku(), (0.1, 0.3, 0.2), 0.4),
+    ):
         q = dropped.started(robot, turn, height)
         yield Problem(f"{robot.name}, dropped", robot, q, np.zeros(robot.nv), 3.0, (4e-3, 1e-3))
     yield _held(gripper.workplace())
-    standing = [("walker of twelve motors", undamped_loops(walker.walker()), None, (15.0, 0.6, 0.0), ("left_foot", "right_foot"))]
-    if (numbers := kamino.numbers()) is not None:
+    standing = [
+        (
+            "walker of twelve motors",
+            undamped_loops(walker.walker()),
+            None,
+            (15.0, 0.6, 0.0),
+            ("left_foot", "right_foot"),
+        )
+    ]
+    if numbers is not None:
         standing.append(("DR Legs", *kamino.legs(numbers), (10.0, 2.0, 0.0), ("foot_l", "foot_r")))
     for name, robot, solved, law, feet in standing:
         gains = dict.fromkeys(robot.actuated, law)
-        yield Problem(f"{name}, stands", robot, (solved or robot).assemble(), np.zeros(robot.nv), 2.0, (4e-3, 1e-3), gains, solved, feet)
+        yield Problem(
+            f"{name}, stands",
+            robot,
+            (solved or robot).assemble(),
+            np.zeros(robot.nv),
+            2.0,
+            (4e-3, 1e-3),
+            gains,
+            solved,
+            feet,
+        )
 
 
 def undamped_loops(robot: sarrus.Mechanism) -> sarrus.Mechanism:
@@ -103,8 +134,22 @@ def _held(robot: sarrus.Mechanism) -> Problem:
     closed = sarrus.simulate(
         robot, robot.assemble(), np.zeros(robot.nv), 1.5, [close, lift], method="contact", dt=1e-3, limits="stop"
     )
-    gains = {"right_driver": (2.0, 0.02, 0.8), "lift": (400.0, 50.0, float(closed.q[-1, 0]) + 9.81 * robot.mass / 400.0 + RAISED)}
-    return Problem("gripper lifts a cube", robot, closed.q[-1], np.zeros(robot.nv), 4.0, (4e-3, 2e-3, 1e-3), gains, None, ("cube",), "right_finger")
+    gains = {
+        "right_driver": (2.0, 0.02, 0.8),
+        "lift": (400.0, 50.0, float(closed.q[-1, 0]) + 9.81 * robot.mass / 400.0 + RAISED),
+    }
+    return Problem(
+        "gripper lifts a cube",
+        robot,
+        closed.q[-1],
+        np.zeros(robot.nv),
+        4.0,
+        (4e-3, 2e-3, 1e-3),
+        gains,
+        None,
+        ("cube",),
+        "right_finger",
+    )
 
 
 # ---- what is read from all of them ---------------------------------------------------------------------------------------------------
@@ -116,7 +161,11 @@ def energy(robot: sarrus.Mechanism, poses: np.ndarray, twists: np.ndarray) -> fl
     for body, X, V in zip(robot.description.bodies, poses, twists, strict=True):
         inertia, R = body.inertia, X[:3, :3]
         arm = R @ inertia.com
-        about = R @ (inertia.about_origin - inertia.mass * (arm @ arm * np.eye(3) - np.outer(inertia.com, inertia.com))) @ R.T
+        about = (
+            R
+            @ (inertia.about_origin - inertia.mass * (arm @ arm * np.eye(3) - np.outer(inertia.com, inertia.com)))
+            @ R.T
+        )
         fast = V[3:] + np.cross(V[:3], arm)
         total += 0.5 * (inertia.mass * fast @ fast + V[:3] @ about @ V[:3])
         total -= inertia.mass * (robot.gravity @ (X[:3, 3] + arm))
@@ -144,7 +193,11 @@ def sunk(robot: sarrus.Mechanism, poses: np.ndarray) -> float:
     terms, bodies = scene(d, touching_pairs(d))
     place = {body.name: k for k, body in enumerate(d.bodies)}
     at = np.stack(
-        [poses[:, place[name]] if name != "ground" else np.broadcast_to(np.eye(4), poses[:, 0].shape) for name in bodies], axis=1
+        [
+            poses[:, place[name]] if name != "ground" else np.broadcast_to(np.eye(4), poses[:, 0].shape)
+            for name in bodies
+        ],
+        axis=1,
     )
     distances = _core.Scene(*terms).touching(np.ascontiguousarray(at), 0.0)[-1]
     return float(max(-distances.min(initial=0.0), 0.0))
@@ -157,7 +210,8 @@ def in_sarrus(problem: Problem, dt: float, times: np.ndarray, **how: object) -> 
     """Runge and Kutta's steps with projections where nothing touches; else steps with cones."""
     robot = problem.solved or problem.robot
     motors = [
-        sarrus.control.PID(joint, proportional=kp, derivative=kd, target=target) for joint, (kp, kd, target) in problem.gains.items()
+        sarrus.control.PID(joint, proportional=kp, derivative=kd, target=target)
+        for joint, (kp, kd, target) in problem.gains.items()
     ]
     if not how:
         how = {"method": "contact" if problem.touching else "rk4", "dt": dt}
@@ -178,11 +232,17 @@ def steps(tell: Callable[[str], None], seconds: float) -> str:
     from .engine_peers import mujoco_model
     from .measure import interleave, ratio
 
-    lines = ["| what stands | step | sarrus, one run | many runs | MuJoCo | sarrus / MuJoCo: one | many |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| what stands | step | sarrus, one run | many runs | MuJoCo | sarrus / MuJoCo: one | many |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for problem, dt, runs, passed in standing():
         tell(f"a step: {problem.name}")
         robot = problem.solved or problem.robot
-        motors = [sarrus.control.PID(name, proportional=kp, derivative=kd, target=q) for name, (kp, kd, q) in problem.gains.items()]
+        motors = [
+            sarrus.control.PID(name, proportional=kp, derivative=kd, target=q)
+            for name, (kp, kd, q) in problem.gains.items()
+        ]
         q, v = (np.broadcast_to(x, (runs, len(x))) for x in (problem.q, problem.v))
         how = {"dt": dt, "method": "contact", "limits": "ignore"}
 
@@ -210,8 +270,13 @@ def steps(tell: Callable[[str], None], seconds: float) -> str:
             sides["MuJoCo"] = theirs
         times = interleave(sides, seconds)
         told = {name: f"{1e6 * np.median(t):.3g} µs" for name, t in times.items()}
-        ratios = ["{:.2f} ({:.2f} to {:.2f})".format(*ratio(times[x], times["MuJoCo"])) if "MuJoCo" in times else "" for x in ("one", "many")]
-        lines.append(f"| {problem.name} | {1e3 * dt:g} ms | {told['one']} | {told['many']}, {runs} | {told.get('MuJoCo', '')} | {' | '.join(ratios)} |")
+        ratios = [
+            "{:.2f} ({:.2f} to {:.2f})".format(*ratio(times[x], times["MuJoCo"])) if "MuJoCo" in times else ""
+            for x in ("one", "many")
+        ]
+        lines.append(
+            f"| {problem.name} | {1e3 * dt:g} ms | {told['one']} | {told['many']}, {runs} | {told.get('MuJoCo', '')} | {' | '.join(ratios)} |"
+        )
     return "\n".join([*lines, ""])
 
 
@@ -274,13 +339,21 @@ def rows(tell: Callable[[str], None], only: str = "") -> tuple[list[Row], list[s
                     tell(f"{problem.name}, {1e3 * dt:g} ms, {name}")
                     try:
                         motion = engine(problem, dt, times)
+                        if not np.isfinite(motion.poses).all() or gaps(problem.robot, motion.poses) > TORN:
+                            raise UnstableError
                         motions.setdefault(name, []).append(motion)
                     except UnsupportedError as reason:
                         silent[f"{problem.name}, {name}: it has no {reason}"] = None
+                    except UnstableError:
+                        silent[f"{problem.name}, {name}, {1e3 * dt:g} ms: it goes unstable"] = None
                     except sarrus.IntegrationError as reason:
                         silent[f"{problem.name}, {name}, {1e3 * dt:g} ms: {str(reason).partition(';')[0]}"] = None
             found += [_row(problem, name, dt, all_of, reference) for name, all_of in motions.items()]
     return found, list(silent)
+
+
+class UnstableError(Exception):
+    """What it answers is no motion of the mechanism."""
 
 
 class UnsupportedError(Exception):
@@ -311,19 +384,26 @@ def markdown(found: list[Row], silent: list[str]) -> str:
     smooth = [row for row in found if np.isfinite(row.error)]
     rough = [row for row in found if not np.isfinite(row.error)]
 
-    def number(x: float) -> str:
-        return "" if not np.isfinite(x) else "0" if x == 0.0 else f"{x:.1e}" if x < 0.01 or x >= 1e4 else f"{x:.3g}"
+    def number(x: float, unit: str) -> str:
+        said = "0" if x == 0.0 else f"{x:.1e}" if x < 0.01 or x >= 1e4 else f"{x:.3g}"
+        return f"{said} {unit}" if np.isfinite(x) else ""
 
-    lines = ["| problem | engine | step | CPU, a simulated second | error at the end | energy off | loops open |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| problem | engine | step | CPU, a simulated second | error at the end | energy off | loops open |",
+        "|---|---|---|---|---|---|---|",
+    ]
     lines += [
-        f"| {r.problem} | {r.engine} | {1e3 * r.dt:g} ms | {1e3 * r.seconds:.3g} ms | {number(r.error)} m | {number(abs(r.energy))} J | {number(r.gap)} m |"
+        f"| {r.problem} | {r.engine} | {1e3 * r.dt:g} ms | {1e3 * r.seconds:.3g} ms | {number(r.error, 'm')} | {number(abs(r.energy), 'J')} | {number(r.gap, 'm')} |"
         for r in smooth
     ]
-    lines += ["", "| problem | engine | step | CPU, a simulated second | energy at the end | loops open | sunk in | moves at the end | creep |"]
+    lines += [
+        "",
+        "| problem | engine | step | CPU, a simulated second | energy at the end | loops open | sunk in | moves at the end | creep |",
+    ]
     lines += ["|---|---|---|---|---|---|---|---|---|"]
     lines += [
-        f"| {r.problem} | {r.engine} | {1e3 * r.dt:g} ms | {1e3 * r.seconds:.3g} ms | {r.energy:.4f} J | {number(r.gap)} m | "
-        f"{number(r.depth)} m | {number(r.moving)} m/s | {number(r.creep)} m |"
+        f"| {r.problem} | {r.engine} | {1e3 * r.dt:g} ms | {1e3 * r.seconds:.3g} ms | {r.energy:.4f} J | {number(r.gap, 'm')} | "
+        f"{number(r.depth, 'm')} | {number(r.moving, 'm/s')} | {number(r.creep, 'm')} |"
         for r in rough
     ]
     return "\n".join([*lines, "", *(f"- {text}" for text in silent), ""])

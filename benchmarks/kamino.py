@@ -56,6 +56,49 @@ def legs(numbers: dict[str, Any], friction: float = 0.7) -> tuple[sarrus.Mechani
         b.add_shape(name, Box(tuple(2.0 * x for x in box["half"])), at, friction=friction)
     b.add_shape("ground", Plane(), friction=friction)
     height = data["facts"]["height_of_pelvis_frame_with_soles_on_z_0"]
-    b.set_home({"float": (0, 0, 0, 1, 0, 0, height)} | {n: 0.0 for n, j in data["joints"].items() if not j["closes_loop"]})
+    b.set_home(
+        {"float": (0, 0, 0, 1, 0, 0, height)} | {n: 0.0 for n, j in data["joints"].items() if not j["closes_loop"]}
+    )
     robot = b.build()
     return robot, sarrus.without_redundant_constraints(robot, tolerance=FLOATS)
+
+
+def testmech(numbers: dict[str, Any]) -> sarrus.Mechanism:
+    """DR TestMech: a joint of each kind, four loops that balls close, one freedom, which falls.
+
+    Its joint that only translates is three slides, between which there are bodies of a milligram, without which some engines do not go.
+    """
+    data, b = numbers["dr_testmech"], sarrus.Builder("DR TestMech")
+    bodies, joints = data["bodies"], data["joints"]
+    for name, body in bodies.items():
+        b.add_body(name, _inertia(body))
+    kinds = {"revolute": sarrus.Revolute("x"), "prismatic": sarrus.Prismatic("x"), "fixed": sarrus.Fixed(),
+             "cylindrical": sarrus.Cylindrical("x"), "universal": sarrus.Universal("x", "y"), "spherical": sarrus.Spherical()}  # fmt: skip
+    balls = ("link1_1", "link2_1", "link3_2", "cartlink_ee")
+    for name, joint in joints.items():
+        R = _turned(joint["rotation_in_both"])
+        parent, child = joint["parent"] or "ground", joint["child"]
+        at_parent, at_child = (sarrus.Transform(R, joint[end]) for end in ("at_parent", "at_child"))
+        if name == "link1_2":  # the other way round: what hangs on the slider closes by a ball
+            parent, child, at_parent, at_child = child, parent, at_child, at_parent
+        if joint["type"] == "cartesian":
+            for axis, before, behind in (
+                ("x", parent, "slide_x"),
+                ("y", "slide_x", "slide_y"),
+                ("z", "slide_y", child),
+            ):
+                if behind != child:
+                    b.add_body(behind, sarrus.Inertia.sphere(1e-6, 1e-3))
+                at = at_parent if axis == "x" else sarrus.Transform()
+                end = at_child if axis == "z" else sarrus.Transform()
+                b.add_joint(f"{name}_{axis}", sarrus.Prismatic(axis), before, behind, at_parent=at, at_child=end)
+        else:
+            b.add_joint(
+                name, kinds[joint["type"]], parent, child, at_parent=at_parent, at_child=at_child, loop=name in balls
+            )
+    robot = b.build()
+    # where balls are, of 32 bits, to where loops close
+    where = robot.project_configuration(robot.neutral())
+    states = robot.joint_states(where).q
+    b.set_home({name: states[name] for name in robot.joints})
+    return b.build()

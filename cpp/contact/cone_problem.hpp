@@ -109,7 +109,8 @@ class ConeSolver {
     if (least) {
       find_least(best, x), give(x, least);
       // they are what makes the motion, where they are as good
-      if (const double now = natural_map(x); now <= tolerance_) std::copy(x, x + n_, best), solution.natural_map = now;
+      if (const double now = natural_map(x); now <= tolerance_)
+        std::copy(x, x + n_, best), solution.natural_map = now, solution.reached = true;
     }
     give(best, p);
     return solution;

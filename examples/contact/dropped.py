@@ -83,7 +83,11 @@ def main(output: Path | None = None, duration: float = 3.0, films: Path | None =
     found, rows = {}, []
     for name, run in runs.items():
         energy = run.energy
-        numbers = {"energy [J]": energy[-1], "gained in a step [J]": np.diff(energy).max(), "moves by [m/s, rad/s]": np.abs(run.v[-1]).max()}
+        numbers = {
+            "energy [J]": energy[-1],
+            "gained in a step [J]": np.diff(energy).max(),
+            "moves by [m/s, rad/s]": np.abs(run.v[-1]).max(),
+        }
         numbers |= held(run)
         found |= {f"{name}: {what}": float(x) for what, x in numbers.items()}
     resting = on_its_side(20.0 * duration)

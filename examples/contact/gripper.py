@@ -22,9 +22,13 @@ def workplace() -> sarrus.Mechanism:
     robot = sarrus.mechanisms.gripper()
     b = robot.to_builder()
     for side, inwards in (("left", 1.0), ("right", -1.0)):
-        pad = np.linalg.inv(robot.pose(robot.assemble(), f"{side}_finger")) @ robot.pose(robot.assemble(), f"{side}_pad")
+        pad = np.linalg.inv(robot.pose(robot.assemble(), f"{side}_finger")) @ robot.pose(
+            robot.assemble(), f"{side}_pad"
+        )
         thick = 0.008
-        b.add_shape(f"{side}_finger", Box((thick, 0.022, 0.0375)), pad[:3, 3] - [inwards * thick / 2, 0, 0], friction=FRICTION)
+        b.add_shape(
+            f"{side}_finger", Box((thick, 0.022, 0.0375)), pad[:3, 3] - [inwards * thick / 2, 0, 0], friction=FRICTION
+        )
     b.add_body("cube", sarrus.Inertia.box(MASS, (SIDE, SIDE, SIDE)))
     b.add_joint("cube", sarrus.Free(), "ground", "cube")
     b.add_shape("cube", Box((SIDE, SIDE, SIDE)), friction=FRICTION)
@@ -38,7 +42,9 @@ def main(output: Path | None = None, duration: float = 60.0, films: Path | None 
     """Close, lift, hold."""
     robot = workplace()
     close = PID("right_driver", proportional=2.0, derivative=0.02, target=rest_to_rest(0.0, 0.8, 0.5))
-    lift = PID("lift", proportional=4000.0, derivative=400.0, target=rest_to_rest(LOW, HIGH, LIFTED - GRIPS, begin=GRIPS))
+    lift = PID(
+        "lift", proportional=4000.0, derivative=400.0, target=rest_to_rest(LOW, HIGH, LIFTED - GRIPS, begin=GRIPS)
+    )
     q = robot.assemble()
     times = np.unique(np.r_[np.linspace(0, min(3.0, duration), 151), np.linspace(0, duration, 121)])
     run = simulated(robot, q, np.zeros(robot.nv), duration, [close, lift], dt=2e-3, limits="stop", times=times)

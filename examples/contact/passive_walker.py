@@ -35,7 +35,9 @@ def walker(feet: float = 1e-4) -> sarrus.Mechanism:
         b.add_shape(leg, Point(), (0, 0, -1), name=f"{leg}_foot")
     stride = 2.0 * np.sin(WIDE)
     for k in range(STEPS + 1):
-        b.add_shape("ground", Box((0.16, 0.1, 0.02)), (k * stride, 0, -0.01), group=("left_stones", "right_stones")[k % 2])
+        b.add_shape(
+            "ground", Box((0.16, 0.1, 0.02)), (k * stride, 0, -0.01), group=("left_stones", "right_stones")[k % 2]
+        )
     for leg, other in (("left", "right"), ("right", "left")):
         b.set_contact(f"{leg}_foot", f"{other}_stones", touching=False)
     b.set_contact("left_foot", "right_foot", touching=False)

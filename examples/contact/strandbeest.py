@@ -45,7 +45,9 @@ def beast(pairs: int = 6) -> sarrus.Mechanism:
     return b.build()
 
 
-def add_leg(b: sarrus.Builder, leg: sarrus.Mechanism, name: str, at: sarrus.Transform, angle: float) -> dict[str, object]:
+def add_leg(
+    b: sarrus.Builder, leg: sarrus.Mechanism, name: str, at: sarrus.Transform, angle: float
+) -> dict[str, object]:
     """The leg with its crank a part of the shaft, turned to the angle; where its joints are then."""
     start = leg.joint_states(leg.assemble()).q["motor"][0]
     way = start + np.linspace(0.0, (angle - start + np.pi) % (2 * np.pi) - np.pi, 40)

@@ -186,6 +186,15 @@ def test_least_forces_of_a_foot_are_alike(share):
     np.testing.assert_allclose(answer.least.reshape(-1, 3), [[quarter, 0, 0]] * 4, rtol=1e-6, atol=1e-10)
 
 
+def test_what_the_search_for_the_least_forces_alone_solves_is_solved():
+    """Four contacts, twelve rows of rank seven, in which no stage before gets there."""
+    rows = """-1 2 -2 2 0 2 0  1 0 0 2 -2 -2 1  1 -1 2 0 0 -1 -1  -1 -1 -1 -1 2 -2 1  -2 1 2 1 -2 -2 1  0 1 -1 2 2 0 -2
+    -1 -1 -2 -1 -2 0 1  2 2 2 0 0 -1 0  0 1 2 2 2 0 -1  1 0 1 0 0 0 0  -2 -1 0 -2 -1 2 -1  -1 2 1 -1 0 1 -2"""
+    Y, motion = np.array(rows.split(), float).reshape(12, 7), np.array([0.0, -1, -2, -1, 1, 2, -1])
+    problem = Problem(Y @ Y.T, Y @ motion, np.full(4, 0.5), np.zeros(0), np.zeros(0))
+    assert_solves(problem, Answer(problem))
+
+
 def painleve(mu=2.0, degrees=60.0, slip=-0.5, fall=-9.81e-3):
     """A rod of 1 kg and 1 m that slides on one end, leaning so that friction drives it into the ground: G_n - mu G_nt < 0."""
     c, s = 0.5 * np.cos(np.radians(degrees)), 0.5 * np.sin(np.radians(degrees))

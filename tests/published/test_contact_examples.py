@@ -101,13 +101,3 @@ def test_a_passive_walker_walks_as_the_simplest_model_does(example):
     assert_allclose(found["half a step [rad]"], module.WIDE, rtol=0.01)
     assert_allclose(found["period"], module.PERIOD, rtol=0.01)
     assert found["cones, natural map [N s, m/s]"] < CONES
-
-
-def test_a_rattleback_turns_one_way(example):
-    """Spun with its liking it goes on, against it it comes back; of its mirror image the other way round. Nothing pushes it."""
-    module = example("rattleback")
-    liked, disliked = (module.spin_of(module.spun(sign * module.SPIN, 4.0)) for sign in module.LIKED * np.array([1, -1]))
-    assert liked[-1] * liked[0] > 0.5 * module.SPIN**2
-    assert disliked[-1] * disliked[0] < -0.01 * module.SPIN**2
-    mirrored = module.spin_of(module.spun(-module.LIKED * module.SPIN, 4.0, askew=-module.ASKEW))
-    assert_allclose(mirrored, -liked, atol=1e-3 * module.SPIN)

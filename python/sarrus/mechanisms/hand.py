@@ -88,8 +88,9 @@ def three_finger_hand(
     home["float"] = [0, 0, 0, 1, 0, 0, object_height]
     for k, turn in enumerate(turns, start=1):
         at = turn.apply((object_radius, 0, 0))
-        ends = f"distal{k}", "object"
-        b.add_joint(f"contact{k}", Spherical(), *ends, at_parent=(0, 0, distal), at_child=at, loop=True)
+        b.add_joint(
+            f"contact{k}", Spherical(), f"distal{k}", "object", at_parent=(0, 0, distal), at_child=at, loop=True
+        )
     b.set_home(home)
     return b.build()
 
