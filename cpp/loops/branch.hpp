@@ -122,12 +122,13 @@ template <class T> class Leg {
   T *turn_, *goal_;
 };
 
-/// -1, 0 or 1; of A (n x n, destroyed), by elimination with the largest pivot of each column.
+/// -1, 0 or 1; of A (n x n, destroyed), by elimination. Rows change places where a pivot is much smaller than what stands below it.
 template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A) {
   T sign = T(1.0);
   for (int k = 0; k < n; ++k) {
     for (int i = k + 1; i < n; ++i) {
-      const auto larger = abs(A[i * n + k]) > abs(A[k * n + k]);
+      const auto larger = abs(A[i * n + k]) > abs(A[k * n + k]) * T(8.0);
+      if (!any(larger)) continue;
       sign = select(larger, -sign, sign);
       for (int j = k; j < n; ++j) {
         const T above = A[k * n + j];
@@ -158,10 +159,11 @@ template <class T> class Branch {
         moving_(arena.take<int>(tree.nv)),
         onward_(arena.take<T>(tree.nv)),
         pace_(arena.take<T>(leg_.paces(tree))),
-        before_(arena.take<T>(tree.nq)) {
+        before_(arena.take<T>(tree.nq)),
+        per_unit_(arena.take<T>(tree.nv)) {
     T* column = const_cast<T*>(how_.column);
     for (int k = 0; k < tree.nv; ++k) {
-      column[k] = in.scale[k] * (T(1.0) - in.held[k]), onward_[k] = T(0.0);
+      column[k] = in.scale[k] * (T(1.0) - in.held[k]), per_unit_[k] = T(1.0) / in.scale[k], onward_[k] = T(0.0);
       if (lane(in.held[k], 0) < 0.5) moving_[movings_++] = k;
     }
     for (T*& d : change_) {
@@ -211,7 +213,7 @@ template <class T> class Branch {
   T largest(const T* x) const {
     T most = T(0.0);
     for (int k = 0; k < tree_.nv; ++k) {
-      const T size = abs(x[k]) / in_.scale[k];
+      const T size = abs(x[k]) * per_unit_[k];
       most = select(size > most, size, most);
     }
     return most;
@@ -422,7 +424,7 @@ template <class T> class Branch {
     for (int k = 0; k < tree_.nv; ++k) {
       T x = T(0.0);
       for (int j = 0; j < changes; ++j) x += change_[j][k] * T(1.0 / (j + 1));
-      onward_[k] = select(quick > T(0.5), x / in_.scale[k], onward_[k]);
+      onward_[k] = select(quick > T(0.5), x * per_unit_[k], onward_[k]);
     }
   }
 
@@ -435,7 +437,7 @@ template <class T> class Branch {
   int* moving_;
   int movings_ = 0;
   T *onward_, *pace_;  // the last tangent, scaled, and of which inputs
-  T* before_;
+  T *before_, *per_unit_;  // the last configuration; 1 / scale
   T* change_[changes];  // of steps from input to input: they, their change, the change of that
   T rank_ = T(0.0), determined_ = T(0.0), quick_ = T(0.0);  // quick: the last leg at once
   T seen_first_ = T(1.0), seen_second_ = T(1.0);  // Newton's two steps where both were taken last

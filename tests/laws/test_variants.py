@@ -194,6 +194,51 @@ def test_inputs_of_variants_may_pause_and_turn_back(joint, inputs):
         assert_allclose(q[i], each[i].follow(way, near=start[i]), rtol=0, atol=1e-9)
 
 
+def test_paths_of_variants_stay_on_their_branches():
+    """Parallelograms that are not quite ones fold where they nearly could go on, each a little later; and one goes straight on."""
+    rockers = np.array([0.51, 0.501, 0.5001, 0.500001, 0.5])
+    variants = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0).variants(
+        placements={"pin2.child": np.outer(rockers, [1.0, 0.0, 0.0])}
+    )
+    angles = np.linspace(-0.9, -0.9 - 4.0 * np.pi, 13)
+    q, status = variants.follow({"motor": angles}, return_status=True)
+    assert (status == 0).all()
+    for i, rocker in enumerate(rockers):
+        one = sarrus.mechanisms.four_bar(0.5, 1.0, rocker, 1.0).follow({"motor": angles})
+        assert_allclose(q[i], one, rtol=0, atol=1e-8)
+    assert np.abs(q[-1] - q[0]).max() > 1.0
+
+
+def test_paths_of_variants_have_statuses():
+    variants, each = four_bars(9)
+    long = variants[[0, 1]].base.variants(
+        placements={"pin1.parent": np.outer(np.r_[np.linspace(0.35, 0.45, 7), 0.95, 3.0], [1.0, 0, 0])}
+    )
+    way = {"motor": np.linspace(0.3, 6.6, 200)}
+    out = np.empty((9, 200, 3))
+    q, status = long.follow(way, out=out, threads=3, return_status=True)
+    assert q is out
+    assert status.tolist() == [0] * 7 + [2, 2]
+    assert np.isfinite(q[:7]).all() and np.isfinite(q[7, 0]).all() and np.isnan(q[7, -1]).all() and np.isnan(q[8]).all()
+    assert np.array_equal(long.follow(way), q, equal_nan=True)
+
+
+def test_paths_of_variants_lead_any_joint():
+    """One of several coordinates in the tree, as poses of a platform are, and one that closes the loop."""
+    robot = sarrus.mechanisms.stewart()
+    feet = [j for j in robot.description.joints if j.name.startswith("foot")]
+    rng = np.random.default_rng(5)
+    variants = robot.variants(
+        placements={f"{j.name}.parent": j.at_parent.translation + 0.03 * rng.normal(size=(6, 3)) for j in feet}
+    )
+    s, zero = np.linspace(0.0, 1.0, 9), np.zeros(9)
+    way = np.stack([zero, zero, np.sin(0.1 * s), np.cos(0.1 * s), 0.1 * s, -0.05 * s, 1.0 + 0.2 * s], axis=-1)
+    q = variants.follow({"float": way})
+    for i in range(6):
+        assert_allclose(q[i], variants[i].follow({"float": way}), rtol=0, atol=1e-9)
+    assert np.ptp(q[:, -1], axis=0).max() > 0.01
+
+
 def test_paths_of_variants_in_time():
     """What laws of time drive moves on along the way; where no time passes it rests."""
     b = sarrus.mechanisms.four_bar().to_builder()

@@ -576,6 +576,66 @@ def test_dead_point():
     assert_array_equal(again.last, end.last)
 
 
+def test_a_path_that_ends_may_be_asked_for_with_its_status():
+    robot, inputs = gallery.four_bar(), np.linspace(-1.6, -1.0, 31)
+    with pytest.raises(sarrus.BranchEnd) as end:
+        robot.follow({"pivot": inputs})
+    out = np.empty((31, 3))
+    path, status = robot.follow({"pivot": inputs}, out=out, return_status=True)
+    assert path is out and status == 2
+    reached = len(end.value.path)
+    assert_array_equal(path[:reached], end.value.path)
+    assert np.isnan(path[reached:]).all()
+    whole, status = robot.follow({"pivot": inputs[:reached]}, return_status=True)
+    assert status == 0
+    assert_array_equal(whole, path[:reached])
+
+
+@pytest.mark.parametrize("joint", ["motor", "pin1", "pivot", "pin2"])
+def test_configurations_do_not_depend_on_what_else_is_asked(joint):
+    """Of a part of the inputs the same numbers; with others in between the same to rounding, whichever joint leads or closes the loop."""
+    robot = gallery.four_bar()
+    turn = robot.follow({"motor": np.linspace(0.5, 2.0, 61)})
+    way = robot.joint_states(turn).q[joint]
+    whole = robot.follow({joint: way}, near=turn[0])
+    assert_allclose(whole, turn, rtol=0, atol=KNOWN)
+    assert_array_equal(robot.follow({joint: way[:17]}, near=turn[0]), whole[:17])
+    for every in (2, 5, 30):
+        assert_allclose(robot.follow({joint: way[::every]}, near=turn[0]), whole[::every], rtol=0, atol=KNOWN)
+    assert_allclose(robot.follow({joint: way[::-1]}, near=turn[-1])[::-1], whole, rtol=0, atol=KNOWN)
+
+
+@pytest.mark.parametrize("count", [50, 200, 3000])
+def test_each_configuration_is_closed_to_rounding(count):
+    """Also those at which no second step was taken to see what the first one had left."""
+    rng = np.random.default_rng(3)
+    for crank in rng.uniform(0.2, 0.79, 5):  # Grashof's: up to 1.1 + 0.9 - 1 - 0.2, where it folds
+        robot = gallery.four_bar(crank, 1.1, 0.9, 1.0)
+        motor = np.linspace(0.0, 2.0 * np.pi, count)
+        q = robot.follow({"motor": motor})
+        assert open_by(robot, q) < 3e-14
+        knee = crank * np.exp(-1j * motor)
+        tip = np.array([crossing(k, 1.0, 1.1, 0.9, 1) for k in knee])
+        assert_allclose(tip_of(robot, q, "rocker", 0.9), tip, rtol=0, atol=KNOWN)
+
+
+def test_what_inputs_leave_free_moves_as_little_as_it_can():
+    """Of a five-bar led by one motor the other coordinates go along the least step that keeps the loop closed, at each input anew."""
+    robot = gallery.five_bar()
+    start = robot.assemble()
+    way = of(robot, start, "left_motor") + 0.5 * np.sin(np.linspace(0.0, 3.0, 301))
+    q = robot.follow({"left_motor": way}, near=start)
+    moving = np.ones(robot.nv, bool)
+    moving[robot.joint("left_motor").v_slice] = False
+    for a, b in zip(q[:-1], q[1:], strict=True):
+        step = robot.difference(a, b)[moving]
+        middle = robot.integrate(a, 0.5 * robot.difference(a, b))
+        _, s, V = np.linalg.svd(robot.constraint_jacobian(middle)[:, moving])
+        free = V[np.sum(s > 1e-6 * s[0]) :]
+        # second over first order, of steps of 5e-3
+        assert np.abs(free @ step).max() < 2e-2 * np.linalg.norm(step) + 1e-12
+
+
 def test_prescribed_motion_is_followed_in_time():
     law = harmonic(3.0, 1.0, offset=0.2)
     robot = bars([0.4, 1.1, 0.9], 1.0, laws={0: law})
