@@ -160,10 +160,8 @@ def simulate(
     named_events, (functions, elements) = as_events(events), functions_and_elements(controller)
     felt_at = q if checkpoint is None else checkpoint.get("felt_at")
     watched = JointLimits(mechanism, limits, elements)
-    varies = sensitivities is not None
-    prepared = Prepared.of(
-        mechanism, (functions, elements), watched, method, stabilisation, gains, felt_at, varies=varies
-    )
+    acting, varies = (functions, elements), sensitivities is not None
+    prepared = Prepared.of(mechanism, acting, watched, method, stabilisation, gains, felt_at, varies=varies)
     integration = Integration(prepared, named_events)
     if checkpoint is None:
         integration.begin(q, v, start, dt, near)
