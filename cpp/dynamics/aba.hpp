@@ -41,7 +41,8 @@ template <class T> struct AbaWork {
 };
 
 /// Once the ground's A stands; `moved`: A of a body whose joint stands still, from that which its parent passes on.
-template <class T, class Moved> SARRUS_INLINE void accelerate_outward(const Tree& tree, const AbaWork<T>& work, T* a, Moved moved) {
+template <class T, class Moved> SARRUS_INLINE void accelerate_outward(const Tree& tree, const AbaWork<T>& work, T* a,
+                                                                      Moved moved) {
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     AbaLink<T>& me = work.link[i];
@@ -149,7 +150,8 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
 }
 
 /// a = M^-1 tau where aba() has been: its passes for forces alone, from rest and without weight. Its u and A are written anew.
-template <class T> SARRUS_NOINLINE void accelerate_from_rest(const Tree& tree, Arena& arena, const AbaWork<T>& work, const T* tau, T* a) {
+template <class T> SARRUS_NOINLINE void accelerate_from_rest(const Tree& tree, Arena& arena, const AbaWork<T>& work, const T* tau,
+                                                             T* a) {
   const Arena::Scope scope(arena);
   Force<T>* p = arena.take<Force<T>>(tree.links);
   for (int i = 0; i < tree.links; ++i) p[i] = Force<T>::zero();
@@ -160,7 +162,8 @@ template <class T> SARRUS_NOINLINE void accelerate_from_rest(const Tree& tree, A
       joint.subspace(work.columns + b.iv).project(p[i], u);
       for (int k = 0; k < joint.nv; ++k) u[k] = tau[b.iv + k] - u[k];
       if (b.parent == 0) return;
-      for (int k = 0; k < joint.nv; ++k) p[i] += work.joints.U[b.iv + k] * dot(joint.nv, work.joints.D_inverse + 6 * (b.iv + k), u);
+      for (int k = 0; k < joint.nv; ++k)
+        p[i] += work.joints.U[b.iv + k] * dot(joint.nv, work.joints.D_inverse + 6 * (b.iv + k), u);
       p[b.parent] += work.link[i].X.to_parent(p[i]);
     });
   }

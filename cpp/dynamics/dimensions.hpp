@@ -1,11 +1,12 @@
-// What a mechanism has besides inertias that may differ a little: where joints sit, how long rods are, radii, ratios of gears, springs. Their
-// numbers stand in one run, in this order:
+// What a mechanism has besides inertias that may differ a little: where joints sit, how long rods are, radii, ratios of gears, springs, gravity.
+// Their numbers stand in one run, in this order:
 //
 //   placements     12 of every described body's own joint, then of every constraint: displacements [rotation; translation] of its frame on the
 //                  parent, then on the child, in the frame's own axes there
-//   joint terms    stiffness of every velocity of the tree, then of joints that close loops; rest, damping, friction and armature likewise
+//   joint terms    stiffness of every velocity of the tree, then of joints that close loops; rest, damping, friction, armature and pitch likewise
 //   springs        stiffness, rest length and damping of each
 //   constraints    numbers of each one's kind, in their order; of a coupler its coefficients, then its offset
+//   gravity        3
 #pragma once
 
 #include "../mechanism/tree.hpp"
@@ -28,12 +29,12 @@ inline int own_numbers(const Constraint& c) {
 
 class Dimensions {
  public:
-  static constexpr int terms = 5;
-  enum Term : int { stiffness, rest, damping, friction, armature };
+  static constexpr int terms = 6;
+  enum Term : int { stiffness, rest, damping, friction, armature, pitch };
 
   Dimensions(const Tree& tree, double* out) : tree_(tree), out_(out) {}
   static int size(const Tree& t) {
-    int count = 12 * (t.bodies - 1 + t.loops.constraints) + terms * (t.nv + t.loop_nv) + 3 * t.springs;
+    int count = 12 * (t.bodies - 1 + t.loops.constraints) + terms * (t.nv + t.loop_nv) + 3 * t.springs + 3;
     for (int i = 0; i < t.loops.constraints; ++i) count += own_numbers(t.loops.constraint[i]);
     return count;
   }
@@ -53,6 +54,7 @@ class Dimensions {
     for (int k = 0; k < i; ++k) at += own_numbers(tree_.loops.constraint[k]);
     return at;
   }
+  double* gravity() const { return of_kind(tree_.loops.constraints); }
 
  private:
   int velocities() const { return tree_.nv + tree_.loop_nv; }

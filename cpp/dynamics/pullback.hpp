@@ -230,8 +230,10 @@ class Pullback {
     }
   }
 
-  /// By placements of the joints of all bodies: before inward(), and of the sums that are there.
-  void by_placements(const Dimensions& by) {
+  /// By placements of the joints of all bodies, pitches of screws and gravity: before inward(), and of the sums that are there.
+  void by_placements(const double* q, const Dimensions& by) {
+    for (int i = 0; i < tree_.links; ++i)  // all accelerations are against it
+      for (int k = 0; k < 3; ++k) by.gravity()[k] -= sum_[i].S2.linear(k);
     for (int i = tree_.bodies - 1; i > 0; --i) {
       const Body& b = tree_.body[i];
       const int before = tree_.body[b.parent].link;
@@ -240,6 +242,9 @@ class Pullback {
           by.of_joint(b, b.reversed));
       put(of_body_[i].on(V_[b.link], A_[b.link], W_[b.link]), o, k_.link[b.link].X * b.X_joint, -1.0,
           by.of_joint(b, !b.reversed));
+      const Link& link = tree_.link[b.link];
+      if (before != b.link && link.described == JointKind::helical)
+        by.of_term(Dimensions::pitch, link.iv) += by_pitch(b.link, q[link.iq], of_body_[i]);
       of_body_[b.parent] += of_body_[i].moved(o - root(before));
     }
   }
@@ -335,6 +340,18 @@ class Pullback {
     to.W += I * A + cross_force(V, IV);
   }
 
+  /// A screw of link i, at q, whose pitch grows: it shifts all behind it by q along its axis, and its own column changes by a shift; see above.
+  double by_pitch(int i, double q, const Covectors& e) const {
+    const Link& b = tree_.link[i];
+    const Motion<double> shift = {Vec::Zero(), k_.column[b.iv].angular};
+    const Motion<double> V_p = about_root_of(i, V_[b.parent], b.parent), A_p = about_root_of(i, A_[b.parent], b.parent),
+                         W_p = about_root_of(i, W_[b.parent], b.parent);
+    const Motion<double> S1 = cross_motion(V_p, shift), S2 = cross_motion(A_p, shift) + cross_motion(V_p, S1);
+    const double moved = dot(shift, e.S) + dot(S1, e.S1) + dot(S2, e.S2) + dot(cross_motion(W_p, shift), e.W);
+    const double changed = v_[b.iv] * (dot(shift, e.S1) + dot(cross_motion(V_p + V_[i], shift), e.S2)) +
+                           a_[b.iv] * dot(shift, e.S2) + x_[b.iv] * dot(shift, e.W);
+    return q * moved + changed;
+  }
   /// A unit of one term, where its spring rests.
   static PassiveTerms only(Dimensions::Term term, const PassiveTerms& of) {
     PassiveTerms t = {0.0, 0.0, 0.0, 0.0, of.rest, of.iq};
@@ -519,7 +536,7 @@ void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<double
   if (dimensions) pullback.keep_bodies();
   pullback.add_bodies(in.wrenches, in.wrench);
   pullback.add_passive<R>(in.q, by, dimensions);
-  if (dimensions) pullback.by_forces(in.q, *dimensions), pullback.by_placements(*dimensions);
+  if (dimensions) pullback.by_forces(in.q, *dimensions), pullback.by_placements(in.q, *dimensions);
   pullback.see_columns<R>(in.q);
   pullback.inward(by);
   pullback.by_parameters(out + 3 * tree.nv);

@@ -102,8 +102,7 @@ template <class R> class SensitivityEquation {
   /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of. S: R, or one number for
   /// one right-hand side. `positions`: by the rows alone that hold them. `least`: a size, squared, beside which b is rounding.
   template <class S>
-  S solve(Arena& arena, const S* b, const S* terms, S* x, bool positions = false, const S& least = S(0.0),
-          int corrections = tolerances::most_corrections) const {
+  S solve(Arena& arena, const S* b, const S* terms, S* x, bool positions = false, const S& least = S(0.0)) const {
     const Arena::Scope scope(arena);
     const Factored& by = positions && holding_ ? *holding_ : *all_;
     const int n = by.matrix.plan.unknowns;
@@ -116,7 +115,7 @@ template <class R> class SensitivityEquation {
       lifted = with_rotors;
     }
     S* y = arena.take<S>(n);
-    const S left = refined(arena, by, lifted, y, corrections);
+    const S left = refined(arena, by, lifted, y, is_tight ? 0 : tolerances::most_corrections);
     const S* lowered = equation_->pieces ? equation_->pieces->lower(tree_, arena, y) : y;
     for (int k = 0; k < unknowns(); ++k) x[k] = lowered[k];
     S size = S(0.0);

@@ -390,7 +390,8 @@ template <class R> class ForwardPullback {
       solve_by<R>(equation, count, b, solved, positions, left);
   }
   template <class S>
-  void solve_by(const SensitivityEquation<R>& equation, int count, const double* b, double* solved, bool positions, double* left) {
+  void solve_by(const SensitivityEquation<R>& equation, int count, const double* b, double* solved, bool positions,
+                double* left) {
     const Arena::Scope scope(arena_);
     const int n = n_ + rows_;
     S *sides = arena_.take<S>(n), *terms = arena_.take<S>(n), *x = arena_.take<S>(n);
@@ -401,8 +402,7 @@ template <class R> class ForwardPullback {
         for (int l = 0; l < some; ++l) lane(sides[k], l) = b[(first + l) * n + k];
         terms[k] = sides[k] * sides[k];
       }
-      const S residual = equation.solve(arena_, static_cast<const S*>(sides), static_cast<const S*>(terms), x, positions, S(0.0),
-                                        equation.is_tight ? 0 : tolerances::most_corrections);
+      const S residual = equation.solve(arena_, static_cast<const S*>(sides), static_cast<const S*>(terms), x, positions);
       for (int l = 0; l < some; ++l) {
         for (int k = 0; k < n; ++k) solved[(first + l) * n + k] = lane(x[k], l);
         if (left) left[first + l] = lane(residual, l);
@@ -415,7 +415,7 @@ template <class R> class ForwardPullback {
   void pull(Pullback& pullback, const Loops& loops, const RowForces& forces, const Gradient& by, const Dimensions* dimensions) {
     pullback.clear();
     loops.add(forces, pullback, by, -1, dimensions);
-    if (dimensions) pullback.by_placements(*dimensions);
+    if (dimensions) pullback.by_placements(in_.q, *dimensions);
     pullback.inward(by);
   }
   /// -y . (J v - c) by q is added to `by`.
@@ -440,7 +440,7 @@ template <class R> class ForwardPullback {
     keep_positions(of_position);
     pullback.clear();
     loops.add({nullptr, nullptr, nullptr, of_position}, pullback, {none, none, none}, -1, dimensions);
-    pullback.by_placements(*dimensions);
+    pullback.by_placements(in_.q, *dimensions);
   }
   void keep_positions(double* of_position) const {
     for (int i = 0; i < tree_.loops.constraints; ++i) {
@@ -452,7 +452,8 @@ template <class R> class ForwardPullback {
   template <class Loops>
   void see_open(const SensitivityEquation<R>& equation, Pullback& pullback, const Loops& loops, const Dimensions& open) {
     const MultiplierRates<R> rates(tree_, arena_, in_.q, equation);
-    double *z = arena_.take<double>(rows_), *turned = arena_.take<double>(rows_), *by = cleared(n_), *none = arena_.take<double>(n_);
+    double *z = arena_.take<double>(rows_), *turned = arena_.take<double>(rows_), *by = cleared(n_),
+           *none = arena_.take<double>(n_);
     double size = 0.0;
     for (int r = 0; r < rows_; ++r) z[r] = scattered(r);
     rates.leave_dependent(z);
@@ -463,7 +464,7 @@ template <class R> class ForwardPullback {
     keep_positions(z);
     pullback.clear();
     loops.add({nullptr, nullptr, nullptr, z}, pullback, {none, none, none}, -1, &open);
-    pullback.by_placements(open);
+    pullback.by_placements(in_.q, open);
   }
 
   /// x . inverse dynamics - lambda . J x + y . (J a - gamma) is the negative of what is asked for.
@@ -475,7 +476,7 @@ template <class R> class ForwardPullback {
     pullback.template add_passive<R>(in_.q, by_, dimensions);
     loops(by_);
     if (dimensions) {
-      pullback.by_forces(in_.q, *dimensions), pullback.by_placements(*dimensions);
+      pullback.by_forces(in_.q, *dimensions), pullback.by_placements(in_.q, *dimensions);
       dimensions->turn_round();
     }
     pullback.template see_columns<R>(in_.q);

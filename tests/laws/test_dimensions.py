@@ -31,7 +31,7 @@ def changed(robot, change):
         kind = spec.joint
         terms = {
             term: getattr(kind, term) + get[f"{spec.name}.{term}"]
-            for term in ("stiffness", "rest", "damping", "friction", "armature")
+            for term in ("stiffness", "rest", "damping", "friction", "armature", "pitch")
             if f"{spec.name}.{term}" in get
         }
         kind = dataclasses.replace(kind, **terms) if terms else kind
@@ -65,6 +65,7 @@ def changed(robot, change):
     return sarrus.Mechanism(
         dataclasses.replace(
             d,
+            gravity=tuple(np.add(d.gravity, get["gravity"]).tolist()),
             joints=tuple(map(joint, d.joints)),
             springs=tuple(map(spring, d.springs)),
             constraints=tuple(map(constraint, d.constraints)),
@@ -98,7 +99,7 @@ def directions(robot, rng, count=4):
     for sort in {name.rpartition(".")[2] for name in names}:
         d = np.zeros(n)
         for name, where in names.items():
-            if name.endswith("." + sort):
+            if name == sort or name.endswith("." + sort):
                 d[where] = rng.normal(size=where.stop - where.start)
         yield without(d)
 
@@ -228,3 +229,27 @@ def test_under_wrenches_and_in_batches():
 
     moved, velocity, wanted = (slope(lambda s, k=k: there(s)[k]) for k in range(3))
     assert_close(one.dimensions @ d + one.q @ moved + one.v @ (velocity - one.velocity @ moved), wanted, 1e-6)
+
+
+def test_pitches_and_gravity():
+    """Of screws that the tree passes forwards and backwards, also where another one follows."""
+    rng = np.random.default_rng(1)
+    builder = sarrus.Builder("screws")
+    for name in "abc":
+        builder.add_body(name, sarrus.Inertia.from_parameters([1.3, 0.1, 0.2, -0.1, 0.9, 0.05, 0.8, 0.02, -0.03, 1.0]))
+    for name, kind, ends in (
+        ("first", sarrus.Helical("x", 0.3), ("ground", "a")),
+        ("back", sarrus.Helical("z", -0.2), ("b", "a")),
+        ("last", sarrus.Revolute("y"), ("b", "c")),
+    ):
+        places = {f"at_{end}": sarrus.Transform.exp(0.5 * rng.normal(size=6)) for end in ("parent", "child")}
+        builder.add_joint(name, kind, *ends, **places)
+    robot = builder.build()
+    q, v, a = rng.normal(size=(3, 3))
+    found, names = D.inverse_dynamics(robot, q, v, a).dimensions, D.dimensions(robot)
+    assert robot.joint("back").reversed and "last.pitch" not in names
+    for name in ("first.pitch", "back.pitch", "gravity"):
+        d = np.zeros(found.shape[-1])
+        d[names[name]] = rng.normal(size=names[name].stop - names[name].start)
+        wanted = slope(lambda s, d=d: changed(robot, s * d).inverse_dynamics(q, v, a), 1e-3)
+        assert_close(found @ d, wanted, 1e-9)

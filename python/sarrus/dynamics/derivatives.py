@@ -52,7 +52,7 @@ class InverseDynamicsDerivatives(Brief):
 
     @cached_property
     def dimensions(self) -> Array:
-        """(..., nv, n) by where joints sit and by springs, in the order of :func:`dimensions`, made when it is asked for."""
+        """(..., nv, n) by where joints sit, springs and gravity, in the order of :func:`dimensions`, made when it is asked for."""
         return self._dimensions()
 
 
@@ -105,7 +105,7 @@ class ForwardDynamicsDerivatives(Brief):
 
     @cached_property
     def dimensions(self) -> Array:
-        """(..., nv, n) by placements, lengths, radii, ratios and springs, in the order of :func:`dimensions`, made when it is asked for.
+        """(..., nv, n) by placements, lengths, radii, ratios, springs and gravity, in the order of :func:`dimensions`, made when it is asked for.
 
         Along the loops q and v go along, as little as keeps the loops closed (least kinetic energy). So for whatever dp, d and w the loops allow
         together, da = dimensions dp + q d + v (w - velocity d). NaN where loops cannot close again.
@@ -133,6 +133,8 @@ def dimensions(robot: LoopFunctions) -> dict[str, slice]:
     ``ROD.length``; ``WHEEL.radius``,         the constraint's own numbers [m]
     ``.on_radius``
     ``GEAR.coefficients``, ``.offset``        of each polynomial in turn: its ratio first
+    ``SCREW.pitch``                           of a helical joint of the tree [m/rad]; not of one that closes a loop
+    ``gravity``                               3, in world axes [m/s²]
     ========================================  =====================================================================================
 
     Examples

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Array
 from ..description.constraints import KINDS, ConstraintSpec, CouplerSpec, RollingSpec
-from ..description.joints import JointType
+from ..description.joints import Helical, JointType
 from .loop_operations import LoopFunctions
 from .operations import _undeclared
 
-TERMS = ("stiffness", "rest", "damping", "friction", "armature")
+TERMS = ("stiffness", "rest", "damping", "friction", "armature", "pitch")
 _inverse = _undeclared("inverse_dynamics_by_dimensions")
 _forward = _undeclared("forward_dynamics_by_dimensions")
 
@@ -57,7 +57,7 @@ def _named(robot: LoopFunctions) -> Iterator[tuple[str, range]]:
         yield f"{name}.child", range(12 * k + 6, 12 * k + 12)
     for name, j in robot._joints.items():
         for k, term in enumerate(TERMS):
-            if j.type.nv and _has(j.type, term):
+            if j.type.nv and _has(j.type, term) and (term != "pitch" or not j.closes_loop):
                 start = first + k * velocities
                 yield f"{name}.{term}", range(start + j._all_v.start, start + j._all_v.stop)
     first += len(TERMS) * velocities
@@ -69,10 +69,13 @@ def _named(robot: LoopFunctions) -> Iterator[tuple[str, range]]:
         for name, count in _own_numbers(spec):
             yield f"{spec.name}.{name}", range(first, first + count)
             first += count
+    yield "gravity", range(first, first + 3)
 
 
 def _has(joint: JointType, term: str) -> bool:
     """Springs act along rates of coordinates, or on the rotation of a ball."""
+    if term == "pitch":
+        return isinstance(joint, Helical)
     if term not in ("stiffness", "rest") or all(joint.rates):
         return True
     return term == "stiffness" and joint.quaternion and joint.nv == 3

@@ -31,7 +31,7 @@ class InverseDynamicsVJP(Brief):
     q : (..., nv) by a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
     v, a : (..., nv) by the velocity and by the acceleration
     parameters : (..., 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
-    dimensions : (..., n) by where joints sit and by springs, in the order of :func:`dimensions`; None if they were not asked for
+    dimensions : (..., n) by where joints sit, springs and gravity, in the order of :func:`dimensions`; None if they were not asked for
     """
 
     q: Array
@@ -50,7 +50,7 @@ class ForwardDynamicsVJP(Brief):
     q : (..., nv) by a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
     v, tau : (..., nv) by the velocity and by the generalised force
     parameters : (..., 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
-    dimensions : (..., n) by placements, lengths, radii, ratios and springs, in the order of :func:`dimensions`, q and v going along as little
+    dimensions : (..., n) by placements, lengths, radii, ratios, springs and gravity, in the order of :func:`dimensions`, q and v going along as little
         as keeps the loops closed; NaN where loops cannot close again; None if they were not asked for
     """
 

@@ -799,3 +799,12 @@ time.sleep(0.2)
     for _ in range(10 if SOAK else 1):
         ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_time_with_an_axis_is_a_batch():
+    robot = sarrus.mechanisms.four_bar()
+    q, rest = robot.assemble(), np.zeros(robot.nv)
+    one = robot.forward_dynamics(q, rest, rest, time=0.5)
+    assert one.shape == (robot.nv,)
+    assert_array_equal(robot.forward_dynamics(q, rest, rest, time=np.array([0.5])), one[None])
+    assert_array_equal(robot.forward_dynamics(q, rest, rest, time=np.array([0.5, 1.0])), [one, one])
