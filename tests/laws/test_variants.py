@@ -200,13 +200,18 @@ def test_paths_of_variants_stay_on_their_branches():
     variants = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0).variants(
         placements={"pin2.child": np.outer(rockers, [1.0, 0.0, 0.0])}
     )
+    pivot = variants.base.joint("pivot").q_slice.start
     angles = np.linspace(-0.9, -0.9 - 4.0 * np.pi, 13)
     q, status = variants.follow({"motor": angles}, return_status=True)
     assert (status == 0).all()
-    for i, rocker in enumerate(rockers):
-        one = sarrus.mechanisms.four_bar(0.5, 1.0, rocker, 1.0).follow({"motor": angles})
-        assert_allclose(q[i], one, rtol=0, atol=1e-8)
-    assert np.abs(q[-1] - q[0]).max() > 1.0
+    knee = 0.5 * np.exp(-1j * angles)
+    for i, rocker in enumerate(rockers[:-1]):
+        # where circles about knee and pivot cross, on the side on which they start
+        d = 1.0 - knee
+        along = (np.abs(d) ** 2 + 1.0 - rocker**2) / (2.0 * np.abs(d))
+        tip = knee + d / np.abs(d) * (along + 1j * np.sqrt(1.0 - along**2))
+        assert_allclose(1.0 + rocker * np.exp(-1j * q[i, :, pivot]), tip, rtol=0, atol=1e-9)
+    assert_allclose(np.exp(-1j * q[-1, :, pivot]), np.exp(-1j * angles), rtol=0, atol=1e-6)
 
 
 def test_paths_of_variants_have_statuses():

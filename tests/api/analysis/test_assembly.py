@@ -1,5 +1,6 @@
 """Positions: loops that are closed from anywhere, all the ways to close them, tools that are led to targets, branches that are followed."""
 
+import itertools
 import pickle
 import re
 
@@ -627,7 +628,7 @@ def test_what_inputs_leave_free_moves_as_little_as_it_can():
     q = robot.follow({"left_motor": way}, near=start)
     moving = np.ones(robot.nv, bool)
     moving[robot.joint("left_motor").v_slice] = False
-    for a, b in zip(q[:-1], q[1:], strict=True):
+    for a, b in itertools.pairwise(q):
         step = robot.difference(a, b)[moving]
         middle = robot.integrate(a, 0.5 * robot.difference(a, b))
         _, s, V = np.linalg.svd(robot.constraint_jacobian(middle)[:, moving])
