@@ -31,6 +31,7 @@ Parallel manipulators:
 `three_rrr`             three chains in a plane, redundantly actuated, with or without a platform
 `delta`                 three arms and a platform that never turns
 `stewart`               a platform on six legs
+`cable_platform`        a platform on eight cables over pulleys
 `two_arms`              two arms of six axes that hold one load
 ======================  ======================================================================================
 
@@ -98,7 +99,7 @@ from .lattices import chain_mail, hoberman_ring, hoberman_sphere, miura_fold, ne
 from .legs import biped_leg, humanoid_leg, quadruped, strandbeest_leg
 from .linkages import four_bar, peaucellier, scissor_lift, slider_crank, watt
 from .overconstrained import sarrus_linkage, tsai_3upu, wren_platform
-from .parallel import delta, five_bar, stewart, three_rrr
+from .parallel import cable_platform, delta, five_bar, stewart, three_rrr
 from .pendulums import double_pendulum, pendulum
 from .rolling import rolling_disc, whipple_bicycle
 from .space import free_flyer, macro_micro_arm, rover, sampler
@@ -109,6 +110,7 @@ __all__ = [
     "bennett",
     "biped_leg",
     "bricard",
+    "cable_platform",
     "chain_mail",
     "delta",
     "double_hooke",
