@@ -68,6 +68,7 @@ struct Reader {
     const auto t = h.cast<py::tuple>();
     x = {t[0].cast<int>(), t[1].cast<int>(), list.keep(to_law(t[2]))};
   }
+  void read(const py::handle& h, std::vector<JointCoordinate>& x) const { read_each(h, x); }
   void read(const py::handle& h, std::vector<JointVelocity>& x) const { read_each(h, x); }
   void read(const py::handle& h, std::vector<BodyFrame>& x) const { read_each(h, x); }
   void read(const py::handle& h, std::shared_ptr<const Scene>& x) const {

@@ -5,7 +5,10 @@
 //
 //   a_c = -damping v_c      w' = -damping w      at each point p: J a = -J' v - damping J v + w x (w x (p - c))
 //
-// which is the same of one contact, and for points at rest.
+// which is the same of one contact, and for points at rest. Of a sphere p is its centre, and its lowest point is what does not move: it rolls.
+//
+// Contacts come and go: one that does not stand, by a law of time or because it is away from its plane, asks for nothing and pushes nothing. Its
+// rows and its columns are zeros then, so that lanes may differ.
 #pragma once
 
 #include "tasks/task.hpp"
@@ -18,12 +21,15 @@ struct TaskContact {
   int rows;  // 1: along the normal alone; 3: at a point; 6: on a rectangle about the frame's origin
   double friction, torsion, half_x, half_y;  // torsion: moment about the normal per normal force [m]
   double damping;  // of a velocity that it should not have [1/s]
-  std::vector<TaskFrame> together;  // of all contacts of its rigid body, with its own; none where it is alone
+  std::vector<int> together;  // which contacts are on its rigid body, itself too; none where it is alone
+  std::optional<Law> stands;  // where it is positive; none: always
+  double radius = 0.0, offset = 0.0, within = HUGE_VAL;  // of a sphere; its plane is at normal . x = offset, and so near to that it stands
 
   template <class F> void fields(F field) {
     field("frame", frame), field("world_axes", world_axes), field("rows", rows), field("friction", friction);
     field("torsion", torsion), field("half_x", half_x), field("half_y", half_y), field("damping", damping);
-    field("together", together);
+    field("together", together), field("stands", stands), field("radius", radius), field("offset", offset);
+    field("within", within);
   }
 
   int normal() const { return rows == 1 ? 0 : 2; }
@@ -35,32 +41,53 @@ struct TaskContact {
     return row < 3 ? whole.linear_mobility() : whole.angular_mobility(X.p + X.R * cast<T>(frame.X.p));
   }
 
-  /// Its forces, and moments, in world axes at its place: J (rows x nv), and J a for which it stays where it is.
-  template <class T> void evaluate(const TaskState<T>& s, T* J, T* right) const {
+  template <class T> Mat3<T> axes(const Transform<T>& X) const { return world_axes ? cast<T>(*world_axes) : X.R; }
+  template <class T> Vec3<T> place(const TaskState<T>& s) const {
+    const Transform<T>& X = s.k.link[frame.link].X;
+    return X.p + X.R * cast<T>(frame.X.p);
+  }
+  /// 1 where it stands, else 0.
+  template <class T> T standing(const TaskState<T>& s) const {
+    T on = T(1.0), g[3] = {on, on, on};
+    if (stands) sarrus::evaluate(*stands, s.parameter, s.time, g), on = select(g[0] > T(0.0), on, T(0.0));
+    if (within == HUGE_VAL) return on;
+    const T above = dot(Vec3<T>(axes(s.k.link[frame.link].X).col(2)), place(s));
+    return select(above < T(offset + radius + within), on, T(0.0));
+  }
+
+  /// Its forces, and moments, in world axes at its place: J (rows x nv), and J a for which it stays where it is; `all` contacts.
+  template <class T> void evaluate(const TaskState<T>& s, const std::vector<TaskContact>& all, T* J, T* right) const {
     const LinkMotion<T> m = frame_motion(s, frame);
-    const Mat3<T> E = world_axes ? cast<T>(*world_axes) : m.X.R;
+    const Mat3<T> E = axes(m.X);
+    const Vec3<T> down = Vec3<T>(E.col(2)) * T(-radius);
     const auto along = [&](int row, const Vec3<T>& angular, const Vec3<T>& linear) SARRUS_INLINED {
       if (rows == 1) return dot(Vec3<T>(E.col(2)), linear);
       return row < 3 ? dot(Vec3<T>(E.col(row)), linear) : dot(Vec3<T>(E.col(row - 3)), angular);
     };
     for (int k = 0; k < rows * s.tree.nv; ++k) J[k] = T(0.0);
-    add_columns(s, frame.link, m.X.p, 1.0, rows, along, J);
-    Vec3<T> drift = m.A.linear;
+    add_columns(s, frame.link, Vec3<T>(m.X.p + down), 1.0, rows, along, J);
+    Vec3<T> drift = m.A.linear + cross(m.A.angular, down);
+    const Vec3<T> velocity = m.V.linear + cross(m.V.angular, down);
     if (!together.empty()) {
-      const Vec3<T> arm = m.X.p - middle(s);
+      const Vec3<T> arm = m.X.p - middle(s, all);
       drift = drift - cross(m.V.angular, cross(m.V.angular, arm));
     }
-    for (int i = 0; i < rows; ++i) right[i] = -along(i, m.A.angular, drift) - T(damping) * along(i, m.V.angular, m.V.linear);
+    for (int i = 0; i < rows; ++i) right[i] = -along(i, m.A.angular, drift) - T(damping) * along(i, m.V.angular, velocity);
+    if (!stands && within == HUGE_VAL) return;
+    const T on = standing(s);
+    for (int i = 0; i < rows; ++i) right[i] *= on;
+    for (int k = 0; k < rows * s.tree.nv; ++k) J[k] *= on;
   }
 
-  /// Of all contacts of its body.
-  template <class T> Vec3<T> middle(const TaskState<T>& s) const {
+  /// Of those contacts of its body that stand.
+  template <class T> Vec3<T> middle(const TaskState<T>& s, const std::vector<TaskContact>& all) const {
     Vec3<T> sum = zero3<T>();
-    for (const TaskFrame& other : together) {
-      const Transform<T>& X = s.k.link[other.link].X;
-      sum = sum + X.p + X.R * cast<T>(other.X.p);
+    T count = T(0.0);
+    for (const int k : together) {
+      const T on = all[k].standing(s);
+      sum = sum + all[k].place(s) * on, count += on;
     }
-    return sum * T(1.0 / static_cast<double>(together.size()));
+    return sum * inverse_or_none(count);
   }
 
   /// bound(component, ratio, sign) of each side of the cone, 0 <= ratio f_n - sign f_component; component -1: the normal force itself.

@@ -45,7 +45,7 @@ template <class T> struct TaskController {
       column += nv;
     }
     for (const TaskContact& contact : c.contact) {
-      contact.evaluate(s, column, contact_right);
+      contact.evaluate(s, c.contact, column, contact_right);
       column += contact.rows * nv, contact_right += contact.rows;
     }
     respond.answers(u.B, n, u.A, u.Lambda);

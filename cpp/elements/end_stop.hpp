@@ -1,4 +1,4 @@
-// A spring and a damper where a coordinate is beyond its limits by d: k d + c d-dot, with |c d-dot| at most k d. So it never pulls, and sets in
+// A spring and a damper where a coordinate, or the sum of several, is beyond its limits by d: k d + c d-dot, with |c d-dot| at most k d. So it never pulls, and sets in
 // without a jump.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace sarrus {
 struct EndStop : ForceElement {
   static constexpr const char* name = "EndStop";
   static constexpr bool has_rates = true, has_chord = true;
-  JointCoordinate joint;
+  std::vector<JointCoordinate> joint;
   Range limits;
   Number stiffness, damping;
 
@@ -20,7 +20,8 @@ struct EndStop : ForceElement {
 
   template <class T> void apply(ElementCall<T>& e) const {
     if (e.rigid) return;
-    const T &at = e.q[joint.iq], &v = e.v[joint.iv];
+    T at = T(0.0), v = T(0.0);
+    for (const JointCoordinate& one : joint) at += e.q[one.iq], v += e.v[one.iv];
     const T spring = e[stiffness] * (most(at - e[limits.upper], T(0.0)) + least(at - e[limits.lower], T(0.0))),
             room = abs(spring);
     T damper = least(most(e[damping] * v, -room), room);
@@ -30,7 +31,7 @@ struct EndStop : ForceElement {
         *e.chord = select(moves, abs(damper) / select(moves, abs(v), T(1.0)), select(room > T(0.0), e[damping], T(0.0)));
       damper = *e.chord * v;
     }
-    e.tau[joint.iv] -= spring + damper;
+    for (const JointCoordinate& one : joint) e.tau[one.iv] -= spring + damper;
     e.press(room > T(0.0));
   }
 };

@@ -11,6 +11,11 @@ inline int free_components(JointKind kind) {
   return visit_every(kind, 0, [](auto joint) -> int { return joint.free_components; });
 }
 
+/// How many rows hold it.
+inline int held_rows(JointKind kind, int nv) {
+  return visit_every(kind, nv, [&](auto joint) -> int { return joint.holds_nothing ? 0 : 6 - nv; });
+}
+
 /// Residual, and where the rows are not plain components the rows and the bias too. V is the relative velocity.
 template <class T>
 SARRUS_NOINLINE void close_joint(JointKind kind, const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V,
@@ -40,6 +45,7 @@ SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointNumbers<T>& k
   visit_every(kind, nv, [&](auto joint) {
     constexpr int n = decltype(joint)::nv, some = n > 0 ? n : 1;
     joint.read(k, X, near, out.q);
+    if constexpr (joint.holds_nothing) return joint.measure(k, X, V, out);
     T angle[3], sin[3], cos[3];
     int angles = 0, listed = 0, at = 0;
     for (const Coordinate& c : joint.coordinates) {

@@ -12,6 +12,7 @@
 //   axes(axis, second, k)       axes in which phi is as simple as that, in those of the description; k gets what depends on them
 //   fields(k, field)            field("key", number, unit) for each of its other numbers, as a description has them
 //   settle(k)                   makes of these, once, what its functions want
+//   holds_nothing               it is but a length between two bodies, and never in the tree: it tells measure(k, X, V, out) for read_joint()
 //   its_own_reverse             seen from its successor it is of its own kind, with the axis turned round
 //   ...                         and what few joints have to say: JointDefaults
 //
@@ -116,7 +117,7 @@ inline Mat3<double> axis_frame(const Vec3<double>& n) {
 
 /// What holds of a joint that does not say otherwise.
 struct JointDefaults {
-  static constexpr bool its_own_reverse = false;
+  static constexpr bool its_own_reverse = false, holds_nothing = false;
   static constexpr bool has_quaternion = false;  // q starts with one
   static constexpr bool has_ball_spring = false;  // springs act on the rotation vector of the quaternion
   static constexpr bool whole_turns_return = true;  // an angle that has made a whole turn is where it was

@@ -1,6 +1,7 @@
 // All joints: a new one is its file, and a line here beside the include.
 #pragma once
 
+#include "cable.hpp"
 #include "cylindrical.hpp"
 #include "fixed.hpp"
 #include "free.hpp"
@@ -25,7 +26,8 @@ namespace sarrus {
   X(planar, Planar)           \
   X(spherical, Spherical)     \
   X(free, Free)               \
-  X(gimbal, Gimbal<1>, Gimbal<2>, Gimbal<3>, Gimbal<4>, Gimbal<5>, Gimbal<6>)
+  X(gimbal, Gimbal<1>, Gimbal<2>, Gimbal<3>, Gimbal<4>, Gimbal<5>, Gimbal<6>) \
+  X(cable, Cable)
 
 enum class JointKind : int {
 #define SARRUS_KIND(kind, ...) kind,

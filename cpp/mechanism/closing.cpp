@@ -49,7 +49,7 @@ void Mechanism::add(Constraint c, int source) {
 Constraint Mechanism::closing_joint(const Description& d, int joint) {
   const JointDescription& j = d.joints[joint];
   Constraint c{};
-  const LoopJoint kind(j.kind, j.constants, 6 - j.nv);
+  const LoopJoint kind(j.kind, j.constants, held_rows(j.kind, j.nv));
   c.kind = kind;
   c.turns = !kind.plain() || kind.component[0] < 3;
   for (const auto& law : j.laws) c.driven = c.driven || law.has_value();

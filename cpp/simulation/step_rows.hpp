@@ -177,10 +177,11 @@ class StepRows {
   void add_stop(const EndStop& stop, const AllJoints<double>& all) {
     for (const double side : {1.0, -1.0}) {
       const double bound = s_.parameter[(side > 0.0 ? stop.limits.lower : stop.limits.upper).at];
-      const double unit = s_.unit(s_.plan.velocity_unit, stop.joint.iv);
+      const double unit = s_.unit(s_.plan.velocity_unit, stop.joint.front().iv);
       StepRow& row = add(false);
-      along(stop.joint.iv, side, all, row.J);
-      place(row, side * (all.q[stop.joint.iq] - bound), unit, tree_.length);
+      double at = 0.0;
+      for (const JointCoordinate& one : stop.joint) along(one.iv, side, all, row.J), at += all.q[one.iq];
+      place(row, side * (at - bound), unit, tree_.length);
       row.high = cones::unbounded;
     }
   }
@@ -190,8 +191,8 @@ class StepRows {
     row.high = h_ * friction.terms.of(s_.whole()).friction, row.low = -row.high, row.acts = true;
   }
   void along(int iv, double sign, const AllJoints<double>& all, double* J) const {
-    for (int k = 0; k < nv_ && iv >= nv_; ++k) J[k] = sign * all.J[(iv - nv_) * nv_ + k];
-    if (iv < nv_) J[iv] = sign;
+    for (int k = 0; k < nv_ && iv >= nv_; ++k) J[k] += sign * all.J[(iv - nv_) * nv_ + k];
+    if (iv < nv_) J[iv] += sign;
   }
 
   System<double>& s_;

@@ -155,6 +155,11 @@ Description every_constraint(unsigned seed, int bodies) {
   }
   Law law{{0.0, 0.5}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}, {0.2, 3.0, 0.1}};
   d.joints.back().laws = {law, std::nullopt, std::nullopt, std::nullopt, std::nullopt, law};
+  Random other{std::mt19937_64(seed + 200)};
+  JointDescription cable = joint({JointKind::cable, 1, 1, 0}, other);
+  cable.name = "cable", cable.parent = "body2", cable.child = d.bodies.back().name, cable.actuated = true;
+  cable.constants.number[0] = 0.01, cable.at_parent.p = other.vector(5.0);  // out of the wheel
+  d.joints.insert(d.joints.end() - 1, cable);
   const auto between_bodies = [&](const char* name, const AnyConstraint& kind) {
     d.constraints.push_back(
         {name, kind, link(0, inner), link(outer, bodies - 1), random.transform(), random.transform(), {}, Target::none, {}});
@@ -682,7 +687,7 @@ class AllThatActs {
     list_.add(ShapeContacts{{}, scene, {frame, ground}, {13}, {12}});
     list_.add(Thruster{{}, frame, e_y, kept, {{19}, {20}}});
     list_.add(ReactionWheel{{}, {t.nv - 1}, {31}, kept, {21}, {22}});
-    list_.add(EndStop{{}, joint, {{15}, {16}}, {17}, {18}});
+    list_.add(EndStop{{}, {joint}, {{15}, {16}}, {17}, {18}});
     list_.add(ActuatorDynamics{{}, {t.nv - 1}, 2, {23}, {24}, {25}, {26}});
     list_.add(Efforts{{}, {times, times + 3}, {{0}}, {27}});
     list_.add(HeldEfforts{{}, {times, times + 3}, {{0}}, {27}});

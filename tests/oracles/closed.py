@@ -32,7 +32,8 @@ class Closed(Dense):
             closing = [spec.name for spec in description.joints if spec.loop or spec.laws]
         super().__init__(description, closing=closing, dtype=dtype)
         self.negligible = negligible
-        self.loops = {spec.name: spec for spec in description.joints if spec.name in closing}
+        holding = (spec for spec in description.joints if spec.joint.kind != "Cable")  # a cable holds nothing
+        self.loops = {spec.name: spec for spec in holding if spec.name in closing}
         self.relations = {spec.name: spec for spec in description.constraints}
         self.rows, self.nc, self.holonomic = {}, 0, []
         for name, spec in (self.loops | self.relations).items():

@@ -15,7 +15,7 @@ from ..analysis.contacts import overlapping
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ContactSpec, ShapeSpec, names_of_contacts
-from ..description.joints import PARAMETERS, Fixed, JointType
+from ..description.joints import PARAMETERS, Cable, Fixed, JointType
 from ..description.specs import BodySpec, FrameSpec, JointSpec, SpringSpec, VisualSpec, doubtful
 from ..errors import ModelError, check_name, check_printable, did_you_mean, warn_of_model
 from ..laws import Law, as_law
@@ -300,6 +300,61 @@ class Builder(Changes):
         if min(numbers) < 0.0:
             raise ModelError(f"{what}: stiffness, rest_length and damping must not be negative; got {numbers}")
         self._springs[name] = SpringSpec(name, *ends, *numbers)
+
+    def add_cable(
+        self,
+        name: str,
+        first: BodyPoint,
+        second: BodyPoint,
+        *,
+        radius: float = 0.0,
+        axis: str | ArrayLike = "z",
+        actuated: bool = False,
+        **passive: Any,
+    ) -> None:
+        """Measure the line between points of two bodies: a cable, whose length is a coordinate as that of a joint which closes a loop.
+
+        By itself it holds nothing and weighs nothing. A motor along it is a winch; `stiffness` and `damping` are a spring, which pushes too. What
+        pulls only is a :class:`~sarrus.control.EndStop` at the length at which it is taut, of several cables at the sum of their lengths, with
+        a spring or, in steps of ``method="contact"``, without. Efforts count as its length does: negative ones pull.
+
+        Parameters
+        ----------
+        first, second : points; the first may have a pulley. A pulley with inertia, or two, are bodies of their own
+        radius, axis : of a pulley at the first point, 0: none [m]. The cable comes there along the axis, in the axes of the first body, tangent
+            to the rim. The pulley swivels about that tangent so that the second point is in its plane. The length is counted from there on: around
+            the rim, and straight
+        actuated : whether a motor drives it
+        passive : limits, effort_limit, velocity_limit, armature (of a winch [kg]), stiffness, rest, damping, friction: as of any joint
+
+        Raises
+        ------
+        ModelError
+            A point that is on no body, both on one body, a negative radius.
+
+        References
+        ----------
+        Pott, Cable-Driven Parallel Robots, 2018, 3.4 (pulleys).
+
+        Examples
+        --------
+        A weight of 2 kg on a rope of 1 m is lifted by 0.3 m and let fall:
+
+        >>> import sarrus
+        >>> b = sarrus.Builder("weight")
+        >>> b.add_body("weight", sarrus.Inertia.sphere(2.0, 0.1))
+        >>> b.add_joint("float", sarrus.Free(), "ground", "weight")
+        >>> b.add_cable("rope", ("ground", (0, 0, 0)), ("weight", (0, 0, 0)), limits=(0.0, 1.0))
+        >>> robot = b.build()
+        >>> q = [0, 0, 0, 1, 0, 0, -0.7]
+        >>> run = sarrus.simulate(robot, q, [0.0] * 6, 1.0, method="contact", limits="stop", dt=2e-3)
+        >>> bool(abs(run.q[-1, 6] + 1.0) < 1e-9), bool(abs(run.v[-1]).max() < 1e-9)
+        (True, True)
+        """
+        from_, to = self._two_points(first, second, f"cable '{name}'")
+        self.add_joint(
+            name, Cable(axis, radius, **passive), from_[0], to[0], at_parent=from_[1], at_child=to[1], actuated=actuated, loop=True
+        )  # fmt: skip
 
     def add_distance(self, name: str, first: BodyPoint, second: BodyPoint, *, length: float) -> None:
         """Keep a point of one body at a distance from a point of another: a rod without mass, with a ball at either end. One row.

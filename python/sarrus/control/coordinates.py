@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -94,10 +94,10 @@ def check_independent(mechanism: Any, what: str, names: list[tuple[str, int]]) -
         )
 
 
-def felt_inertia(mechanism: Any, iv: int, start: Any) -> Numbers:
-    """What a force along a velocity accelerates where a run begins, or each of them does, at rest: on the loops, which know no cut."""
+def felt_inertia(mechanism: Any, velocities: Sequence[int], start: Any) -> Numbers:
+    """What a force along the sum of some velocities accelerates where a run begins, or each of them does, at rest: on the loops, which know no cut."""
     q = mechanism.neutral() if start is None else np.asarray(start, dtype=np.float64)
-    rest, along = np.zeros_like(q[..., : mechanism.nv]), _direction(mechanism, iv, q)
+    rest, along = np.zeros_like(q[..., : mechanism.nv]), sum(_direction(mechanism, iv, q) for iv in velocities)
     asked = {"check": False} if mechanism.nc else {}
     left = np.asarray(mechanism.forward_dynamics(q, rest, rest, **asked))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -107,10 +107,11 @@ class _Tracking(Element):
         what = type(self).__name__
         if not isinstance(self.targets, Mapping):
             raise ModelError(f"targets of {what} map joints to laws or numbers; got {self.targets!r}")
-        if not mechanism.nc and mechanism.nq != mechanism.nv:
+        closed = bool(mechanism.nc) or any(mechanism.joint(name).closes_loop for name in mechanism.actuated)
+        if not closed and mechanism.nq != mechanism.nv:
             raise ModelError(f"{what} needs joints whose coordinates are as many as their velocities")
         # on a tree all joints have one, in their order
-        targets: dict[tuple[int, int], Any] = {} if mechanism.nc else {(k, k): (0.0, "") for k in range(mechanism.nv)}
+        targets: dict[tuple[int, int], Any] = {} if closed else {(k, k): (0.0, "") for k in range(mechanism.nv)}
         names: list[tuple[str, int]] = []
         for name, asked in self.targets.items():
             joint = mechanism._tree_joint(name, f"target of {what}")
@@ -119,21 +120,21 @@ class _Tracking(Element):
                 raise ShapeError(f"joint '{name}' has {joint.nv} coordinates; it was given {len(laws)} targets")
             for k, target in enumerate(laws):
                 on_tree = (joint.v_slice.start + k,) * 2
-                at = coordinate(mechanism, name, k, f"a target of {what}") if mechanism.nc else on_tree
+                at = coordinate(mechanism, name, k, f"a target of {what}") if closed else on_tree
                 targets[at] = target, name
                 names.append((name, k))
-        if mechanism.nc:
+        if closed:
             check_independent(mechanism, what, names)
         n = len(targets)
         gains = {}
         for key in ("proportional", "derivative"):
             gain = array(f"{key} of {what}", getattr(self, key))
             if gain.shape not in ((), (n,)) and not (gain.ndim == 2 and gain.shape[1] in (1, n)):
-                of = "n" if mechanism.nc else "nv"
+                of = "n" if closed else "nv"
                 expected = f"a number, ({of},) = ({n},), or of many runs (runs, {n}) or (runs, 1)"
                 raise ShapeError(f"{key} of {what} is {expected}; got {gain.shape}")
             gains[key] = np.broadcast_to(gain, (*gain.shape[:-1], n))
-        driven = motors(mechanism, what) if mechanism.nc else []
+        driven = motors(mechanism, what) if closed else []
         return {"targets": [(*at, *target) for at, target in targets.items()], "motors": driven, **gains}
 
 
@@ -249,7 +250,7 @@ class Stiction(Element):
             raise ModelError(f"sticking of Stiction must be {expected}; got {whole.sticking!r} and {self.sliding!r}")
         values = {"sticking": sticking}
         if self.damping is None:
-            felt = felt_inertia(mechanism, velocity(mechanism, self.joint, self.index), run.start)
+            felt = felt_inertia(mechanism, [velocity(mechanism, self.joint, self.index)], run.start)
             values["damping"] = 2.0 * np.sqrt(stiffness * felt)
         return values
 
@@ -407,12 +408,15 @@ class EndStop(Element):
     """A spring and a damper where a joint coordinate is beyond its limits: k d + c d', with |c d'| no more than k d.
 
     So it never pulls, sets in without a jump and takes energy out at every impact. What its spring holds is no part of
-    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`.
+    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`. In steps of ``method="contact"`` there is no spring: what stops goes no farther.
+
+    Of several joints it is the sum of their coordinates that stops: a rope that runs over pulleys, each :meth:`cable
+    <sarrus.Builder.add_cable>` one fall of it, is taut where all together are as long as it is.
 
     Attributes
     ----------
-    joint, index : the joint, and which of its coordinates
-    limits : (lower, upper) [rad or m], infinity: none; default: the joint's of_shapes
+    joint, index : the joint, and which of its coordinates; or several joints, one named twice counts twice
+    limits : (lower, upper) [rad or m], infinity: none; default: the joint's
     stiffness : k [N m/rad or N/m]; default: 2.5e5/s2 times the inertia that a force on the joint feels, on the loops, where the run begins, so
         that what hits it at v goes on for about v/(600/s), which steps of 1 ms can follow
     damping : c [N m s/rad or N s/m]; default: sqrt(k times that inertia), half of critical
@@ -425,22 +429,33 @@ class EndStop(Element):
     -0.505
     """
 
-    joint: str
+    joint: str | Sequence[str]
     limits: tuple[Number, Number] | None = None
     stiffness: Number | None = None
     damping: Number | None = None
     index: int = 0
 
+    @property
+    def _place(self) -> str:
+        return self.joint if isinstance(self.joint, str) else " + ".join(map(str, self.joint))
+
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        _, iv = coordinate(mechanism, self.joint, self.index, "an end stop")
+        names = [self.joint] if isinstance(self.joint, str) else list(self.joint)
+        if not names:
+            raise ModelError("an end stop needs a joint, or several; got none")
+        places = [coordinate(mechanism, name, self.index, "an end stop") for name in names]
+        values: dict[str, Any] = {"joint": places}
         if self.limits is None:
-            limits = mechanism.joint(self.joint).limits
+            if len(names) > 1:
+                raise ModelError(
+                    f"the sum of {', '.join(map(repr, names))} has no limits: give limits=(lower, upper) to its EndStop"
+                )
+            limits = mechanism.joint(names[0]).limits
             if limits is None:
-                raise ModelError(f"joint '{self.joint}' has no limits: give limits=(lower, upper) to its EndStop")
+                raise ModelError(f"joint '{names[0]}' has no limits: give limits=(lower, upper) to its EndStop")
             values["limits"] = [bound[self.index] for bound in limits]
         if self.stiffness is None or self.damping is None:
-            felt = felt_inertia(mechanism, iv, run.start)
+            felt = felt_inertia(mechanism, [iv for _, iv in places], run.start)
             stiffness = 2.5e5 * felt if self.stiffness is None else numbers_of(self, stiffness="positive")[0]
             values["stiffness"] = stiffness
             if self.damping is None:

@@ -14,6 +14,7 @@ from .. import _core
 from .._arrays import checked_number, real_array
 from ..description.joints import middle, unit_axis
 from ..errors import ModelError, ShapeError
+from ..laws import as_law, law_terms
 from ..mechanism import Mechanism
 from .coordinates import turning
 from .shared_rows import of_one_body
@@ -26,8 +27,6 @@ NO_LIMITS = Limits(np.inf, np.inf, {})
 
 def contact_terms(robot: Mechanism, contact: Any) -> dict[str, Any]:
     """A contact, with the axes along which it pushes: of the frame, or of the world."""
-    if not isinstance(contact, (PointContact, SurfaceContact)):
-        raise TypeError(f"contacts of TaskControl are PointContact or SurfaceContact; got {contact!r}")
     what = f"{type(contact).__name__} of '{contact.frame}'"
     check_frame(robot, contact.frame)
     friction, damping = (
@@ -36,7 +35,9 @@ def contact_terms(robot: Mechanism, contact: Any) -> dict[str, Any]:
     if friction < 0.0 or damping < 0.0:
         raise ModelError(f"friction and damping of {what} must not be negative; got {friction!r} and {damping!r}")
     torsion, size, axes = 0.0, np.zeros(2), None
+    plane = {"radius": 0.0, "offset": 0.0, "within": np.inf}
     if isinstance(contact, PointContact):
+        plane = _plane(robot, contact, what)
         axes = [*np.ravel(_core.axis_frame(tuple(unit_axis(contact.normal)))).tolist(), 0.0, 0.0, 0.0]
     else:
         size = real_array(f"size of {what}", contact.size)
@@ -47,8 +48,25 @@ def contact_terms(robot: Mechanism, contact: Any) -> dict[str, Any]:
     half_x, half_y = (0.5 * size).tolist()
     return {
         "frame": contact.frame, "world_axes": axes, "rows": contact._rows, "friction": friction, "torsion": torsion,
-        "half_x": half_x, "half_y": half_y, "damping": damping, "together": [],
+        "half_x": half_x, "half_y": half_y, "damping": damping, "together": [], **plane,
+        "stands": None if contact.stands is None else law_terms(as_law(contact.stands, f"stands of {what}")),
     }  # fmt: skip
+
+
+def _plane(robot: Mechanism, contact: PointContact, what: str) -> dict[str, float]:
+    """Of the sphere, and of the plane which it has to touch, if there is one."""
+    within = 1e-3 * robot._length if contact.within is None else contact.within  # as of steps with contact
+    numbers = {
+        "radius": contact.radius, "offset": 0.0 if contact.offset is None else contact.offset, "within": within,
+    }  # fmt: skip
+    numbers = {name: checked_number(f"{name} of {what}", x, "") for name, x in numbers.items()}
+    if numbers["radius"] < 0.0 or numbers["within"] < 0.0:
+        raise ModelError(f"radius and within of {what} must not be negative; got {contact.radius!r} and {within!r}")
+    if contact.offset is None:
+        if contact.within is not None:
+            raise ModelError(f"within of {what} is of a plane that it touches: give its offset")
+        numbers["within"] = np.inf
+    return numbers
 
 
 def all_contact_terms(robot: Mechanism, contacts: Sequence[Any]) -> list[dict[str, Any]]:
@@ -57,10 +75,10 @@ def all_contact_terms(robot: Mechanism, contacts: Sequence[Any]) -> list[dict[st
     frames = [term["frame"] for term in terms]
     for group in of_one_body(robot, frames) if len(frames) > 1 else ():
         if len(group) > 1:
-            members = [term for term in terms if term["frame"] in group]
-            damping = math.fsum(term["damping"] for term in members) / len(members)
-            for term in members:
-                term |= {"together": group, "damping": damping}
+            members = [k for k, frame in enumerate(frames) if frame in group]
+            damping = math.fsum(terms[k]["damping"] for k in members) / len(members)
+            for k in members:
+                terms[k] |= {"together": members, "damping": damping}
     return terms
 
 

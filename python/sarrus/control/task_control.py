@@ -15,12 +15,15 @@ from .._arrays import Array, checked_number, checked_truth, real_array
 from ..analysis.actuation.efforts import motors_of
 from ..errors import ModelError, ModelWarning, NotRealizableError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
+from .element import Element
 from .limit_terms import all_contact_terms, cone_names, motion_terms, motor_terms
 from .task_solution import STATES_AT_FAULT, TaskSolution, conflict, refusal
 from .task_terms import Numbers, TaskTerms, pose_numbers, task_name
-from .tasks import Limits, PointContact, SurfaceContact, Task
+from .tasks import Limits, PointContact, SurfaceContact, Task, as_contact
 
 __all__ = ["TaskControl", "TaskSolution"]
+
+Touches = PointContact | SurfaceContact | Element
 
 
 class TaskControl:
@@ -39,7 +42,8 @@ class TaskControl:
     robot : the mechanism
     tasks : one or several
     limits : default: efforts, velocities and positions as the robot's joints say; None: no limits, friction cones neither
-    contacts : :class:`PointContact`, :class:`SurfaceContact` with what stands still
+    contacts : :class:`PointContact`, :class:`SurfaceContact` with what stands still; or the simulation's own :class:`RigidContact` or
+        :class:`Contact` elements on planes of the world, each of which counts while it touches
     actuated : names of joints whose motors work; default: the robot's
     effort_weights : (nu,) or a number: of the squared efforts among what tasks leave free
     force_arm : [m] there a contact's force counts like the moment that it has at this arm; default: a thirtieth of the mean size of the bodies
@@ -92,7 +96,7 @@ class TaskControl:
         robot: Mechanism,
         tasks: Task | Sequence[Task],
         limits: Limits | None = Limits(),  # noqa: B008
-        contacts: PointContact | SurfaceContact | Sequence[PointContact | SurfaceContact] = (),
+        contacts: Touches | Sequence[Touches] = (),
         actuated: Sequence[str] | None = None,
         *,
         effort_weights: ArrayLike = 1.0,
@@ -102,7 +106,8 @@ class TaskControl:
         self.robot = robot
         several: Any = tasks
         self.tasks: tuple[Task, ...] = tuple(several) if isinstance(several, (list, tuple)) else (several,)
-        self.contacts = tuple(contacts) if isinstance(contacts, (list, tuple)) else (contacts,)
+        all_of: Any = contacts if isinstance(contacts, (list, tuple)) else (contacts,)
+        self.contacts = tuple(map(as_contact, all_of))
         if limits is not None and not isinstance(limits, Limits):
             raise TypeError(f"limits of TaskControl are control.Limits(...) or None; got {limits!r}")
         self.limits = limits

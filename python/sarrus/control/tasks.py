@@ -14,11 +14,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import real_array
+from .._arrays import checked_number, real_array
 from ..errors import ModelError, ShapeError
 from ..laws import Law
 from ..mechanism import Mechanism
 from .coordinates import one_a_coordinate
+from .element import Element
 from .path import Path
 from .shared_rows import warn_of_shared_rows
 from .task_terms import KINDS, TaskTerms, components_of, matrix_of_rows, task_name
@@ -353,12 +354,22 @@ class PointContact:
     friction : coefficient; 0: pushed along the normal alone, free to slide. The cone is the pyramid of four sides within Coulomb's
     normal : in the world, away from what is touched
     damping : of a velocity that the point should not have [1/s]; contacts of one body have their mean
+    stands : a law of time, while it is positive the point stands; None: always. A gait is harmonics, or pieces of 1 and -1
+    offset : of the plane normal . x = offset [m]: the point stands while it touches that; None: wherever it is
+    radius : of a sphere about the frame's origin, whose lowest point stands and rolls on [m]; 0: a point
+    within : it touches where it is no farther away [m]; default: a thousandth of the mechanism's length
+
+    A contact that does not stand asks for nothing and pushes nothing: its force in :meth:`TaskControl.solve` is zero.
     """
 
     frame: str
     friction: float = 0.7
     normal: Any = "z"
     damping: float = 20.0
+    stands: Law | None = None
+    offset: float | None = None
+    radius: float = 0.0
+    within: float | None = None
 
     @property
     def _rows(self) -> int:
@@ -376,6 +387,7 @@ class SurfaceContact:
     size : (along x, along y) [m]: where the centre of pressure may be
     friction : coefficient; torsion : moment about the normal per normal force [m]; default: friction times half the smaller side
     damping : [1/s]
+    stands : a law of time, while it is positive the rectangle stands; None: always
     """
 
     frame: str
@@ -383,7 +395,24 @@ class SurfaceContact:
     friction: float = 0.7
     torsion: float | None = None
     damping: float = 20.0
+    stands: Law | None = None
     _rows: ClassVar[int] = 6
+
+
+def as_contact(contact: Any) -> PointContact | SurfaceContact:
+    """A contact of a controller; of a simulation's the same point on the same plane, which stands while it touches that."""
+    if isinstance(contact, (PointContact, SurfaceContact)):
+        return contact
+    kind = contact._kind if isinstance(contact, Element) else ""
+    if kind not in ("RigidContact", "Contact"):
+        raise TypeError(
+            f"contacts of TaskControl are PointContact or SurfaceContact, or RigidContact or Contact of the simulation; got {contact!r}"
+        )
+    what = f"{kind} of '{contact.frame}' as a contact of TaskControl"
+    if getattr(contact, "on", "ground") != "ground" or getattr(contact, "height", None) is not None:
+        raise ModelError(f"{what} must be on a plane of the world, which stands still")
+    friction = checked_number(f"friction of {what}", contact.friction, "")
+    return PointContact(contact.frame, friction, contact.normal, offset=contact.offset, radius=contact.radius)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ Planar         x, y, angle                                  Trans(q0 ex + q1 ey)
 Spherical      unit quaternion (x, y, z, w)                 R(q)
 Free           unit quaternion (x, y, z, w), position       Trans(position) R(quaternion)
 Gimbal         any of rx ry rz tx ty tz, in this order      Rot(x) Rot(y) Rot(z) Trans(tx, ty, tz)
+Cable          length                                       any: it holds nothing, and is never in the tree
 =============  ===========================================  =====================================================
 
 The velocity v of a joint is the time derivative of q, except for Planar (velocity along the successor's own two axes, then the rate),
@@ -140,6 +141,7 @@ class JointType:
     quaternion : whether q starts with one
     whole_turns_return : whether an angle that has made a whole turn is where it was; a screw's is not
     constant_subspace : whether the motion space is the same everywhere, in the successor's axes
+    holds_nothing : whether it is but a length between two bodies
     axes, numbers : the fields that are axes, and the other ones with their units
     free_components : of [angular; linear] in the successor's axes, z along its axis, as bits; None where they are combined
 
@@ -170,6 +172,7 @@ class JointType:
     quaternion: ClassVar[bool] = False
     whole_turns_return: ClassVar[bool] = True
     constant_subspace: ClassVar[bool] = True
+    holds_nothing: ClassVar[bool] = False
     axes: ClassVar[tuple[str, ...]] = ()
     numbers: ClassVar[tuple[tuple[str, str], ...]] = ()
     free_components: ClassVar[int | None] = None
@@ -460,6 +463,38 @@ class Gimbal(JointType):
 
     def _core_numbers(self) -> list[float]:
         return [sum(1 << PARAMETERS.index(name) for name in self.free), *self.fixed.tolist()]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cable(JointType):
+    """A straight line between two bodies, whose length is q [m]: what :meth:`Builder.add_cable <sarrus.Builder.add_cable>` adds.
+
+    It holds nothing. Motors, springs, dampers and stops along it pull where their effort is negative, as its length grows with q.
+
+    Parameters
+    ----------
+    axis, radius : of a pulley [m] over whose rim it runs before it leaves the parent; 0: none. The cable comes to the joint's origin along the
+        axis, tangent to the rim, and the pulley turns about it so that the child is in its plane. Its length is counted from that origin.
+
+    >>> from sarrus.description.joints import Cable
+    >>> Cable().nv, Cable("z", 0.1).radius
+    (1, 0.1)
+    """
+
+    axis: Any = (0.0, 0.0, 1.0)
+    radius: float = 0.0
+
+    holds_nothing = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.radius < 0.0:
+            raise ModelError(f"Cable: the radius of its pulley cannot be negative; got {self.radius!r}")
+
+    @property
+    def pin(self) -> tuple[Vector, Vector | None]:
+        """It turns about no axis."""
+        return _ZEROS[3], None
 
 
 def _declared(name: str) -> type[JointType]:

@@ -31,6 +31,7 @@ Parallel manipulators:
 `three_rrr`             three chains in a plane, redundantly actuated, with or without a platform
 `delta`                 three arms and a platform that never turns
 `stewart`               a platform on six legs
+`cable_platform`        a platform on eight cables over pulleys
 `two_arms`              two arms of six axes that hold one load
 ======================  ======================================================================================
 
@@ -109,14 +110,14 @@ from .lattices import (
 from .legs import biped_leg, humanoid_leg, quadruped, strandbeest_leg
 from .linkages import four_bar, peaucellier, scissor_lift, slider_crank, watt
 from .overconstrained import sarrus_linkage, tsai_3upu, wren_platform
-from .parallel import delta, five_bar, stewart, three_rrr
+from .parallel import cable_platform, delta, five_bar, stewart, three_rrr
 from .pendulums import double_pendulum, pendulum
 from .rolling import rolling_disc, whipple_bicycle
 from .space import free_flyer, macro_micro_arm, rover, sampler
 from .thesis import four_link_chain, hslm, stanford_arm, two_links
 
 __all__ = [
-    "bennett", "biped", "biped_leg", "bricard", "chain_mail", "delta", "double_hooke", "double_pendulum", "five_bar",
+    "bennett", "biped", "biped_leg", "bricard", "cable_platform", "chain_mail", "delta", "double_hooke", "double_pendulum", "five_bar",
     "four_bar", "four_bar_ladder", "four_link_chain", "free_flyer", "goldberg_5r", "goldberg_6r", "gripper",
     "hoberman_ring", "hoberman_sphere", "hslm", "human_arm", "humanoid_leg", "macro_micro_arm", "miura_fold", "myard", "net",
     "peaucellier", "pendulum", "quadruped", "ring", "rolling_disc", "rover", "sampler", "sarrus_linkage", "schatz",

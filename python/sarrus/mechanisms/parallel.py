@@ -230,6 +230,66 @@ def delta(
     return b.build()
 
 
+def cable_platform(
+    length: float = 4.0, width: float = 3.0, height: float = 2.0, platform: float = 0.5, radius: float = 0.05, mass: float = 20.0
+) -> Mechanism:  # fmt: skip
+    """A platform on eight cables from the corners of a room: six degrees of freedom, and two by which cables brace each other.
+
+    The upper cables hold the platform's lower corners, the lower cables its upper ones. Each comes along its post to a pulley in the corner, which
+    swivels about it, and its coordinate is its length from there on. Efforts of the winches are negative where cables pull:
+    ``actuator_efforts(q, v, a, limits=(-most, -least))``.
+
+    Parameters
+    ----------
+    length, width, height : of the room, along x, y and z [m]
+    platform : its side along y, of a box that is three fifths of it long and high [m]
+    radius : of the pulleys, 0: none [m]
+    mass : of the platform [kg]
+
+    Returns
+    -------
+    Mechanism with the body "platform", the joint "float" and the actuated cables "cable1" to "cable8", the upper ones first. At home the platform is in
+    the middle
+
+    Raises
+    ------
+    ModelError
+        A size that is not positive; a platform or pulleys that do not fit the room.
+
+    References
+    ----------
+    Pott, Cable-Driven Parallel Robots, 2018, of which this has the topology (IPAnema).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.cable_platform()
+    >>> rest = np.zeros(6)
+    >>> u = robot.actuator_efforts(robot.assemble(), rest, rest, limits=(-1000.0, -20.0))
+    >>> u.shape, bool((u <= -20.0).all())
+    ((8,), True)
+    """
+    positive(length=length, width=width, height=height, platform=platform, mass=mass)
+    if not is_zero(radius):
+        positive(radius=radius)
+    sides = platform * np.array([0.6, 1.0, 0.6])
+    room = np.array([length, width, height])
+    if (sides + 8.0 * radius >= room).any():
+        raise ModelError(f"a platform of {platform:g} m with pulleys of {radius:g} m does not fit the room")
+    b = Builder("cable platform")
+    b.add_body("platform", Inertia.box(mass, sides))
+    b.add_joint("float", Free(), "ground", "platform")
+    for k in range(8):
+        up, corner = (1, -1)[k // 4], np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)][k % 4])
+        post = (*(corner * room[:2] / 2), (1 + up) * height / 2)
+        hook = (*(corner * sides[:2] / 2), -up * sides[2] / 2)
+        axis = "z" if up > 0 else "-z"
+        b.add_cable(f"cable{k + 1}", ("ground", post), ("platform", hook), radius=radius, axis=axis, actuated=True)
+    b.set_home({"float": [0, 0, 0, 1, 0, 0, height / 2]})
+    return b.build()
+
+
 def stewart(
     platform_free: bool = True,
     base_radius: float = 1.0,

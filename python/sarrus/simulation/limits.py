@@ -39,9 +39,14 @@ class Limit:
     upper: float
 
 
+def _stopped(elements: Sequence[ForceElement]) -> set[tuple[str, int]]:
+    """Coordinates that have a stop of their own."""
+    return {(e.joint, e.index) for e in elements if isinstance(e, EndStop) and isinstance(e.joint, str)}
+
+
 def joint_limits(mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> JointLimits:
     """Those of a mechanism, made once for a mode and end stops."""
-    stopped = frozenset((e.joint, e.index) for e in elements if isinstance(e, EndStop))
+    stopped = frozenset(_stopped(elements))
     return prepared(mechanism, ("limits", mode, stopped), lambda: JointLimits(mechanism, mode, elements))
 
 
@@ -56,7 +61,7 @@ class JointLimits:
         self.terms: list[tuple[int, int, float, float]] = []  # of the core
         self.end_stops: list[EndStop] = []
         self.effort_limits: list[float] = []
-        stopped = {(e.joint, e.index) for e in elements if isinstance(e, EndStop)}
+        stopped = _stopped(elements)
         self.enforced = {(*place, "position") for place in stopped}
         if mode == "ignore":
             return

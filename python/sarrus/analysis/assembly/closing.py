@@ -275,6 +275,8 @@ def fitting(robot: LoopFunctions, joints: Iterable[str]) -> list[str]:
         return body
 
     def ties(name: str) -> bool:
+        if robot.joint(name).type.holds_nothing:  # as many lengths as there are freedoms may be given
+            return True
         parent, child = root(robot.joint(name).parent), root(robot.joint(name).child)
         if parent != child:
             group[parent] = child

@@ -1,0 +1,182 @@
+"""Contacts of a TaskControl that come and go: one that does not stand is as if it were not there, and what touches is what the simulation has."""
+
+import numpy as np
+import pytest
+
+import sarrus
+from sarrus import control
+from sarrus.control import FrameTask, PointContact, RigidContact, SurfaceContact, TaskControl
+from sarrus.laws import harmonic, polynomial
+
+FEET = ("LF_foot", "RF_foot", "LH_foot", "RH_foot")
+STANDS, LIFTED = polynomial(1.0), polynomial(-1.0)
+# of efforts of two programmes whose unknowns are scaled otherwise, relative
+SAME = 1e-8
+
+
+def quadruped():
+    robot = sarrus.mechanisms.quadruped()
+    q, rng = robot.assemble(), np.random.default_rng(1)
+    return robot, q, 0.1 * rng.normal(size=robot.nv)
+
+
+def trunk(robot, q):
+    return FrameTask("trunk", robot.pose(q, "trunk"), stiffness=60.0)
+
+
+def assert_same_efforts(one, other):
+    np.testing.assert_allclose(one, other, rtol=0.0, atol=SAME * max(1.0, abs(other).max()))
+
+
+@pytest.mark.parametrize("limits", [control.Limits(), None])
+def test_what_does_not_stand_is_not_there(limits):
+    robot, q, v = quadruped()
+    robot_task = trunk(robot, q)
+    come_and_go = [
+        PointContact(foot, stands=law) for foot, law in zip(FEET, (STANDS, LIFTED, LIFTED, STANDS), strict=True)
+    ]
+    law = TaskControl(robot, robot_task, limits, come_and_go)
+    two = TaskControl(robot, robot_task, limits, [PointContact(FEET[0]), PointContact(FEET[3])])
+    solution = law.solve(0.0, q, v)
+    assert_same_efforts(solution.tau, two.solve(0.0, q, v).tau)
+    assert not solution.forces[FEET[1]].any() and not solution.forces[FEET[2]].any()
+    assert solution.forces[FEET[0]][2] > 0.0
+    # in time
+    walks = [PointContact(foot, stands=polynomial(1.0, (-1) ** k)) for k, foot in enumerate(FEET)]
+    later = TaskControl(robot, robot_task, limits, walks)
+    all_four = TaskControl(robot, robot_task, limits, [PointContact(foot) for foot in FEET])
+    assert_same_efforts(later(0.0, q, v), all_four(0.0, q, v))
+    odd = TaskControl(robot, robot_task, limits, [PointContact(foot) for foot in FEET[::2]])
+    assert_same_efforts(later(2.0, q, v), odd(2.0, q, v))
+
+
+def test_it_stands_while_it_touches():
+    """The simulation's own contacts, of which one foot is lifted."""
+    robot, q, v = quadruped()
+    q[robot.joint("LF_KFE").q_slice] -= 0.1
+    ground = [RigidContact(foot, friction=0.5) for foot in FEET]
+    law = TaskControl(robot, trunk(robot, q), contacts=ground)
+    assert robot.pose(q, FEET[0])[2, 3] > 2e-3
+    three = TaskControl(robot, trunk(robot, q), contacts=[PointContact(foot, friction=0.5) for foot in FEET[1:]])
+    solution = law.solve(0.0, q, v)
+    assert_same_efforts(solution.tau, three(0.0, q, v))
+    assert not solution.forces[FEET[0]].any()
+    soft = TaskControl(robot, trunk(robot, q), contacts=[control.Contact(foot, friction=0.5) for foot in FEET])
+    assert_same_efforts(soft(0.0, q, v), solution.tau)
+    # forces of those that stand are within their cones
+    for foot in FEET[1:]:
+        x, y, z = solution.forces[foot]
+        assert z >= 0.0 and max(abs(x), abs(y)) <= 0.5 / np.sqrt(2.0) * z + 1e-9
+
+
+def test_heel_and_toe_of_one_foot():
+    """Of several contacts of one body the motion is asked of the middle of those that stand: of a foot that turns, heel alone is heel alone."""
+    b = sarrus.Builder("leg")
+    b.add_body("foot", sarrus.Inertia.box(2.0, (0.3, 0.1, 0.05)))
+    b.add_joint("float", sarrus.Planar("y"), "ground", "foot")
+    b.add_body("shank", sarrus.Inertia.rod(3.0, (0, 0, 0), (0, 0, 0.4), radius=0.05))
+    b.add_joint("ankle", sarrus.Revolute("y"), "foot", "shank", actuated=True)
+    for name, x in (("heel", -0.1), ("toe", 0.2)):
+        b.add_frame(name, "foot", (x, 0, 0))
+    robot = b.build()
+    q, v = np.array([0.0, 0.0, 0.1, 0.2]), np.array([0.1, 0.2, 1.5, -0.7])
+    task = control.JointTask("ankle", 0.0)
+    both = [PointContact("heel", friction=5.0, stands=STANDS), PointContact("toe", friction=5.0, stands=LIFTED)]
+    assert_same_efforts(
+        TaskControl(robot, task, None, both)(0.0, q, v), TaskControl(robot, task, None, both[0])(0.0, q, v)
+    )
+
+
+def test_a_sphere_rolls():
+    """The lowest point of a spherical foot keeps its velocity, zero, while the foot rolls on."""
+    b = sarrus.Builder("roller")
+    b.add_body("ball", sarrus.Inertia.sphere(2.0, 0.1))
+    b.add_joint("float", sarrus.Free(), "ground", "ball")
+    b.add_body("bar", sarrus.Inertia.rod(1.0, (0, 0, 0), (0, 0, 0.5), radius=0.02))
+    b.add_joint("hip", sarrus.Universal("x", "y"), "ball", "bar", actuated=True)
+    robot = b.build()
+    r = 0.1
+    q = robot.neutral()
+    q[robot.joint("float").q_slice][4:] = (0.1, 0.2, r)
+    w = np.array([0.5, 1.0, 0.3])
+    v = np.concatenate([w, np.cross(w, (0, 0, r)), [0.3, -0.4]])  # rolls: v = -w x (-r n)
+    law = TaskControl(
+        robot, control.JointTask("hip", [0.2, 0.1]), contacts=RigidContact("ball", radius=r, friction=2.0)
+    )
+    a = law.solve(0.0, q, v).acceleration
+    h = 1e-5
+
+    def slip(t):
+        at, now = robot.integrate(q, t * v + 0.5 * t * t * a), v + t * a
+        V = robot.velocity(at, now, "ball", expressed_in="world_aligned")
+        return V[3:] + np.cross(V[:3], (0, 0, -r))
+
+    assert abs(slip(0.0)).max() < 1e-15
+    assert abs((slip(h) - slip(-h)) / (2 * h)).max() < 1e-8
+
+
+def test_lanes_have_contacts_of_their_own():
+    """Many runs, whose feet touch at other times, are the runs one by one."""
+    robot, q, _ = quadruped()
+    law = TaskControl(robot, trunk(robot, q), contacts=[RigidContact(foot) for foot in FEET])
+    starts = np.stack([q] * 6)
+    for k in range(6):
+        starts[k, robot.joint(f"{FEET[k % 4][:2]}_KFE").q_slice] += 0.03 * k * (1 if k % 4 > 1 else -1)
+    rest = np.zeros((6, robot.nv))
+    many = sarrus.simulate_many(robot, starts, rest, 0.02, law, dt=1e-3, method="rk4", limits="ignore")
+    for k in range(6):
+        one = sarrus.simulate(robot, starts[k], rest[k], 0.02, law, dt=1e-3, method="rk4", limits="ignore")
+        np.testing.assert_allclose(many.q[k, -1], one.q[-1], atol=1e-9)
+
+
+def trot(duration, dt=2e-3):
+    """Pairs of diagonal feet by turns, on rigid ground."""
+    robot = sarrus.mechanisms.quadruped()
+    q = robot.assemble()
+    turn, lift = 2.0 * np.pi / 0.5, 0.03  # two steps [rad/s]; how high [m]
+    tasks, contacts = [FrameTask("trunk", robot.pose(q, "trunk"), stiffness=80.0)], []
+    for foot, phase in zip(FEET, (0.0, np.pi, np.pi, 0.0), strict=True):
+        x, y, _ = robot.pose(q, foot)[:3, 3]
+        tasks.append(
+            FrameTask(foot, [x, y, harmonic(lift, turn, phase)], components="tx ty tz", stiffness=900.0, priority=1)
+        )
+        stands = harmonic(1.0, turn, phase + np.pi, offset=0.1)
+        contacts.append(PointContact(foot, friction=0.4, stands=stands, offset=0.0, within=2e-3))
+    law = TaskControl(robot, tasks, contacts=contacts)
+    ground = [RigidContact(foot, friction=0.6) for foot in FEET]
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), duration, [law, *ground], method="contact", dt=dt)
+    return robot, q, run
+
+
+def test_quadruped_trots_in_place():
+    robot, q, run = trot(2.0)
+    X = run.frame("trunk")
+    home = robot.pose(q, "trunk")
+    assert abs(X[:, :3, 3] - home[:3, 3]).max() < 0.02 and abs(X[:, :3, 2] - home[:3, 2]).max() < 0.05
+    heights = np.stack([run.frame(foot)[:, 2, 3] for foot in FEET])
+    assert (heights.max(axis=1) > 0.02).all() and heights.min() > -1e-6
+    # each is up and down four times, and never all at once
+    up = heights > 2e-3
+    assert (np.diff(up.astype(int), axis=1) == 1).sum(axis=1).min() >= 3
+    assert up.sum(axis=0).max() <= 2
+    impulse = run.z[:, 0::4] if run.z.shape[1] == 16 else run.z[:, -16:][:, 0::4]
+    assert (impulse >= -1e-12).all()
+
+
+BAD = [
+    (lambda: RigidContact("LF_foot", on="trunk"), sarrus.ModelError, "plane of the world"),
+    (lambda: control.Contact("LF_foot", height=STANDS), sarrus.ModelError, "plane of the world"),
+    (lambda: PointContact("LF_foot", radius=-1.0), sarrus.ModelError, "radius and within"),
+    (lambda: PointContact("LF_foot", within=0.1), sarrus.ModelError, "give its offset"),
+    (lambda: PointContact("LF_foot", stands="always"), sarrus.ModelError, "stands of PointContact"),
+    (lambda: SurfaceContact("LF_foot", (0.1, 0.1), stands=np.nan), sarrus.ModelError, "stands of SurfaceContact"),
+    (lambda: control.EndStop("LF_KFE", (0.0, 1.0)), TypeError, "contacts of TaskControl"),
+    (lambda: RigidContact("LF_foot", friction=[0.1, 0.2]), Exception, "friction"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "error", "words"), BAD)
+def test_bad_contacts(make, error, words):
+    robot, q, _ = quadruped()
+    with pytest.raises(error, match=words):
+        TaskControl(robot, trunk(robot, q), contacts=make())
