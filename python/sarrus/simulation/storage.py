@@ -124,10 +124,11 @@ def _opened(data: bytes, format: int, needed: Iterable[str]) -> tuple[dict[str, 
     arrays = _arrays(data)
     missing = [name for name in ("notes", "description", "pickled", *needed) if name not in arrays]
     notes = {} if "notes" in missing else json.loads(arrays["notes"].item())
+    faults = [f"it lacks {', '.join(missing)}"] if missing else []
     if notes.get("format", format) != format:
-        raise ValueError(f"it has format {notes['format']!r}, and this sarrus reads format {format}")
-    if missing:
-        raise ValueError(f"it lacks {', '.join(missing)}")
+        faults.append(f"it has format {notes['format']!r}, and this sarrus reads format {format}")
+    if faults:
+        raise ValueError("; ".join(faults))
     return arrays, notes, json.loads(arrays["description"].tobytes())
 
 
