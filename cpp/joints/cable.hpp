@@ -38,7 +38,9 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
     return {r * (T(M_PI) - atan2(across * rho, cosine)) + t, t, across, vec3<T>(across * p(0), across * p(1), -cosine)};
   }
 
-  template <class T> static void read(const JointNumbers<T>& k, const Transform<T>& X, const T*, T* q) { q[0] = line(k, X.p).length; }
+  template <class T> static void read(const JointNumbers<T>& k, const Transform<T>& X, const T*, T* q) {
+    q[0] = line(k, X.p).length;
+  }
   /// psi, its rate, and the bias, V being the relative velocity in the child's axes.
   template <class T, class Read>
   static void measure(const JointNumbers<T>& k, const Transform<T>& X, const Motion<T>& V, Read& out) {

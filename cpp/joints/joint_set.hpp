@@ -16,16 +16,16 @@
 namespace sarrus {
 
 // kind, and its type, or types of more and more velocities
-#define SARRUS_JOINTS(X)      \
-  X(fixed, Fixed)             \
-  X(revolute, Revolute)       \
-  X(prismatic, Prismatic)     \
-  X(helical, Helical)         \
-  X(cylindrical, Cylindrical) \
-  X(universal, Universal)     \
-  X(planar, Planar)           \
-  X(spherical, Spherical)     \
-  X(free, Free)               \
+#define SARRUS_JOINTS(X)                                                      \
+  X(fixed, Fixed)                                                             \
+  X(revolute, Revolute)                                                       \
+  X(prismatic, Prismatic)                                                     \
+  X(helical, Helical)                                                         \
+  X(cylindrical, Cylindrical)                                                 \
+  X(universal, Universal)                                                     \
+  X(planar, Planar)                                                           \
+  X(spherical, Spherical)                                                     \
+  X(free, Free)                                                               \
   X(gimbal, Gimbal<1>, Gimbal<2>, Gimbal<3>, Gimbal<4>, Gimbal<5>, Gimbal<6>) \
   X(cable, Cable)
 

@@ -27,8 +27,6 @@ CLOSED = {
     "bricard, line-symmetric octahedral": (lambda: gallery.bricard(kind="line-symmetric octahedral"), 5, 5, 1),
     "bricard, plane-symmetric": (lambda: gallery.bricard(kind="plane-symmetric"), 5, 5, 1),
     "bricard, plane-symmetric octahedral": (lambda: gallery.bricard(kind="plane-symmetric octahedral"), 5, 5, 1),
-    "cable_platform": (gallery.cable_platform, 6, 0, 6),
-    "cable_platform, no pulleys": (lambda: gallery.cable_platform(radius=0), 6, 0, 6),
     "chain_mail(2, 3)": (lambda: gallery.chain_mail(2, 3), 27, 7, 20),
     "delta": (gallery.delta, 21, 18, 3),
     "delta, platform on a rod": (lambda: gallery.delta(platform_free=False), 18, 15, 3),
@@ -131,7 +129,8 @@ def wander(robot, steps=40, step=0.05, seed=1):
 
 def test_every_mechanism_is_looked_at():
     tested = {label.split(",")[0].split("(")[0].split()[0] for label in CLOSED}
-    assert tested | {f.__name__ for f in TREES} | {*SHAKY} == set(gallery.__all__)
+    elsewhere = {"cable_platform"}  # which has loops without rows: tests/laws/test_cables.py
+    assert tested | elsewhere | {f.__name__ for f in TREES} | {*SHAKY} == set(gallery.__all__)
 
 
 @pytest.mark.parametrize("name", gallery.__all__)
@@ -163,8 +162,7 @@ def test_counts_and_motors(label):
     robot = make(label)
     _, nv, nc, _ = CLOSED[label]
     assert (robot.nv, robot.nc) == (nv, nc)
-    if not label.startswith("cable_platform"):
-        assert set(robot.actuated) <= set(robot.joints)  # a motor's angle is a coordinate
+    assert set(robot.actuated) <= set(robot.joints)  # a motor's angle is a coordinate
     passive = ("rolling_disc", "net", "ring", "chain_mail", "tensegrity_prism")
     assert len(robot.actuated) > 0 or label.startswith(passive)
 
