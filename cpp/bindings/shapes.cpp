@@ -16,9 +16,10 @@ namespace {
 namespace py = pybind11;
 using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-constexpr std::pair<const char*, ShapeKind> kinds[] = {{"Sphere", ShapeKind::sphere}, {"Capsule", ShapeKind::capsule},
-                                                       {"Box", ShapeKind::box},       {"Cylinder", ShapeKind::cylinder},
-                                                       {"Plane", ShapeKind::plane},   {"Terrain", ShapeKind::terrain}};
+constexpr std::pair<const char*, ShapeKind> kinds[] = {
+    {"Sphere", ShapeKind::sphere},     {"Capsule", ShapeKind::capsule},     {"Box", ShapeKind::box},
+    {"Cylinder", ShapeKind::cylinder}, {"Ellipsoid", ShapeKind::ellipsoid}, {"Plane", ShapeKind::plane},
+    {"Terrain", ShapeKind::terrain}};
 
 ShapeKind shape_kind(const std::string& name) {
   for (const auto& [text, kind] : kinds)

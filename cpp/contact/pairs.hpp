@@ -18,12 +18,14 @@ inline bool can_touch(ShapeKind a, ShapeKind b) {
     case ShapeKind::box: return true;  // a is of these three, too
     case ShapeKind::cylinder:
     case ShapeKind::terrain: return a == ShapeKind::sphere;
+    case ShapeKind::ellipsoid: return false;
     case ShapeKind::plane: return a < ShapeKind::plane;
   }
   return false;
 }
 constexpr const char* touching_pairs =
-    "sphere, capsule and box with each other; these and cylinder with plane; sphere with cylinder and terrain; a point is a "
+    "sphere, capsule and box with each other; these, cylinder and ellipsoid with plane; sphere with cylinder and terrain; a "
+    "point is a "
     "sphere";
 
 /// Where two shapes touch; points farther apart than `within` may be left out. Of pairs without a closed form there are none: `can_touch`.
@@ -58,6 +60,7 @@ Manifold<T> touch(const Shape& a, const Transform<T>& X, const Shape& b, const T
     case ShapeKind::cylinder:
       if (sphere) sphere_cylinder(X.p, a.radius, Y, b.radius, b.half, m);
       break;
+    case ShapeKind::ellipsoid: break;
     case ShapeKind::plane: {
       const HalfSpace<T> plane(Y);
       if (sphere)
@@ -68,6 +71,8 @@ Manifold<T> touch(const Shape& a, const Transform<T>& X, const Shape& b, const T
         box_plane(X, a.box, plane, m);
       else if (a.kind == ShapeKind::cylinder)
         cylinder_plane(X, a.radius, a.half, plane, m);
+      else if (a.kind == ShapeKind::ellipsoid)
+        ellipsoid_plane(X, a.box, plane, m);
       break;
     }
     case ShapeKind::terrain:

@@ -57,4 +57,14 @@ void cylinder_plane(const Transform<T>& X, double radius, double half, const Hal
   rim(x * c - y * s, y * c + x * s, lower, 6), rim(x * c + y * s, y * c - x * s, lower, 7);
 }
 
+/// Its lowest point: where its normal, A^-2 p of semi-axes A, is the plane's turned over, so that p = -A^2 n / |A n|.
+template <class T>
+void ellipsoid_plane(const Transform<T>& X, const Vec3<double>& semi_axes, const HalfSpace<T>& plane, Manifold<T>& m) {
+  Vec3<T> stretched = transpose_times(X.R, plane.n);
+  for (int k = 0; k < 3; ++k) stretched(k) *= T(semi_axes(k));
+  Vec3<T> lowest = unit(stretched);
+  for (int k = 0; k < 3; ++k) lowest(k) *= T(-semi_axes(k));
+  plane.meet(X.R * lowest + X.p, 0.0, 0, m);
+}
+
 }  // namespace sarrus

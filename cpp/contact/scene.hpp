@@ -47,7 +47,7 @@ class Scene {
   int most_points(int pair) const {
     const auto [i, j] = shapes_of_pairs[pair];
     const ShapeKind a = std::min(shapes[i].shape.kind, shapes[j].shape.kind);
-    return a == ShapeKind::sphere ? 1 : a == ShapeKind::capsule ? 2 : 4;
+    return a == ShapeKind::sphere || a == ShapeKind::ellipsoid ? 1 : a == ShapeKind::capsule ? 2 : 4;
   }
 
   /// All points of pairs that are no farther apart than what either shape looks ahead, pair by pair, where links stand so. An id is a pair and one

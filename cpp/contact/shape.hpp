@@ -5,6 +5,7 @@
 // there are differs from state to state, so that these functions branch: T is a double, or one with its rate (Dual), no packet.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -15,7 +16,7 @@
 namespace sarrus {
 
 /// In the order in which pairs.hpp takes them. A point is a sphere without radius.
-enum class ShapeKind { sphere, capsule, box, cylinder, plane, terrain };
+enum class ShapeKind { sphere, capsule, box, cylinder, ellipsoid, plane, terrain };
 
 /// Heights z = f(x, y) over a grid about the origin, x by rows; a height between them is that of a surface with one tangent plane
 /// everywhere (terrain.hpp), which goes on level beyond its border.
@@ -29,7 +30,7 @@ struct Shape {
   ShapeKind kind = ShapeKind::sphere;
   double radius = 0.0;  // of a sphere, capsule or cylinder
   double half = 0.0;  // of a capsule, between its centres, or a cylinder; along z
-  Vec3<double> box = Vec3<double>::Zero();  // half its size
+  Vec3<double> box = Vec3<double>::Zero();  // half its size; of an ellipsoid, its semi-axes
   std::shared_ptr<const Heights> heights;  // of a terrain; a plane is z = 0: both are all that is below
 
   /// Radius of the sphere about its origin that holds it; negative: it is without end.
@@ -39,6 +40,7 @@ struct Shape {
       case ShapeKind::capsule: return radius + half;
       case ShapeKind::cylinder: return std::sqrt(radius * radius + half * half);
       case ShapeKind::box: return box.norm();
+      case ShapeKind::ellipsoid: return std::max({box(0), box(1), box(2)});
       case ShapeKind::plane:
       case ShapeKind::terrain: break;
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Box", "Capsule", "Cylinder", "Mesh", "Plane", "Point", "Sphere", "Terrain"]
+__all__ = ["Box", "Capsule", "Cylinder", "Ellipsoid", "Mesh", "Plane", "Point", "Sphere", "Terrain"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,13 @@ class Capsule:
 
 
 @dataclass(frozen=True)
+class Ellipsoid:
+    """An ellipsoid about its frame's origin, of these semi-axes along x, y and z [m]. It touches planes."""
+
+    semi_axes: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
 class Point:
     """The origin of its frame: a sphere without a radius. It touches."""
 
@@ -90,4 +97,4 @@ class Terrain:
 
 
 Shape = Box | Cylinder | Sphere | Mesh
-ContactShape = Box | Capsule | Cylinder | Plane | Point | Sphere | Terrain
+ContactShape = Box | Capsule | Cylinder | Ellipsoid | Plane | Point | Sphere | Terrain

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from sarrus import Rotation, Transform, _core
 from sarrus.description.contacts import shape_terms
-from sarrus.shapes import Box, Capsule, Cylinder, Plane, Point, Sphere, Terrain
+from sarrus.shapes import Box, Capsule, Cylinder, Ellipsoid, Plane, Point, Sphere, Terrain
 from tests.oracles import contact as oracle
 
 SHAPES = {
@@ -17,6 +17,7 @@ SHAPES = {
     "capsule": Capsule(0.2, 0.9),
     "box": Box((0.5, 0.8, 1.1)),
     "cylinder": Cylinder(0.4, 0.7),
+    "ellipsoid": Ellipsoid((0.5, 0.3, 0.2)),
     "plane": Plane(),
 }
 PAIRS = [

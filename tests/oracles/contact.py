@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from sarrus.shapes import Box, Capsule, Cylinder, Plane, Point, Sphere
+from sarrus.shapes import Box, Capsule, Cylinder, Ellipsoid, Plane, Point, Sphere
 
 
 def support(shape, X, n):
@@ -28,6 +28,8 @@ def support(shape, X, n):
         return at + np.abs(local) @ np.array(shape.size) / 2
     if isinstance(shape, Cylinder):
         return at + shape.radius * np.hypot(local[:, 0], local[:, 1]) + np.abs(local[:, 2]) * shape.length / 2
+    if isinstance(shape, Ellipsoid):
+        return at + np.linalg.norm(local * shape.semi_axes, axis=1)
     assert isinstance(shape, Plane)
     return np.where(np.abs(local[:, 2] - 1.0) < 1e-12, at, np.inf)
 
@@ -81,6 +83,9 @@ def outside(shape, X, p):
     if isinstance(shape, Capsule):
         x[:, 2] -= np.clip(x[:, 2], -shape.length / 2, shape.length / 2)
         return np.linalg.norm(x, axis=1) - shape.radius
+    if isinstance(shape, Ellipsoid):  # to first order, where it is near
+        level = np.linalg.norm(x / shape.semi_axes, axis=1)
+        return (level - 1.0) * level / np.linalg.norm(x / np.square(shape.semi_axes), axis=1)
     if isinstance(shape, Box):
         over = np.abs(x) - np.array(shape.size) / 2
     else:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import sarrus
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(path.stem for path in (EXAMPLES / "contact").glob("*.py") if path.stem != "touching"))
 SOAK = bool(os.environ.get("SARRUS_SOAK"))
@@ -101,3 +103,41 @@ def test_a_passive_walker_walks_as_the_simplest_model_does(example):
     assert_allclose(found["half a step [rad]"], module.WIDE, rtol=0.01)
     assert_allclose(found["period"], module.PERIOD, rtol=0.01)
     assert found["cones, natural map [N s, m/s]"] < CONES
+
+
+def rolled(module, spin, duration, dt=1e-3):
+    """The spin of an ellipsoid that rolls without slipping, by Newton's and Euler's equations about its centre of mass, in its own axes: Runge and Kutta's steps."""
+    A, low, m, g = np.array(module.SEMI_AXES), np.array([0, 0, -module.LOW]), module.MASS, 9.81
+    inertia = np.diag(module.MOMENTS)
+    inertia[0, 1] = inertia[1, 0] = module.PRODUCT
+
+    def rates(n, w):
+        size, turned = np.linalg.norm(A * n), -np.cross(w, n)  # the vertical in the body's axes
+        r = -A * A * n / size - low
+        moved = -A * A * turned / size + A * A * n * ((A * n) @ (A * turned)) / size**3  # of the point that touches
+        S = np.array([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
+        pushed = -np.cross(w, moved) - np.cross(w, np.cross(w, r)) + g * n
+        return turned, np.linalg.solve(inertia - m * S @ S, -np.cross(w, inertia @ w) + m * np.cross(r, pushed))
+
+    start = sarrus.Rotation.from_rpy(module.TILT, module.TILT, 0.0).matrix
+    x = np.array([start.T @ [0, 0, 1.0], start.T @ [0, 0, spin]])
+    spins = [spin]
+    for _ in range(round(duration / dt)):
+        a = np.array(rates(*x))
+        b = np.array(rates(*(x + dt / 2 * a)))
+        c = np.array(rates(*(x + dt / 2 * b)))
+        x = x + dt / 6 * (a + 2 * b + 2 * c + rates(*(x + dt * c)))
+        spins.append(x[0] @ x[1] / np.linalg.norm(x[0]))
+    return np.array(spins)
+
+
+def test_a_rattleback_turns_one_way(example):
+    """Spun with its liking it goes on, as the equations of rolling say; against it it comes back. Its mirror image does the same the other way round."""
+    module = example("rattleback")
+    liked = module.spin_of(module.spun(module.SPIN, 1.0))
+    expected = rolled(module, module.SPIN, 1.0)
+    assert_allclose(liked[::50], expected[::100], atol=0.02 * module.SPIN)
+    disliked = module.spin_of(module.spun(-module.SPIN, 4.5))
+    assert disliked[-1] > 0.2 * module.SPIN
+    mirrored = module.spin_of(module.spun(-module.SPIN, 1.0, product=-module.PRODUCT))
+    assert_allclose(mirrored, -liked, atol=1e-3 * module.SPIN)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._arrays import ArrayLike, real_numbers
 from ..description.joints import JointType, unit_axis
 from ..errors import ModelError
-from ..shapes import Box, Capsule, ContactShape, Cylinder, Mesh, Plane, Shape, Sphere, Terrain
+from ..shapes import Box, Capsule, ContactShape, Cylinder, Ellipsoid, Mesh, Plane, Shape, Sphere, Terrain
 from ..shapes import Point as PointShape
 from ..spatial import LARGEST, Transform
 
@@ -67,9 +67,14 @@ def checked_contact_shape(shape: ContactShape, what: str) -> ContactShape:
         return shape
     if isinstance(shape, Capsule):
         return Capsule(*(checked_positive(x, f"{what}: {name} of a capsule") for name, x in vars(shape).items()))
+    if isinstance(shape, Ellipsoid):
+        semi_axes = checked_point(shape.semi_axes, f"{what}: semi-axes of an ellipsoid")
+        if min(semi_axes) <= 0.0:
+            raise ModelError(f"{what}: semi-axes of an ellipsoid must be positive; got {shape.semi_axes!r}")
+        return Ellipsoid(semi_axes)
     if not isinstance(shape, Terrain):
         raise ModelError(
-            f"{what} needs a Box, Capsule, Cylinder, Plane, Point, Sphere or Terrain of sarrus.shapes; got {shape!r}"
+            f"{what} needs a Box, Capsule, Cylinder, Ellipsoid, Plane, Point, Sphere or Terrain of sarrus.shapes; got {shape!r}"
         )
     heights = checked_numbers(shape.heights, f"{what}: heights of a terrain", "rows of finite numbers [m]", 2)
     if heights.ndim != 2 or min(heights.shape) < 2:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from ..errors import ModelError
-from ..shapes import Box, Capsule, ContactShape, Cylinder, Point, Sphere, Terrain
+from ..shapes import Box, Capsule, ContactShape, Cylinder, Ellipsoid, Point, Sphere, Terrain
 from ..spatial import Transform
 from .part import Part
 
@@ -125,7 +125,7 @@ def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[A
     """What the core takes of a shape: see to_shape in bindings/contact.cpp."""
     radius = shape.radius if isinstance(shape, Sphere | Capsule | Cylinder) else 0.0
     half = shape.length / 2 if isinstance(shape, Capsule | Cylinder) else 0.0
-    box = [x / 2 for x in shape.size] if isinstance(shape, Box) else [0.0, 0.0, 0.0]
+    box = [x / 2 for x in shape.size] if isinstance(shape, Box) else getattr(shape, "semi_axes", (0.0, 0.0, 0.0))
     heights, spacing = None, (0.0, 0.0)
     if isinstance(shape, Terrain):
         heights = shape.heights
@@ -142,6 +142,8 @@ def size_of(shape: ContactShape) -> float:
     """Radius of the sphere that holds it: of a point 0, infinite of what is without end."""
     if isinstance(shape, Box):
         return hypot(*shape.size) / 2
+    if isinstance(shape, Ellipsoid):
+        return max(shape.semi_axes)
     if isinstance(shape, Cylinder):
         return hypot(shape.radius, shape.length / 2)
     if isinstance(shape, Capsule):

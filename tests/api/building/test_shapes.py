@@ -7,7 +7,7 @@ import sarrus
 from sarrus import Inertia, ModelError, ModelWarning, NameNotFoundError
 from sarrus.description import ContactSpec
 from sarrus.io import complete
-from sarrus.shapes import Box, Capsule, Cylinder, Mesh, Plane, Point, Sphere, Terrain
+from sarrus.shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Point, Sphere, Terrain
 
 BALL = Inertia.sphere(1.0, 0.1)
 
@@ -94,17 +94,26 @@ def brick():
     b.add_shape("brick", Box((0.3, 0.2, 0.1)), friction=0.5, group="bricks")
     b.add_shape("brick", Capsule(0.01, 0.06), (0.1, 0.0, 0.0), restitution=0.25)
     b.add_shape("brick", Cylinder(0.01, 0.1))
+    b.add_shape("brick", Ellipsoid((0.1, 0.08, 0.04)))
     b.add_shape("brick", Point(), (0.0, 0.0, 0.05), name="top")
     b.add_shape("ground", Plane(), (0, 0, -0.05))
     b.add_shape("ground", Terrain(((0.0, 0.0), (0.0, 0.25)), (1.0, 2.0)), (0, 0, -9.0), name="hill")
-    for name in ("bricks", "brick_2", "brick_3"):
+    for name in ("bricks", "brick_2", "brick_3", "brick_4"):
         b.set_contact("hill", name, touching=False)
     return b
 
 
 def test_a_model_keeps_its_shapes():
     robot = brick().build()
-    assert [spec.name for spec in robot.description.shapes] == ["brick", "brick_2", "brick_3", "top", "ground", "hill"]
+    assert [spec.name for spec in robot.description.shapes] == [
+        "brick",
+        "brick_2",
+        "brick_3",
+        "brick_4",
+        "top",
+        "ground",
+        "hill",
+    ]
     again = complete.read(complete.write(robot.description)).build()
     assert again == robot == robot.to_builder().build()
     lighter = robot.replace(gravity=(0.0, 0.0, -1.0))
@@ -162,6 +171,8 @@ def test_contacts_stand_where_the_body_is():
 BAD_SHAPES = [
     ({"shape": Mesh("a.stl")}, "needs a Box, Capsule"),
     ({"shape": Capsule(0.0, 1.0)}, "radius of a capsule must be positive"),
+    ({"shape": Ellipsoid((1.0, 0.0, 1.0))}, "semi-axes of an ellipsoid must be positive"),
+    ({"shape": Ellipsoid((1.0, 1.0))}, "semi-axes of an ellipsoid"),
     ({"shape": Terrain(((0.0, 1.0),), (1.0, 1.0))}, "two rows or more"),
     ({"shape": Terrain(((0.0, 1.0), (0.0, np.nan)), (1.0, 1.0))}, "finite numbers"),
     ({"shape": Terrain(((0.0, 1.0), (0.0, 1.0)), (1.0, 0.0))}, "size of a terrain must be positive"),

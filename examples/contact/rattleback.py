@@ -1,0 +1,65 @@
+"""A rattleback turns one way only: spun the other way it begins to rattle, stops, and turns back. Kane and Levinson 1982.
+
+Half an ellipsoid rolls on the ground. Axes of inertia are turned a little against those of its surface: turning one way feeds the pitching, the other way it is
+fed by it. The mechanism has no number that says left or right but that product of inertia: with the other sign it turns the other way.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import touching
+from touching import Panel, Path, command_line, figure, held, simulated, table
+
+import sarrus
+from sarrus.shapes import Ellipsoid, Plane
+
+SEMI_AXES, LOW, MASS = (0.2, 0.03, 0.02), 0.01, 1.0  # [m]; of the centre of mass below the ellipsoid's middle [m]; [kg]
+MOMENTS, PRODUCT = (2e-4, 1.6e-3, 1.7e-3), -2e-5  # about the centre of mass [kg m2]
+SPIN, TILT = 5.0, np.radians(0.5)  # [rad/s], [rad]: of roll and pitch, to begin with
+
+
+def rattleback(product: float = PRODUCT) -> sarrus.Mechanism:
+    """The stone, its frame in the ellipsoid's middle, over the ground."""
+    s = sarrus.Builder("rattleback")
+    moments = np.diag(MOMENTS)
+    moments[0, 1] = moments[1, 0] = product
+    s.add_body("stone", sarrus.Inertia(MASS, (0, 0, -LOW), moments))
+    s.add_joint("float", sarrus.Free(), "ground", "stone")
+    s.add_shape("stone", Ellipsoid(SEMI_AXES), friction=1.0)
+    s.add_shape("ground", Plane())
+    s.set_home({"float": (0, 0, 0, 1, 0, 0, SEMI_AXES[2])})
+    return s.build()
+
+
+def spun(spin: float, duration: float, product: float = PRODUCT, dt: float = 2e-4) -> sarrus.Trajectory:
+    """Tilted, and rolling: its lowest point is at rest."""
+    robot = rattleback(product)
+    q = robot.assemble()
+    q[:4] = sarrus.Rotation.from_rpy(TILT, np.sign(product) * -TILT, 0.0).quaternion
+    q[6] -= robot.contacts(q, within=1.0).distance[0]
+    lowest = robot.contacts(q, within=1.0).position[0] - q[4:7]
+    turning, R = np.array([0.0, 0.0, spin]), robot.pose(q, "stone")[:3, :3]
+    v = np.r_[R.T @ turning, R.T @ -np.cross(turning, lowest)]
+    return simulated(robot, q, v, duration, dt=dt, times=np.linspace(0.0, duration, 501))
+
+
+def spin_of(run: sarrus.Trajectory) -> np.ndarray:
+    """About the vertical [rad/s]."""
+    return np.einsum("nj,nj->n", run.frame("stone")[:, 2, :3], run.v[:, :3])
+
+
+def main(output: Path | None = None, duration: float = 5.0, films: Path | None = None) -> dict[str, float]:
+    """Spin both ways."""
+    runs = {"with its liking": spun(SPIN, duration), "against it": spun(-SPIN, duration)}
+    spins = {name: spin_of(run) for name, run in runs.items()}
+    found = {f"spun {name}: at the end [rad/s]": float(spin[-1]) for name, spin in spins.items()} | held(
+        runs["against it"]
+    )
+    table("A rattleback", ["here"], [(name, (x,)) for name, x in found.items()])
+    figure("A rattleback", [Panel("Spin", "rad/s", runs["against it"].t, spins)], output)
+    touching.films({"rattleback": runs["against it"]}, films)
+    return found
+
+
+if __name__ == "__main__":
+    command_line(main)
