@@ -225,7 +225,6 @@ def test_platform_follows_under_laws_that_know_it(law):
         limits = control.Limits(effort={f"cable{k}": (-2000.0, 0.0) for k in range(1, 9)})
         by = control.TaskControl(robot, control.FrameTask("platform", goal, stiffness=25.0), limits)
     else:
-        pytest.importorskip("scipy")
         b = sarrus.Builder("planar")
         b.add_body("platform", sarrus.Inertia.box(5.0, (0.4, 0.1, 0.3)))
         b.add_body("slide", sarrus.Inertia.sphere(0.1, 0.01))
@@ -378,3 +377,16 @@ def test_bad_sums():
             sarrus.simulate(robot, q, [0.0], 0.1, control.EndStop(joint))
     with pytest.raises(sarrus.NameNotFoundError):
         sarrus.simulate(robot, q, [0.0], 0.1, control.EndStop(("rope", "ripe"), (0.0, 1.0)))
+
+
+def test_laws_drive_the_winches_and_nothing_else():
+    """One cable does not hold a weight that slides both ways: no effort appears at the slides instead."""
+    b = sarrus.Builder("planar")
+    b.add_body("weight", sarrus.Inertia.sphere(5.0, 0.1))
+    b.add_body("slide", sarrus.Inertia.sphere(0.1, 0.01))
+    b.add_joint("x", sarrus.Prismatic("x"), "ground", "slide")
+    b.add_joint("z", sarrus.Prismatic("z"), "slide", "weight")
+    b.add_cable("cable", ("ground", (0, 0, 3)), ("weight", (0, 0, 0)), actuated=True)
+    law = control.ComputedTorque({"x": 0.5, "z": 1.2})
+    with pytest.raises(sarrus.IntegrationError):
+        sarrus.simulate(b.build(), [0.1, 1.5], [0.0, 0.0], 0.1, law)
