@@ -23,7 +23,8 @@ struct TaskContact {
   double damping;  // of a velocity that it should not have [1/s]
   std::vector<int> together;  // which contacts are on its rigid body, itself too; none where it is alone
   std::optional<Law> stands;  // where it is positive; none: always
-  double radius = 0.0, offset = 0.0, within = HUGE_VAL;  // of a sphere; its plane is at normal . x = offset, and so near to that it stands
+  double radius = 0.0, offset = 0.0,
+         within = HUGE_VAL;  // of a sphere; its plane is at normal . x = offset, and so near to that it stands
 
   template <class F> void fields(F field) {
     field("frame", frame), field("world_axes", world_axes), field("rows", rows), field("friction", friction);

@@ -95,7 +95,7 @@ def _external(
     place = np.cumsum([0, *map(len, (*inputs.values(), *results.values()))])
     call = f"{name}_columns({_listed(f'w + {k}' for k in place[:-1])})"
     return f"static {text.definition}" + _filled(
-        "casadi.c", f=name, n_in=len(inputs), n_out=len(results), names_in=_listed(f'"{key}"' for key in inputs),
+        "casadi.c.txt", f=name, n_in=len(inputs), n_out=len(results), names_in=_listed(f'"{key}"' for key in inputs),
         names_out=_listed(f'"{key}"' for key in results), patterns=_listed(np.concatenate(patterns)),
         pattern_starts=_listed(np.cumsum([0, *map(len, patterns)])[:-1]), places=_listed(place), numbers=max(place[-1], 1),
         call=f"status = {call}" if returns_status else call,
@@ -137,7 +137,7 @@ def _jax(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[s
     reduction = next((k for k, line in enumerate(lines) if "const double r =" in line), 0)
     turn = re.sub(r"= (.*) & 2 \?", r"= ((\1) & 2) != 0 ?", TURN + _in_lanes("".join(lines[reduction:])))
     blocks = {"turn": turn if c["turn"] else "", "functions": "\n".join(texts), "handlers": "\n".join(handlers)}
-    return {f"{prefix}_jax.cc": c["about"] + _filled("jax.cc", lanes=LANES, **blocks)}
+    return {f"{prefix}_jax.cc": c["about"] + _filled("jax.cc.txt", lanes=LANES, **blocks)}
 
 
 def _in_lanes(text: str) -> str:
@@ -163,7 +163,7 @@ def _cuda(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[
             "  const long i = blockIdx.x * (long)blockDim.x + threadIdx.x;\n  if (i >= states) return;\n"
             + (f"  status[i] = {call};\n}}\n" if f.returns_status else f"  {call};\n  status[i] = 0;\n}}\n")
         )
-    return {f"{prefix}.cu": _filled("cuda.cu", about=c["about"], functions="\n".join(texts))}
+    return {f"{prefix}.cu": _filled("cuda.cu.txt", about=c["about"], functions="\n".join(texts))}
 
 
 # ---- a check -------------------------------------------------------------------------------------------------------------
@@ -227,8 +227,8 @@ def _fmu(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[s
     )
     outputs = "".join(f'<Unknown index="{k + 1}" dependencies=""/>' for k in range(len(tau), len(names)))
     xml, source = (
-        _filled("fmu.xml", **words, variables=variables, outputs=outputs),
-        c["about"] + _filled("fmu.c", **words),
+        _filled("fmu.xml.txt", **words, variables=variables, outputs=outputs),
+        c["about"] + _filled("fmu.c.txt", **words),
     )
     parts: dict[str, str | bytes] = {
         "modelDescription.xml": xml, f"sources/{prefix}.h": c[".h"], f"sources/{prefix}.c": c[".c"], f"sources/{prefix}_fmu.c": source,
