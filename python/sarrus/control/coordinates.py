@@ -97,7 +97,8 @@ def check_independent(mechanism: Any, what: str, names: list[tuple[str, int]]) -
 def felt_inertia(mechanism: Any, velocities: Sequence[int], start: Any) -> Numbers:
     """What a force along the sum of some velocities accelerates where a run begins, or each of them does, at rest: on the loops, which know no cut."""
     q = mechanism.neutral() if start is None else np.asarray(start, dtype=np.float64)
-    rest, along = np.zeros_like(q[..., : mechanism.nv]), sum(_direction(mechanism, iv, q) for iv in velocities)
+    rest = np.zeros_like(q[..., : mechanism.nv])
+    along: Numbers = np.sum([_direction(mechanism, iv, q) for iv in velocities], axis=0)
     asked = {"check": False} if mechanism.nc else {}
     left = np.asarray(mechanism.forward_dynamics(q, rest, rest, **asked))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -179,7 +179,7 @@ class Skeleton:
     def _points(self, q: ArrayLike) -> Array:
         """All that is shown of the mechanism, where it is finite, (k, 3) [m]."""
         shown = [self.segments_flat(q), self.anchors, *self.joint_points(q).values()]
-        points = np.concatenate([there.reshape(-1, 3) for there in shown])
+        points: Array = np.concatenate([there.reshape(-1, 3) for there in shown])
         return points[np.isfinite(points).all(axis=1)]
 
     def bounds(self, q: ArrayLike) -> tuple[Array, Array]:

@@ -119,9 +119,9 @@ def _limb(b: Builder, limb: str, hip: Point, leg: float, mass: float) -> None:
         joint = Revolute(part.axis, effort_limit=6.0) if motor else Revolute(part.axis)
         place = tuple(leg * x for x in _between(near, part.at))
         b.add_joint(f"{limb}_{part.joint}", joint, f"{limb}_{part.parent}", body, at_parent=place, actuated=motor)
-    ends = [tuple(leg * x for x in _between(at, HEEL)) for at in (PIN, KNEE)]
-    pin = {"at_parent": ends[0], "at_child": ends[1], "loop": True}
-    b.add_joint(f"{limb}_heel", Revolute("y"), f"{limb}_rod", f"{limb}_shin", **pin)
+    on_rod, on_shin = (tuple(leg * x for x in _between(at, HEEL)) for at in (PIN, KNEE))
+    bodies = f"{limb}_rod", f"{limb}_shin"
+    b.add_joint(f"{limb}_heel", Revolute("y"), *bodies, at_parent=on_rod, at_child=on_shin, loop=True)
 
 
 def _between(start: tuple[float, float], end: tuple[float, float]) -> Point:
