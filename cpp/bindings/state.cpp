@@ -92,8 +92,9 @@ std::int64_t axis_size(char axis, const Tree& t, const Asked& asked) {
 
 /// What an input, so many numbers, says of the result's size.
 void ask(const Info& info, int input, const Tree& t, const double* data, std::int64_t numbers, Asked& asked) {
+  if (input < 0) return;  // wrenches, which are no input of their own
   if (input == info.independent) asked.independent = data;
-  if (input >= 0 && info.inputs[static_cast<std::size_t>(input)].size == InputSize::way)
+  if (info.inputs[static_cast<std::size_t>(input)].size == InputSize::way)
     asked.inputs = static_cast<int>(numbers / size_of(InputSize::way, t));
 }
 
