@@ -205,7 +205,7 @@ def described_alike(copy, anew):
     assert str(copy) == str(anew)
 
 
-@pytest.mark.filterwarnings("ignore::sarrus.errors.ModelWarning")
+@pytest.mark.filterwarnings("ignore::sarrus.errors.ModelWarning", "ignore::sarrus.errors.LimitWarning")
 @pytest.mark.parametrize("name", sarrus.mechanisms.__all__)
 def test_copies_in_the_gallery(name):
     robot, rng = made(name), np.random.default_rng(1)

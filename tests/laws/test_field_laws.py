@@ -36,6 +36,7 @@ OWN = {
     "axis2": (0.0, 1.0, 0.3),
     "normal": (0.36, 0.48, 0.8),
     "pitch": 0.07,
+    "radius": 0.05,
     "free": "rx ry tz",
     "fixed": (0.1, 0.2, 0.3, 0.1, 0.2, 0.3),
 }
@@ -169,7 +170,7 @@ def four_bar(hint):
     return described(b)
 
 
-SOURCES = {f"tree {kind.__name__}": functools.partial(in_tree, kind) for kind in kinds()}
+SOURCES = {f"tree {kind.__name__}": functools.partial(in_tree, kind) for kind in kinds() if not kind.holds_nothing}
 SOURCES |= {f"loop {kind.__name__}": functools.partial(closing, kind) for kind in kinds() if kind.__name__ != "Free"}
 SOURCES |= {"constrained": constrained} | {
     f"four-bar {hint}": functools.partial(four_bar, hint) for hint in ("tree", "loop")
@@ -271,6 +272,8 @@ def idle(source, name, path, cls, field):
         return name != f"four-bar {field}" or not getattr(value, field)  # hints, where there is a choice
     if field == "about_com" and name in ("tree Fixed", "tree Prismatic"):
         return path[1] == 0  # of a body that never turns
+    if name == "loop Cable" and path[-2:] == ("at_child", "rotation"):
+        return True  # a point
     return name == "loop Spherical" and path[-2:] == ("at_parent", "rotation")  # a ball in its socket, without a spring
 
 

@@ -49,8 +49,8 @@ VALVE = "valve"  # the demonstration that is no mechanism of the gallery
 SIZES: dict[str, dict[str, Any]] = {"four_bar_ladder": {"n": 8}, "rover": {"rolling": True}}
 # what would fall apart, or out of the picture: motors hold it, and swing; of what would topple, pelvis or trunk is held
 DRIVEN = (
-    "biped", "biped_leg", "delta", "gripper", "hslm", "humanoid_leg", "macro_micro_arm", "quadruped", "six_axis_arm", "stanford_arm", "stewart",
-    "three_finger_hand", "tsai_3upu",
+    "biped", "biped_leg", "cable_platform", "delta", "gripper", "hslm", "humanoid_leg", "macro_micro_arm", "quadruped", "six_axis_arm",
+    "stanford_arm", "stewart", "three_finger_hand", "tsai_3upu",
 )  # fmt: skip
 HELD = {"biped": "float", "biped_leg": "float", "humanoid_leg": "float", "quadruped": "float"}
 PUSHED = {"whipple_bicycle": {"rear wheel": 5.0 / 0.3, "lean": 0.2}}  # [rad/s]: at 5 m/s it stands by itself

@@ -148,8 +148,8 @@ def gripper(reach: float = 0.15, mass: float = 0.9) -> Mechanism:
             b.add_body(f"{side}_{body}", Inertia.rod(share * mass, (0, 0, 0), at(start, stop), radius=0.03 * reach))
             motor = body == "driver" and sign > 0
             b.add_joint(f"{side}_{joint}", kind, parent, f"{side}_{body}", at_parent=at(near, start), actuated=motor)
-        bodies, near, far = (f"{side}_coupler", f"{side}_finger"), at(pin, holds), at(end, holds)
-        b.add_joint(f"{side}_pin", Revolute("y"), *bodies, at_parent=near, at_child=far, loop=True)
+        bodies, on_coupler, on_finger = (f"{side}_coupler", f"{side}_finger"), at(pin, holds), at(end, holds)
+        b.add_joint(f"{side}_pin", Revolute("y"), *bodies, at_parent=on_coupler, at_child=on_finger, loop=True)
         b.add_frame(f"{side}_pad", f"{side}_finger", at(end, pad))
     b.add_coupler("gear", {"left_driver": 1.0, "right_driver": 1.0})
     b.set_home(dict.fromkeys(b.build().joints, 0.0))

@@ -32,6 +32,7 @@ GALLERY = {
         "macro_micro_arm",
         "quadruped",
         "six_axis_arm",
+        "cable_platform",
         "human_arm",
         "sampler",
         "four_bar_ladder",

@@ -13,6 +13,7 @@ from tests.gallery import made
 CLOSED = [name for name in sarrus.mechanisms.__all__ if made(name).loop_joints]
 # overconstrained in so many ways that such parts do not close within the tolerance
 STIFF = ("hoberman_sphere", "miura_fold")
+SMALL = ("biped", "gripper")  # linkages, for which that is more
 
 
 def twisted(robot, size, seed=1):
@@ -56,7 +57,7 @@ def test_parts_that_do_not_fit(name):
     """Off by a ten-thousandth, overconstrained loops hold fast or do not close; loosened ones do both as the exact ones."""
     exact = made(name)
     parts = twisted(exact, 1e-4)
-    loose = sarrus.without_redundant_constraints(parts, tolerance=1e-3)
+    loose = sarrus.without_redundant_constraints(parts, tolerance=3e-3 if name in SMALL else 1e-3)
     report = exact.mobility(exact.assemble())
     assert loose.nc == report.rank
     q = loose.assemble()

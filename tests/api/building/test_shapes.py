@@ -133,8 +133,15 @@ def test_attached_robots_touch_each_other_and_take_their_names_along():
     assert ContactSpec("left_hill", "left_bricks", touching=False) in d.contacts
     assert [s.body for s in d.shapes[-2:]] == ["right_ground"] * 2 and d.shapes[1].group is None
     b.remove_shape("right_hill")
-    assert len(b._described().contacts) == 3
-    assert b.remove_body("left_brick") == ("left_float", "left_brick", "left_brick_2", "left_brick_3", "left_top")
+    assert len(b._described().contacts) == 4
+    assert b.remove_body("left_brick") == (
+        "left_float",
+        "left_brick",
+        "left_brick_2",
+        "left_brick_3",
+        "left_brick_4",
+        "left_top",
+    )
     assert len(b._described().contacts) == 0
 
 
@@ -214,7 +221,7 @@ def test_pairs_without_a_closed_form_are_refused_and_may_be_excluded():
         ModelError, match=r"'brick_3' \(Cylinder\) and 'hill' \(Terrain\) may touch, and where is not known"
     ) as error:
         b.build()
-    assert "these and cylinder with plane" in str(error.value)
+    assert "these, cylinder and ellipsoid with plane" in str(error.value)
 
 
 def test_overlap_at_home_is_told_and_what_touches_only_is_not():
@@ -231,12 +238,12 @@ def test_overlap_at_home_is_told_and_what_touches_only_is_not():
 def test_a_simulation_says_that_shapes_pass_through_each_other():
     robot = brick().build()
     with pytest.warns(
-        ModelWarning, match=r"shapes 'brick' and 'ground' \(and 4 pairs more\) may touch, and method='rk4' lets"
+        ModelWarning, match=r"shapes 'brick' and 'ground' \(and 5 pairs more\) may touch, and method='rk4' lets"
     ):
         robot_run = sarrus.simulate(robot, robot.neutral(), np.zeros(6), duration=0.01, dt=0.01, method="rk4")
     assert robot_run.q[-1, 6] < 0.0
     b = brick()
-    for name in ("bricks", "brick_2", "brick_3", "top"):
+    for name in ("bricks", "brick_2", "brick_3", "brick_4", "top"):
         b.set_contact(name, "ground", touching=False)
         b.set_contact(name, "hill", touching=False)
     sarrus.simulate(b.build(), robot.neutral(), np.zeros(6), duration=0.01, dt=0.01, method="rk4")

@@ -26,6 +26,7 @@ LOST = {
         "cable_platform": r"'cable1: Cable\(.* closes a loop",
         "free_flyer": "stiffness of joint 'left1 hinge'",
         "macro_micro_arm": "stiffness of joint 'yaw'",
+        "gripper": "armature of joint 'left_driver'",
         "sampler": "stiffness of joint 'swing'",
     },
     ".xml": ROLLING

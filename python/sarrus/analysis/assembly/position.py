@@ -375,7 +375,7 @@ def follow(
     rows = [x[:, :3].reshape(len(x), 12) if x.ndim == 3 else x for x in poses.values()]
     branch = Branch(how, times, ways, how.targets(rows, ways, (len(times),)), steps, tolerance)
     path, status = branch.follow(q, out)
-    if return_status:
+    if checked_truth("return_status", return_status):
         return path, status
     if status:
         raise branch.end(path)
