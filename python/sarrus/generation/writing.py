@@ -28,7 +28,7 @@ RESERVED = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CFunction:
     """A function of generated code.
 
@@ -51,7 +51,7 @@ class CFunction:
     returns_status: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Generated:
     """What :func:`generate` wrote: paths of header and source, "double" or "float", its functions by name, and paths of what targets added."""
 

@@ -567,7 +567,7 @@ def test_a_file_that_changes_is_read_anew(tmp_path):
 # ---- written ---------------------------------------------------------------------------------------------------------
 
 LOST = {
-    "rolling_disc": "Rolling", "whipple_bicycle": "Rolling", "rover": "Coupler", "hoberman_ring": "Coupler", "tensegrity_prism": "spring 'spring1'",
+    "rolling_disc": "Rolling", "whipple_bicycle": "Rolling", "rover": "Coupler", "gripper": "Coupler", "hoberman_ring": "Coupler", "tensegrity_prism": "spring 'spring1'",
 }  # fmt: skip
 # of which several float, or whose closing joints become chains with coordinates of their own: looked at where they stand
 OTHERWISE = ("chain_mail", "tsai_3upu")
