@@ -18,7 +18,11 @@ MODULES = [
     sarrus, sarrus.control, sarrus.errors, sarrus.floating, sarrus.interop, sarrus.io, sarrus.laws, sarrus.mechanisms, sarrus.works,
 ]  # fmt: skip
 # fields of whichever type of joint it is; what a layer above makes
-OF_ANY_TYPE = {"Builder.set_joint(changes)", "IntegrationError.__init__(trajectory)"}
+OF_ANY_TYPE = {
+    "Builder.add_cable(passive)",
+    "Builder.set_joint(changes)",
+    "IntegrationError.__init__(trajectory)",
+}
 
 
 def functions(thing):

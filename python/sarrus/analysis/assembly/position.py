@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -301,6 +301,18 @@ def inverse_kinematics(
     return answer
 
 
+@overload
+def follow(
+    robot: LoopFunctions, joints: JointCoordinates | None = None, near: ArrayLike | JointCoordinates | None = None, *,
+    frames: Targets | None = None, time: ArrayLike | None = None, max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
+    out: Array | None = None, return_status: Literal[False] = False,
+) -> Array: ...  # fmt: skip
+@overload
+def follow(
+    robot: LoopFunctions, joints: JointCoordinates | None = None, near: ArrayLike | JointCoordinates | None = None, *,
+    frames: Targets | None = None, time: ArrayLike | None = None, max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
+    out: Array | None = None, return_status: bool,
+) -> tuple[Array, int]: ...  # fmt: skip
 def follow(
     robot: LoopFunctions, joints: JointCoordinates | None = None, near: ArrayLike | JointCoordinates | None = None, *,
     frames: Targets | None = None, time: ArrayLike | None = None, max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
