@@ -96,9 +96,12 @@ class Held {
 
 bool same_structure(const JointDescription& a, const JointDescription& b) {
   const auto same_laws = [](const auto& x, const auto& y) { return x.has_value() == y.has_value(); };
+  // what holds nothing closes a loop whether that is said or not
+  const bool closes_anyway = visit_every(a.kind, 0, [](auto joint) -> bool { return joint.holds_nothing; });
   return a.name == b.name && a.parent == b.parent && a.child == b.child && a.kind == b.kind && a.nq == b.nq && a.nv == b.nv &&
          a.constants.free == b.constants.free && a.actuated == b.actuated && a.keep_in_tree == b.keep_in_tree &&
-         a.close_loop == b.close_loop && std::equal(a.laws.begin(), a.laws.end(), b.laws.begin(), b.laws.end(), same_laws);
+         (a.close_loop == b.close_loop || closes_anyway) &&
+         std::equal(a.laws.begin(), a.laws.end(), b.laws.begin(), b.laws.end(), same_laws);
 }
 
 bool same_structure(const ConstraintDescription& a, const ConstraintDescription& b) {
