@@ -440,6 +440,11 @@ int find(const char* name) {
 /// Of those that kernels/rate_kernels.cpp makes of others, along all directions: with sanitizers each takes a second.
 bool is_rate(int op) { return op >= static_cast<int>(Operation::pose_derivatives); }
 
+/// Of many steps, which carry rounding far where loops stand open.
+bool is_walk(const std::string& name) {
+  return name.rfind("configuration", 0) == 0 || name.rfind("branch", 0) == 0 || name == "close";
+}
+
 // rounding: the same sums in another order, of some thousand terms, through a solve of condition 1e3 or so
 constexpr double rounding = 1e-10;
 
@@ -455,12 +460,12 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
     for (const ExpressedIn in : {ExpressedIn::frame, ExpressedIn::world, ExpressedIn::world_aligned})
       for (const bool with_optional : {true, false}) {
         if (in != ExpressedIn::frame && !(infos[op].facts & at_frame)) continue;
-        const bool dear =
-            op == find("equilibrium") || is_rate(op) || infos[op].facts & dense || std::strstr(infos[op].name, "_by_dimensions");
+        const bool dear = op == find("equilibrium") || is_walk(infos[op].name) || is_rate(op) || infos[op].facts & dense ||
+                          std::strstr(infos[op].name, "_by_dimensions");
         if (dear && (!with_optional || in != ExpressedIn::frame)) continue;  // once is enough of what costs most
-        // rows that depend on q come with every call; a walk of many steps carries rounding far
+        // rows that depend on q come with every call
         if (!with_optional && m.tree().loops.pfaffian_values > 0 && std::strstr(infos[op].inputs, "pfaffian_values")) continue;
-        const bool walks = !std::strncmp(infos[op].name, "configuration", 13) || !std::strcmp(infos[op].name, "close");
+        const bool walks = is_walk(infos[op].name);
         const std::string name = std::string(infos[op].name) + " of " + std::to_string(m.tree().nv) + " velocities";
         int unanswered = 0;
         const Array one = states.one(op, in, with_optional, &unanswered), many = states.many(op, in, with_optional, 1);
@@ -600,8 +605,7 @@ void variants_answer_for_themselves(const Varied& varied) {
       if (states > 1 && name != "forward_dynamics" && name != "pose") continue;
       if (infos[op].facts & floats && !like.tree().floats) continue;
       if (is_rate(op)) continue;  // they go one by one, on the kernels of others
-      if (name.rfind("cached", 0) == 0 || name == "equilibrium" || name.rfind("configuration", 0) == 0 || name == "close")
-        continue;
+      if (name.rfind("cached", 0) == 0 || name == "equilibrium" || is_walk(name)) continue;
       if (!table.variants[op] && like.tree().loops.substructures) continue;  // what costs the cube of the velocities
       std::vector<double> said(count);
       std::vector<Array> expected;
