@@ -457,6 +457,8 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
     if (m.tree().loops.substructures && statics) continue;
     if (op == find("mobility_numbers") && m.tree().nv > 40)
       continue;  // of so many open rows rounding decides which depend on one another
+    if (!std::strncmp(infos[op].name, "branch", 6) && m.tree().nv > 50)
+      continue;  // minutes: it halves its steps until loops close, which never do
     for (const ExpressedIn in : {ExpressedIn::frame, ExpressedIn::world, ExpressedIn::world_aligned})
       for (const bool with_optional : {true, false}) {
         if (in != ExpressedIn::frame && !(infos[op].facts & at_frame)) continue;
