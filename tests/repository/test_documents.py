@@ -20,8 +20,8 @@ MODULES = [
     if name.split(".")[1:2] not in (["_core"], ["__main__"]) and "_kernels" not in name and "._gate" not in name
 ]
 EXTRAS = ("casadi", "crocoddyl", "gymnasium", "jax", "torch")  # programs that modules of their names are for
-MISSING = {f"sarrus.{name}" for name in EXTRAS if importlib.util.find_spec(name) is None}
-MODULES = [name for name in MODULES if name not in MISSING]
+MISSING = [name for name in EXTRAS if importlib.util.find_spec(name) is None]
+MODULES = [name for name in MODULES if name.removeprefix("sarrus.") not in MISSING]
 
 
 class Finder(doctest.DocTestFinder):
@@ -42,6 +42,9 @@ EXAMPLES = {
 
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
 def test_docstrings(example, tmp_path, monkeypatch):
+    for name in MISSING:
+        if re.search(rf">>> import .*\b{name}\b", example.docstring):
+            pytest.skip(f"{name} is not installed")
     monkeypatch.chdir(tmp_path)
     said = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
