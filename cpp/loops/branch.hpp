@@ -238,12 +238,11 @@ template <class T> class Branch {
     }
     return all;
   }
-  /// 1 where the motion is determined at both ends of a step and another branch is at the second.
-  T changes_over(const Gap<T>& a, const Gap<T>& b) {
+  /// Negative where the motion is determined at both ends of a step and another branch is at the second.
+  T sense(const Gap<T>& a, const Gap<T>& b) {
     const Arena::Scope scope(arena_);
-    if (!any(determined_ > T(0.5))) return T(0.0);
-    const T sign = sign_of_determinant(movings_, gram(a.J, b.J));
-    return select(both(determined_ > T(0.5), sign < T(0.0)), T(1.0), T(0.0));
+    if (!any(determined_ > T(0.5))) return T(1.0);
+    return select(determined_ > T(0.5), sign_of_determinant(movings_, gram(a.J, b.J)), T(1.0));
   }
 
   /// What a lane has done in a whole leg, for the next.
@@ -299,7 +298,7 @@ template <class T> class Branch {
     const T closed = select(second < rounding, T(1.0), select(second * second < first * T(tolerances::exact), T(1.0), T(0.0)));
     auto good = both(both(tried, closed > T(0.5)), both(way < in_.max_step, left < in_.tolerance));
     good = both(good, first < T(aside) * way + in_.tolerance);
-    if (any(good)) good = both(good, changes_over(here_, there_) < T(0.5));
+    if (any(good)) good = both(good, sense(here_, there_) > T(-0.5));
     for (int i = 0; i < nq; ++i) q[i] = select(good, start[i], q[i]);
     for (int k = 0; k < tree_.loops.entries; ++k) here_.J[k] = select(good, there_.J[k], here_.J[k]);
     for (int k = 0; k < leg_.paces(tree_); ++k) pace_[k] = select(good, leg_.pace[k], pace_[k]);
@@ -403,9 +402,9 @@ template <class T> class Branch {
     const T off = largest(v);
     for (int k = 0; k < tree_.loops.entries; ++k) here_.J[k] = J[k];
     evaluate(next, there_);
-    const T over = select(step_ < in_.min_step, T(0.0), changes_over(here_, there_));
+    const T onward = select(step_ < in_.min_step, T(1.0), sense(here_, there_));
     const auto near = both(off < T(aside) * step_ * fastest + in_.tolerance, open < in_.tolerance * T(1.0 + 1e-12));
-    const auto good = both(active, both(near, over < T(0.5)));
+    const auto good = both(active, both(near, onward > T(-0.5)));
     failures_ = select(active, select(good, T(0.0), failures_ + T(1.0)), failures_);
     for (int k = 0; k < nv; ++k) onward_[k] = select(active, x[k], onward_[k]);
     for (int k = 0; k < leg_.paces(tree_); ++k) pace_[k] = select(active, leg_.pace[k], pace_[k]);
