@@ -243,7 +243,7 @@ class Pullback {
       put(of_body_[i].on(V_[b.link], A_[b.link], W_[b.link]), o, k_.link[b.link].X * b.X_joint, -1.0,
           by.of_joint(b, !b.reversed));
       const Link& link = tree_.link[b.link];
-      if (before != b.link && link.described == JointKind::helical)
+      if (before != b.link && visit_every(link.described, link.nv, [](auto joint) -> bool { return joint.has_pitch; }))
         by.of_term(Dimensions::pitch, link.iv) += by_pitch(b.link, q[link.iq], of_body_[i]);
       of_body_[b.parent] += of_body_[i].moved(o - root(before));
     }

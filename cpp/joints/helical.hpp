@@ -8,7 +8,7 @@ struct Helical : OneAxis, ConstantSubspace<1>, VectorCoordinates<1> {
   static constexpr const char* name = "Helical";
   static constexpr CoordinateList coordinates = {{"", "rad"}}, velocities = coordinates;
   static constexpr int free_components = combined;
-  static constexpr bool whole_turns_return = false;
+  static constexpr bool whole_turns_return = false, has_pitch = true;
   static double pitch(const JointConstants& k) { return k.number[0]; }
   static bool pose_tells_turns(const JointConstants& k) { return pitch(k) != 0.0; }
   template <class F> static void fields(JointConstants& k, F field) { field("pitch", k.number[0], "m/rad"); }

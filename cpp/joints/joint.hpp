@@ -119,6 +119,7 @@ inline Mat3<double> axis_frame(const Vec3<double>& n) {
 struct JointDefaults {
   static constexpr bool its_own_reverse = false, holds_nothing = false;
   static constexpr bool has_quaternion = false;  // q starts with one
+  static constexpr bool has_pitch = false;  // its number advances it along the axis about which it turns
   static constexpr bool has_ball_spring = false;  // springs act on the rotation vector of the quaternion
   static constexpr bool whole_turns_return = true;  // an angle that has made a whole turn is where it was
   static constexpr std::initializer_list<const char*> axis_names = {};

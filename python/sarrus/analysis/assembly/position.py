@@ -311,7 +311,7 @@ def follow(
 def follow(
     robot: LoopFunctions, joints: JointCoordinates | None = None, near: ArrayLike | JointCoordinates | None = None, *,
     frames: Targets | None = None, time: ArrayLike | None = None, max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
-    out: Array | None = None, return_status: bool,
+    out: Array | None = None, return_status: Literal[True],
 ) -> tuple[Array, int]: ...  # fmt: skip
 def follow(
     robot: LoopFunctions, joints: JointCoordinates | None = None, near: ArrayLike | JointCoordinates | None = None, *,
