@@ -239,19 +239,6 @@ void bind_control(py::module_& m) {
       .def("report", &TaskController::report, py::arg("t"), py::arg("q"), py::arg("v"), py::arg("call"), py::arg("z"))
       .def("time_one_state", &TaskController::time_one_state, py::arg("q"), py::arg("v"), py::arg("repeats"));
   m.def("task_table", &task_table, "(key, sort) of the fields of each kind of task, by its name.");
-  m.def(
-      "quadratic_programme",
-      [](const Numbers& H, const Numbers& f, const Numbers& C, const Numbers& lower, const Numbers& upper) {
-        const Count n = f.size(), rows = lower.size();
-        if (H.size() != n * n || C.size() != n * rows || upper.size() != rows)
-          throw std::length_error("quadratic programme: wrong sizes");
-        Numbers y(n), lambda(rows);
-        const int flag = solve_quadratic_programme(static_cast<int>(n), static_cast<int>(rows), H.data(), f.data(), C.data(),
-                                                   lower.data(), upper.data(), y.mutable_data(), lambda.mutable_data());
-        return py::make_tuple(flag, y, lambda);
-      },
-      py::arg("H"), py::arg("f"), py::arg("C"), py::arg("lower"), py::arg("upper"),
-      "min 1/2 y^T H y + f^T y with lower <= C y <= upper: (flag, y, multipliers); flag 1, or -1 where no y satisfies all.");
 }
 
 }  // namespace sarrus::bindings

@@ -125,6 +125,7 @@ std::int64_t checked_size(const Info& info, const Tree& t, const Asked& asked) {
 
 Parameters parameters(const Mechanism& m, const Arguments& a) {
   Parameters p{{0, 0, Transform<double>::identity(), ExpressedIn::frame}, 0, nullptr, a.check, a.exact};
+  p.solve = &solve_quadratic_programme;
   if (a.frame) {
     if (!PyUnicode_Check(a.frame)) throw py::type_error("frame must be the name of a frame, as a str");
     const Mechanism::PlacedFrame* at = m.find_frame(text(a.frame));

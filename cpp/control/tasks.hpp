@@ -9,6 +9,7 @@
 #pragma once
 
 #include "contacts.hpp"
+#include "quadratic_programme.hpp"
 #include "tasks/set.hpp"
 
 namespace sarrus {
@@ -61,11 +62,6 @@ struct MotionLimit {
     field("braking", braking), field("middle", middle);
   }
 };
-
-/// min 1/2 y^T H y + f^T y, lower <= C y <= upper (rows x n); lambda of each row, positive at its upper bound. Returns 1, -1 where
-/// no y satisfies all, another number below where it fails.
-using QuadraticProgramme = int (*)(int n, int rows, const double* H, const double* f, const double* C, const double* lower,
-                                   const double* upper, double* y, double* lambda);
 
 struct TaskControl {
   std::vector<TaskMotor> motor;

@@ -1,9 +1,21 @@
 // Control of tasks, at the instruction set level that this file is compiled for.
+#include "../control/bounded_efforts.hpp"
 #include "../control/task_control.hpp"
 #include "kernels.hpp"
+#include "run.hpp"
 #include "shared.hpp"
+#include "verdict.hpp"
 
 namespace sarrus {
+
+SARRUS_KERNEL(bounded_efforts, {
+  const RneaInput<T> motion = {in[0], in[1], in[2], {}, call.wrenches(), call.wrench};
+  const int nu = tree.loops.actuators;
+  const Sharing<T> sharing = in[6] ? Sharing<T>{in[6], in[6] + nu} : Sharing<T>{};
+  return verdict(
+      bounded_efforts(call.parameters.solve, tree, arena, motion, in[4], in[5], sharing, {in[3], in[3] + nu}, out, out[nu]));
+})
+
 namespace {
 
 double control_tasks(const Tree& tree, const TaskControl& c, const double* parameter, const double* call, double time,
@@ -22,6 +34,13 @@ SARRUS_SHARED_CONTROL(, double)
 SARRUS_SHARED_CONTROL(, Packet<loop_lanes>)
 #endif
 
-void add_control_kernels(KernelTable& table) { table.tasks = control_tasks; }
+void add_control_kernels(KernelTable& table) {
+  table.tasks = control_tasks;
+#define SARRUS_ADD(name, ...)                                          \
+  table.one[static_cast<int>(Operation::name)] = one<Operation::name>; \
+  table.many[static_cast<int>(Operation::name)] = table.each[static_cast<int>(Operation::name)] = one_by_one<Operation::name>;
+  SARRUS_CONTROL_OPERATIONS(SARRUS_ADD)
+#undef SARRUS_ADD
+}
 
 }  // namespace sarrus

@@ -1,6 +1,7 @@
 // The functions of a state by name, and what they take and give: enough for a caller that does not include the algorithms.
 #pragma once
 
+#include "../control/quadratic_programme.hpp"
 #include "../dynamics/frame.hpp"
 
 namespace sarrus {
@@ -13,6 +14,7 @@ struct Parameters {
   bool check;  // whether a state that is off the loops is to be told, instead of answered
   bool exact = false;  // whether a motion that the loops do not allow is, too
   int inputs = 1;  // along which a branch is followed
+  QuadraticProgramme solve = nullptr;
 };
 
 constexpr int max_inputs = 7;
@@ -38,7 +40,7 @@ enum Fact : unsigned {
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
 //  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2), l (bodies and constraints) or Q (nq + 1), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` asks for), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)), N (dynamics/dimensions.hpp); W (inputs of a way); J and K (coordinates and velocities of joints that close them);
+//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 2), l (bodies and constraints) or Q (nq + 1), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` asks for), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)), N (dynamics/dimensions.hpp); W (inputs of a way), B (efforts, and what limits lack); J and K (coordinates and velocities of joints that close them);
 //  j (velocities but the base's of what floats)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
@@ -135,6 +137,8 @@ enum Fact : unsigned {
     loads | divides | on_loops | checks_loops)                                                                                  \
   X(actuator_efforts_vjp, "q v a effort_cotangent time? pfaffian_values? weights?", "G", loads | checks_loops)
 
+#define SARRUS_CONTROL_OPERATIONS(X) X(bounded_efforts, "q v a limits time? pfaffian_values? sharing?", "B", loads)
+
 // what functions of a state change by, an array a displacement of an input: rate_kernels.cpp
 #define SARRUS_RATE_OPERATIONS(X)                                             \
   X(pose_derivatives, "q", "44v", at_frame | dense)                           \
@@ -153,7 +157,8 @@ enum Fact : unsigned {
   X(tangent_by_coordinates, "q", "vq", 0)
 
 #define SARRUS_OPERATIONS(X) \
-  SARRUS_TREE_OPERATIONS(X) SARRUS_LOOP_OPERATIONS(X) SARRUS_DERIVATIVE_OPERATIONS(X) SARRUS_RATE_OPERATIONS(X)
+  SARRUS_TREE_OPERATIONS(X)  \
+  SARRUS_LOOP_OPERATIONS(X) SARRUS_DERIVATIVE_OPERATIONS(X) SARRUS_CONTROL_OPERATIONS(X) SARRUS_RATE_OPERATIONS(X)
 
 enum class Operation : int {
 #define SARRUS_NAME(name, ...) name,

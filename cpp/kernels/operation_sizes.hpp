@@ -31,7 +31,8 @@ enum class InputSize : char {
   loop_efforts,
   weights,
   preload,
-  efforts
+  efforts,
+  two_of_efforts
 };
 
 /// By the name of the input; what is not named here has a number for each velocity.
@@ -57,7 +58,9 @@ inline InputSize size_by_name(const std::string& input) {
                                                             {"weights", InputSize::weights},
                                                             {"preload", InputSize::preload},
                                                             {"displacements", InputSize::displacements},
-                                                            {"effort_cotangent", InputSize::efforts}};
+                                                            {"effort_cotangent", InputSize::efforts},
+                                                            {"limits", InputSize::two_of_efforts},
+                                                            {"sharing", InputSize::two_of_efforts}};
   for (const auto& [name, size] : named)
     if (input == name) return size;
   if (input.rfind("base_", 0) == 0) return InputSize::six;
@@ -86,6 +89,7 @@ inline int size_of(InputSize size, const Tree& t) {
     case InputSize::weights:
     case InputSize::efforts:
     case InputSize::preload: return t.loops.actuators;
+    case InputSize::two_of_efforts: return 2 * t.loops.actuators;
   }
   return 0;
 }
@@ -119,6 +123,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'w': return t.loops.constraints;
     case 'l': return t.bodies - 1 + t.loops.constraints;
     case 'u': return t.loops.actuators;
+    case 'B': return t.loops.actuators + 1;
     case 'Q': return t.nq + 1;
     case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
     case 'D': return t.nv * (6 * t.nv + 2);

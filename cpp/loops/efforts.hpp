@@ -167,6 +167,21 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   return share_out(tree, arena, motors, tau, sharing.preload, u, off);
 }
 
+/// P (actuators x actuators), column k: what a unit of preload of motor k becomes in the least efforts. It moves nothing.
+template <class T> void internal_efforts(const Tree& tree, Arena& arena, MotorEquation<T>& m, T* P) {
+  const int nu = tree.loops.actuators;
+  T *none = arena.take<T>(tree.nv), *unit = arena.take<T>(nu);
+  for (int i = 0; i < tree.nv; ++i) none[i] = T(0.0);
+  for (int i = 0; i < nu; ++i) unit[i] = T(0.0);
+  for (int k = 0; k < nu; ++k) {
+    const Arena::Scope scope(arena);
+    unit[k] = T(1.0);
+    share_out(tree, arena, m, static_cast<const T*>(none), static_cast<const T*>(unit), P + k * nu,
+              static_cast<OffLoops<T>*>(nullptr));
+    unit[k] = T(0.0);
+  }
+}
+
 /// Of generalised forces [N m].
 template <class T> T squared_size(const Tree& tree, const T* tau) {
   T sum = T(0.0);
@@ -218,10 +233,10 @@ SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& 
   return worst;
 }
 
-/// u, and the part of the needed force that nobody gives, relative; if asked for, how far the state is off the loops.
+/// u, and the part of the needed force that nobody gives, relative; if asked for, how far the state is off the loops, and internal_efforts().
 template <class T>
 T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values,
-                   const Sharing<T>& sharing, T* u, OffLoops<T>* off) {
+                   const Sharing<T>& sharing, T* u, OffLoops<T>* off, T* internal = nullptr) {
   T* tau = arena.take<T>(tree.nv);
   const auto work = rnea(tree, arena, in, tau);
   T size = transmitted(tree, work) + squared_size(tree, static_cast<const T*>(tau));
@@ -233,11 +248,15 @@ T actuator_efforts(const Tree& tree, Arena& arena, const RneaInput<T>& in, const
       T& mine = tau[tree.loops.actuator[k]];
       u[k] = mine, mine = T(0.0);
     }
+    for (int k = 0; internal && k < tree.loops.actuators * tree.loops.actuators; ++k) internal[k] = T(0.0);
     return sqrt(squared_size(tree, static_cast<const T*>(tau)) / size);
   }
   LoopState<T> state = {in.q, in.v, time, pfaffian_values, nullptr, nullptr, nullptr};
   place(tree, arena, work.poses(), work.columns, state);
-  return sqrt(share_out(tree, arena, state, work.poses(), work.columns, tau, sharing, u, off) / size);
+  MotorEquation<T> motors = motor_equation(tree, arena, state, work.poses(), work.columns, sharing, off);
+  const T error = share_out(tree, arena, motors, static_cast<const T*>(tau), sharing.preload, u, off);
+  if (internal) internal_efforts(tree, arena, motors, internal);
+  return sqrt(error / size);
 }
 
 /// G (6 x actuators): what a frame's velocity is per velocities of the motors, V = G u-dot, while what drives the loops rests. By virtual work a

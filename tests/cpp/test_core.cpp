@@ -254,6 +254,9 @@ int rows_of_positions(const Tree& t) {
   return count;
 }
 
+/// The programme, which another library solves, says that it fails.
+int fails(int, int, const double*, const double*, const double*, const double*, const double*, double*, double*) { return -2; }
+
 /// Rows of states for one mechanism, each input in an array of its own.
 class States {
  public:
@@ -281,6 +284,8 @@ class States {
                              "weight",
                              "weights",
                              "preload",
+                             "limits",
+                             "sharing",
                              "rates",
                              "scale",
                              "tangent",
@@ -299,7 +304,7 @@ class States {
       const int n = row_size(name, t);
       Array& rows = put(name, n);
       for (long i = 0; i < rows.size(); ++i) rows[i] = random();
-      for (const char* size : {"weight", "weights", "scale", "gains"})
+      for (const char* size : {"weight", "weights", "sharing", "scale", "gains"})
         for (long i = 0; !std::strcmp(name, size) && i < rows.size(); ++i) rows[i] = 1.0 + 0.5 * rows[i];
       for (long i = 0; !std::strcmp(name, "coordinates") && i < rows.size();
            ++i)  // every velocity, or two and a component of the frame
@@ -407,7 +412,7 @@ class States {
   Array& put(const std::string& name, int n) { return rows_[name] = Array(n * count_); }
   Parameters parameters(int op, ExpressedIn in) const {
     Parameters p{frames_[0], infos[op].facts & loads ? 2 : 0, frames_.data(), false};
-    p.frame.expressed_in = in, p.inputs = inputs_of_a_way;
+    p.frame.expressed_in = in, p.inputs = inputs_of_a_way, p.solve = &fails;
     return p;
   }
   Rows rows(int op, bool with_optional) const {
@@ -885,7 +890,7 @@ void variants_run_for_themselves(const Varied& varied) {
   }
 }
 
-/// Tasks of every kind within limits that act, and contacts; the programme, which another library solves, says that it fails.
+/// Tasks of every kind within limits that act, and contacts.
 void tasks(const Mechanism& m, const States& states) {
   const Tree& t = m.tree();
   if (t.nv == 0 || t.loops.pfaffian_values > 0) return;
@@ -896,9 +901,7 @@ void tasks(const Mechanism& m, const States& states) {
   const Law law = {{0.0}, {0.3, 0.1}, {}};
   const std::size_t motors = c.motor.size();
   c.drives_loop_joints = true, c.limited = true, c.levels = 2;
-  c.solve = [](int, int, const double*, const double*, const double*, const double*, const double*, double*, double*) {
-    return -2;
-  };
+  c.solve = &fails;
   const auto targets = [&](int count) {
     c.parameters += count;
     return Targets{std::vector<std::optional<Law>>(count, law), c.parameters - count};

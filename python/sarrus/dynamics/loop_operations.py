@@ -358,6 +358,7 @@ class LoopFunctions(StateFunctions):
     _branch = _undeclared("branch")  # configurations along inputs, NaN where it has ended: branch.hpp
     _branch_end = _undeclared("branch_end")  # [q; inputs passed]
     _mobility_numbers = _undeclared("mobility_numbers")
+    _bounded_efforts = _undeclared("bounded_efforts")  # [efforts; what limits lack]: see bounded_efforts.hpp
     _effort_regressor = _undeclared("effort_regressor")  # of each motor [motion; parameters]: see effort_regressor.hpp
     _loop_motions = _undeclared("loop_motions")  # the projector onto free motions, and how many there are
     _path_motion = _undeclared("path_motion")  # [q; v; a; lost]: see path_motion.hpp
@@ -507,7 +508,7 @@ DERIVATIVES = tuple(f"derivatives.forward_dynamics{kind}" for kind in ("", "_jvp
 PUBLIC = {
     "velocity_by_mass": "project_velocity", "velocity_plain": "project_velocity", "velocity_jump": "impact",
     "joint_loads": "joint_wrenches", "linear_equations": "linearize", "forward_dynamics_derivatives": DERIVATIVES[0], "forward_dynamics_jvp": DERIVATIVES[1],
-    "forward_dynamics_vjp": DERIVATIVES[2], "actuator_efforts_vjp": "actuator_efforts", "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
+    "forward_dynamics_vjp": DERIVATIVES[2], "actuator_efforts_vjp": "actuator_efforts", "bounded_efforts": "actuator_efforts", "configuration_by_mass": "project_configuration", "configuration_plain": "project_configuration",
 }  # fmt: skip
 VELOCITIES = ("project_velocity", "impact")  # take velocities that the loops need not allow
 CHECKED = (*VELOCITIES, "linearize")  # and what else asks for the loops whatever `check` says

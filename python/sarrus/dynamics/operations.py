@@ -287,6 +287,10 @@ class StateFunctions(_core.Mechanism):
     @property
     def actuated(self) -> tuple[str, ...]:
         """Names of the joints that a motor drives."""
+        return self._actuated
+
+    @cached_property
+    def _actuated(self) -> tuple[str, ...]:
         return tuple(name for name, j in self._joints.items() if j.actuated)
 
     @property

@@ -19,7 +19,6 @@ from typing import Any, Literal, NoReturn, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import _core
 from ..._arrays import Array, ArrayLike, checked_truth, common_axes, into, real_array, real_rows
 from ..._core import Status, tolerances
 from ...dynamics.loop_operations import LoopFunctions
@@ -33,6 +32,7 @@ from ..linear_algebra import applied, orthonormal, solutions, transposed
 from ..scaling import sliding
 
 _ARGUMENT = {"low": "limits[0]", "high": "limits[1]"}
+FAR = 1e30  # no limit: bounded_efforts.hpp
 
 
 @of_states
@@ -237,44 +237,42 @@ def _with_motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
 def _narrowed(
     robot: LoopFunctions, motion: dict[str, Any], u: Array, status: Any, low: Array, high: Array, outside: NDArray[np.bool_], explain: bool,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """The least efforts within limits where those without are `outside`, and the status; with `explain` an error instead.
+    """The least efforts within limits where those without are `outside`, and the status; with `explain` an error instead."""
+    limits = np.empty((*u.shape[:-1], 2 * robot.nu))
+    limits[..., : robot.nu], limits[..., robot.nu :] = np.maximum(low, -FAR), np.minimum(high, FAR)
+    asked = {name: x for name, x in motion.items() if x is not None and name != "check"} | {"limits": limits}
+    weights, preload = asked.pop("weights", None), asked.pop("preload", None)
+    if weights is not None or preload is not None:
+        weights = _units(robot, robot.actuated) ** 2 if weights is None else _per_motor("weights", weights, robot.nu)
+        preload = np.zeros(robot.nu) if preload is None else _per_motor("preload", preload, robot.nu)
+        lead = np.broadcast_shapes(weights.shape, preload.shape)
+        asked["sharing"] = np.concatenate([np.broadcast_to(x, lead) for x in (weights, preload)], axis=-1)
 
-    What else brings a motion about differs by internal efforts: what a preload becomes in the least efforts.
-    """
-    lead, unit = u.shape[:-1], _units(robot, robot.actuated)
-    u, status = u.copy(), np.broadcast_to(status, lead).copy()
-    low, high = np.broadcast_to(low, u.shape), np.broadcast_to(high, u.shape)
-    known = {name: x for name in ("weights", "preload") if (x := motion[name]) is not None}
-    motion |= {name: _per_motor(name, x, robot.nu) for name, x in known.items()}
-    root = np.broadcast_to(unit if motion["weights"] is None else np.sqrt(motion["weights"]), u.shape)
-
-    def of_them(x: Any, lead: tuple[int, ...] = lead) -> Any:
+    def of_them(x: Any) -> Any:
         if isinstance(x, Mapping):
             return {name: of_them(value) for name, value in x.items()}
         x = np.asarray(x, dtype=float)
-        return np.broadcast_to(x, (*lead, *x.shape[-1:]))[outside][:, None]
+        return np.broadcast_to(x, (*u.shape[:-1], *x.shape[-1:]))[outside]
 
-    inputs = {name: motion[name] for name in ("q", "v", "a", "weights", "wrenches")}
-    asked = {name: of_them(x) for name, x in inputs.items() if x is not None}
-    if motion.get("time") is not None:
-        asked["time"] = of_them(np.asarray(motion["time"])[..., None])[..., 0]
-    free = u[outside]
-    size = np.maximum(np.abs(free).max(axis=-1), 1.0)[:, None, None]
-    preload = of_them(np.zeros(robot.nu) if motion["preload"] is None else motion["preload"])
-    asked |= {"preload": preload + size * np.eye(robot.nu), "check": False, "threads": motion.get("threads", 1)}
-    with_preload = cast(Any, robot).actuator_efforts(**asked)
-    projector = transposed(with_preload - free[:, None]) / size
-    for i, P in zip(map(tuple, np.argwhere(outside)), projector, strict=True):
-        A = root[i][:, None] * P / root[i]
-        values, vectors = np.linalg.eigh(0.5 * (A + A.T))  # of a projector: 0 and 1
-        u[i], violation = within_limits(u[i], vectors[:, values > 0.5] / root[i][:, None], low[i], high[i])
-        if violation and explain:
+    ask = cast(Any, robot)._bounded_efforts
+    if explain:
+        *least, lacking = ask(**asked)
+        if lacking > 0.0:
             raise NotRealizableError(
                 f"{_listed(robot.actuated)} cannot bring this motion about within the limits: these would have to be wider by "
-                f"{violation:.3g} [N m, N] at the least"
+                f"{lacking:.3g} [N m, N] at the least"
             )
-        if violation:
-            u[i], status[i] = np.nan, Status.NO_ANSWER
+        return np.array(least), status
+    if not outside.all():
+        time, threads = asked.pop("time", None), asked.pop("threads", 1)
+        asked = {name: of_them(x) for name, x in asked.items()} | {"threads": threads}
+        if time is not None:
+            asked["time"] = of_them(np.asarray(time)[..., None])[..., 0]
+    answer, fault = ask(**asked, return_status=True)
+    u, status = u.copy(), np.broadcast_to(status, u.shape[:-1]).copy()
+    lacks = answer[..., -1:] > 0.0
+    u[outside] = np.where(lacks, np.nan, answer[..., :-1])
+    status[outside] = np.where(lacks[..., 0], Status.NO_ANSWER, fault)
     return u, status
 
 
@@ -323,10 +321,12 @@ def _units(robot: LoopFunctions, names: Iterable[str]) -> Array:
 
 
 def motors_of(robot: LoopFunctions, actuated: Sequence[str] | None) -> tuple[str, ...]:
+    if actuated is None:
+        return robot.actuated
     if isinstance(actuated, str):
         raise ModelError(f"actuated must be a sequence of joints' names, such as ['{actuated}']; got '{actuated}'")
     try:
-        names = robot.actuated if actuated is None else tuple(actuated)
+        names = tuple(actuated)
     except TypeError:
         raise TypeError(f"actuated must be a sequence of joints' names; got {actuated!r}") from None
     for k, name in enumerate(names):
@@ -384,39 +384,3 @@ def _off(J: Array, x: Array, required: Array) -> Array:
     """How far J x is from what it must be, in units of what is still tolerated."""
     size = applied(np.abs(J), np.abs(x)) + np.abs(required)
     return np.abs(applied(J, x) - required) / (tolerances.allowed * size + tolerances.at_rest)
-
-
-# ---- redundant motors within their limits: a small quadratic programme, solved by the core ---------------------------
-
-
-ROUNDING = 1e-10  # by which limits may be missed, relative to the largest effort or limit
-FAR = 1e30  # no limit
-
-
-def within_limits(u: Array, moves: Array, lower: Array, upper: Array) -> tuple[Array, float]:
-    """Efforts u + moves y (nu,) between the limits, of least |y|, and by how much the limits must be missed (then of least violation).
-
-    `moves` (nu, k) are the directions in which the efforts may be changed.
-    """
-    k = moves.shape[1]
-    low, high = np.maximum(lower - u, -FAR), np.minimum(upper - u, FAR)
-    known = np.concatenate([u, lower, upper])
-    slack = ROUNDING * float(np.abs(known[np.isfinite(known)]).max(initial=0.0))
-    if k and not ((low > slack) | (high < -slack)).any():
-        return np.clip(u, lower, upper), 0.0
-    if k:
-        flag, _, force = _core.quadratic_programme(np.eye(k), np.zeros(k), moves, low - 0.5 * slack, high + 0.5 * slack)
-        if flag > 0:
-            holds = np.abs(force) > 1e-9 * np.abs(force).max()
-            ends = np.where(force > 0.0, high, low)
-            y = np.linalg.lstsq(moves[holds], ends[holds], rcond=1e-12)[0]  # with all digits
-            return np.clip(u + moves @ y, lower, upper), 0.0
-    # the least violation t of any y: |y| counts next to nothing beside it
-    little = 1e-4
-    one, far = np.ones((len(u), 1)), np.full(len(u), FAR)
-    C = np.concatenate([np.hstack([moves / little, one]), np.hstack([moves / little, -one])])
-    bounds = np.concatenate([low, -far]), np.concatenate([far, high])
-    _, y_and_t, _ = _core.quadratic_programme(np.eye(k + 1), np.zeros(k + 1), C, *bounds)
-    t = float(y_and_t[-1])
-    reached = u + moves @ (y_and_t[:-1] / little)
-    return (np.clip(reached, lower, upper), 0.0) if t <= slack else (reached, t)
