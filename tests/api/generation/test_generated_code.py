@@ -407,6 +407,29 @@ def test_command_line(tmp_path, capsys):
 
 
 @needs_compiler
+def test_single_precision_towards_a_singular_position(tmp_path):
+    """What is off by more than 1e-3 has its flag, what the samples come near is right to 1e-5, and regular states have no flag."""
+    robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
+    turns = np.array([0.1, 0.03, 0.01, 0.006, 0.003, 0.002, 0.001, 0.0005])
+    q = np.array([robot.assemble(fixed={"motor": x}) for x in turns])
+    v = np.array([robot.complete_velocity(x, {"motor": 1.0}) for x in q])
+    tau = np.ones((len(q), 3))
+    core = robot.forward_dynamics(q, v, tau)
+    far = [robot.assemble(fixed={"motor": x}) for x in (0.7, 1.0, 1.3, 1.7, 2.0)]
+    for name, samples in {"far": far, "near": [*far, q[-1]]}.items():
+        made = generation.generate(robot, ["forward_dynamics"], tmp_path / name, scalar="float", configurations=samples)
+        answer, status = generation.compiled(made, flags=STRICT)("forward_dynamics", q, v, tau)
+        off = difference(answer["a"], core)
+        if name == "far":
+            assert not status[:4].any() and off[-1] > 0.01 and status[-1] == 8
+            assert off[status == 0].max() < 1e-3
+        else:
+            assert not status.any()
+            off -= CONDITION * rounding_moves(robot, "forward_dynamics", (q, v, tau), core)
+            assert off.max() < 1e-5
+
+
+@needs_compiler
 def test_flag_where_more_corrections_are_wanted(tmp_path):
     """A parallelogram is recorded far from where it folds flat; close to there its equation wants corrections that the code does not have."""
     robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
