@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -106,11 +106,28 @@ def into(out: Array | None, result: Array) -> Array:
 
 def checked_names(what: str, value: Any) -> list[str]:
     """Names, of which one may stand alone; TypeError for anything else."""
-    names = [value] if isinstance(value, str) else list(value) if np.iterable(value) else [value]
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"{what} must be names, each a str; got {value!r}")
-    return names
+    return checked_several(what, [value] if isinstance(value, str) else value, str, "names, each a str")
+
+
+def checked_text(name: str, value: Any) -> str:
+    """A str; TypeError for anything else."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str; got {value!r}")
+    return value
+
+
+def checked_several(what: str, value: Any, kind: type | Callable[[Any], bool], of: str) -> list[Any]:
+    """A list of things of this kind, of which one may stand alone; TypeError where something among them is none."""
+    several = list(value) if np.iterable(value) else [value]
+    if not all(isinstance(one, kind) if isinstance(kind, type) else kind(one) for one in several):
+        raise TypeError(f"{what} must be {of}; got {value!r}")
+    return several
+
+
+def check_mapping(what: str, value: Any, of: str, least: int = 1) -> None:
+    """Raise TypeError for what is no mapping, or has fewer members."""
+    if not isinstance(value, Mapping) or len(value) < least:
+        raise TypeError(f"{what} must be a mapping of {of}; got {value!r}")
 
 
 def checked_path(value: Any) -> Path:
@@ -132,7 +149,9 @@ def check_callable(what: str, value: Any) -> None:
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def checked_number(name: str, value: Any, kind: str = "positive", *, finite: bool = True) -> float:
+def checked_number(
+    name: str, value: Any, kind: str = "positive", *, finite: bool = True, most: float = np.inf
+) -> float:
     """A real number that is "positive", "seconds, not negative" or anything; TypeError or ValueError tell what was given."""
     x: Any = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(x, bool) or not isinstance(x, Real) or is_masked(value):
@@ -144,6 +163,8 @@ def checked_number(name: str, value: Any, kind: str = "positive", *, finite: boo
     sound = {"positive": number > 0.0, "seconds, not negative": number >= 0.0, "": True}[kind]
     if not sound or (finite and not np.isfinite(number)):
         raise ValueError(f"{name} must be {' and '.join([kind] * bool(kind) + ['finite'] * finite)}; got {value!r}")
+    if number > most:
+        raise ValueError(f"{name} must be at most {most:g}; got {value!r}")
     return number
 
 
@@ -173,3 +194,12 @@ def checked_count(name: str, value: Any, least: int = 1, most: float = np.inf) -
     if not least <= count <= most:
         raise ValueError(f"{name} must be at {f'least {least}' if count < least else f'most {most}'}; got {value!r}")
     return count
+
+
+ENDLESS = 10**9  # of things to try, or of seconds: nobody waits for more, and arrays of so many do not fit
+
+
+def check_counts(least: int = 1, **counts: Any) -> None:
+    """Raise for what is no number of things to try, draw or go through."""
+    for name, count in counts.items():
+        checked_count(name, count, least, ENDLESS)

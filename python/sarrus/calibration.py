@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._arrays import Array, checked_count, checked_number, real_array
+from ._arrays import Array, check_counts, check_mapping, checked_number, real_array
 from ._showing import Brief
 from .dimensions import Dimensions, Moves, checked_inputs
 from .errors import AssemblyError, ModelError, ShapeError, StateError
@@ -151,9 +151,9 @@ def calibrate(
     {'motor.offset': 0.002, 'wrist.parent.x': 0.001}
     """
     checked_mechanism(robot, "robot")
-    if loss not in ("squares", "huber", "cauchy"):
+    if not isinstance(loss, str) or loss not in ("squares", "huber", "cauchy"):  # type: ignore[redundant-expr]
         raise ModelError(f"loss is 'squares', 'huber' or 'cauchy'; got {loss!r}")
-    checked_count("iterations", iterations)
+    check_counts(iterations=iterations)
     rows = _Rows(robot, measurements, near)
     frames_here = [f.name for f in robot.description.frames]
     chosen = Dimensions(
@@ -169,7 +169,7 @@ def calibrate(
     binding = tuple(n for n, closes in zip(chosen.names, looked, strict=True) if not closes)
     if not looked.any():
         raise ModelError(f"no dimension can change: the loops would bind with any of {', '.join(chosen.names)}")
-    before, known = _size(residual), np.where(chosen.angular, *(checked_number("spread", s) for s in reversed(spread)))
+    before, known = _size(residual), np.where(chosen.angular, *reversed(_of_lengths_and_angles("spread", spread)))
     for _ in range(iterations):
         if _size(residual) * min(rows.noise) < ROUNDING:
             break
@@ -201,6 +201,13 @@ def calibrate(
         np.sqrt(np.diag(covariance)), unseen, binding, float(s[0] / s[-1]), before, _size(residual),
         tuple(rows.names[i] for i in np.flatnonzero(weight**2 < 0.5)), covariance, base,
     )  # fmt: skip
+
+
+def _of_lengths_and_angles(name: str, value: tuple[float, float]) -> list[float]:
+    two = real_array(name, value)
+    if two.shape != (2,):
+        raise ShapeError(f"{name} must be two numbers, of lengths [m] and of angles [rad]; got {value!r}")
+    return [checked_number(name, x) for x in two.tolist()]
 
 
 def _descended(
@@ -267,7 +274,9 @@ class _Rows:
             raise TypeError(f"measurements are a sarrus.calibration.Measurements; got {m!r}")
         self.robot, self.inputs = robot, checked_inputs(robot, m.inputs)
         self.n = n = len(next(iter(self.inputs.values())))
-        self.noise = [checked_number("noise", x) for x in m.noise]
+        self.noise = _of_lengths_and_angles("noise", m.noise)
+        for kind in ("frames", "distances", "joints"):
+            check_mapping(kind, getattr(m, kind), f"{kind} to what was measured", 0)
         self.frames = {name: real_array(f"frames['{name}']", x) for name, x in m.frames.items()}
         self.distances = {pair: real_array(f"distances {pair}", x) for pair, x in m.distances.items()}
         self.joints = {name: real_array(f"joints['{name}']", x) for name, x in m.joints.items()}
@@ -285,13 +294,10 @@ class _Rows:
         self.seen = list(
             dict.fromkeys([*self.frames, *(name for pair in self.distances for name in pair if name != "ground")])
         )
-        if near is not None and np.shape(near) not in ((robot.nq,), (n, robot.nq)):
-            raise ShapeError(
-                f"near must be ({robot.nq},), or ({n}, {robot.nq}) of each input; got shape {np.shape(near)}"
-            )
-        self.start = (
-            robot.follow(self.inputs) if near is None else np.broadcast_to(real_array("near", near), (n, robot.nq))
-        )
+        start = robot.follow(self.inputs) if near is None else real_array("near", near)
+        if start.shape not in ((robot.nq,), (n, robot.nq)):
+            raise ShapeError(f"near must be ({robot.nq},), or ({n}, {robot.nq}) of each input; got shape {start.shape}")
+        self.start = np.broadcast_to(start, (n, robot.nq))
         labels = [
             (name, i) for name, x in self.frames.items() for i in range(n) for _ in range(3 if x.ndim == 2 else 6)
         ]

@@ -7,18 +7,29 @@ of positions, and of efforts, reactions and singular values with what positions 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._arrays import Array, checked_count, checked_names, checked_number, real_array
+from ._arrays import (
+    ENDLESS,
+    Array,
+    check_counts,
+    check_mapping,
+    checked_count,
+    checked_names,
+    checked_number,
+    checked_several,
+    checked_text,
+    real_array,
+)
 from ._motor_motions import MotorChanges, MotorMotions
 from ._showing import Brief
 from .dimensions import AXES, Dimensions, Moves, checked_inputs
-from .errors import AssemblyError, ModelError, NameNotFoundError, check_name, did_you_mean
+from .errors import AssemblyError, ModelError, NameNotFoundError, ShapeError, check_name
 from .mechanism import Mechanism, checked_mechanism
 from .spatial import log, right_jacobian_inverse
 
@@ -48,8 +59,44 @@ class Objective(Protocol):
         ...
 
 
+class _Checked:
+    """A dataclass whose attributes are what their annotations say."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            what = f"{field.name} of a {type(self).__name__}"
+            object.__setattr__(self, field.name, _CHECKS[str(field.type)](what, getattr(self, field.name)))
+
+
+def _number(what: str, x: Any) -> float:
+    return checked_number(what, x, "positive" if what.startswith(("scale", "turn")) else "")
+
+
+def _numbers_by_name(what: str, of: Any) -> dict[str, Array]:
+    check_mapping(what, of, "motors to (n,) numbers", 0)
+    return {name: real_array(f"{what}, '{name}',", x) for name, x in of.items()}
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "str": checked_text,
+    "float": _number,
+    "ArrayLike": real_array,
+    "Sequence[str]": lambda what, x: tuple(checked_several(what, x, str, "names")),
+    "Mapping[str, ArrayLike]": _numbers_by_name,
+}
+
+
+def _of_inputs(what: str, x: Any, q: Array, *more: int) -> Array:
+    """Numbers (n, ...) for the n inputs of configurations (..., n, nq)."""
+    if x.shape != (q.shape[-2], *more):
+        raise ShapeError(
+            f"{what} must be one for each of {q.shape[-2]} inputs, {(q.shape[-2], *more)}; got shape {x.shape}"
+        )
+    return np.asarray(x)
+
+
 @dataclass(frozen=True, eq=False)
-class Path:
+class Path(_Checked):
     """A frame's origin passes through points at the inputs: a coupler curve; or the frame takes poses there, a motion.
 
     Attributes
@@ -67,7 +114,7 @@ class Path:
 
     def rows(self, variants: Any, q: Array) -> Array:
         """(N, 3 n), or (N, 6 n) of poses: the rotation vector in the frame's axes, then the displacement."""
-        points, X = real_array("points", self.points), variants.pose(q, self.frame)
+        points, X = self._points(q), variants.pose(q, self.frame)
         rows = [(X[..., :3, 3] - (points[:, :3, 3] if points.ndim == 3 else points)) / self.scale]
         if points.ndim == 3:
             rows.insert(0, self._turned(points, X) / self.turn)
@@ -75,7 +122,7 @@ class Path:
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
         """(rows, p)."""
-        points, X, D = real_array("points", self.points), robot.pose(q, self.frame), moves.frames[self.frame]
+        points, X, D = self._points(q), robot.pose(q, self.frame), moves.frames[self.frame]
         J = X[:, :3, :3] @ D[:, 3:] / self.scale
         if points.ndim == 3:
             J = np.concatenate([right_jacobian_inverse(self._turned(points, X)) @ D[:, :3] / self.turn, J], axis=1)
@@ -83,12 +130,15 @@ class Path:
             J = np.where(np.isnan(points)[..., None], 0.0, J)
         return J.reshape(-1, J.shape[-1])
 
+    def _points(self, q: Array) -> Array:
+        return _of_inputs("points of a Path", self.points, q, *((4, 4) if np.ndim(self.points) == 3 else (3,)))
+
     def _turned(self, poses: Array, X: Array) -> Array:
         return log(np.swapaxes(poses[:, :3, :3], -1, -2) @ X[..., :3, :3])
 
 
 @dataclass(frozen=True, eq=False)
-class JointAngle:
+class JointAngle(_Checked):
     """A joint with one coordinate has given values (n,) at the inputs: a function generator [rad, m]; NaN where it does not matter."""
 
     joint: str
@@ -97,18 +147,16 @@ class JointAngle:
 
     def rows(self, variants: Any, q: Array) -> Array:
         """(N, n)."""
-        off = variants.joint_states(q).q[self.joint][..., 0] - real_array("values", self.values)
+        off = variants.joint_states(q).q[self.joint][..., 0] - _of_inputs("values of a JointAngle", self.values, q)
         return np.asarray(np.nan_to_num(off / self.scale))
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
         """(n, p)."""
-        return np.where(
-            np.isnan(real_array("values", self.values))[..., None], 0.0, moves.joints[self.joint] / self.scale
-        )
+        return np.where(np.isnan(np.asarray(self.values))[..., None], 0.0, moves.joints[self.joint] / self.scale)
 
 
 @dataclass(frozen=True, eq=False)
-class TransmissionAngle:
+class TransmissionAngle(_Checked):
     """Two bars at a pin stay at least `least` [rad] away from being in line: below it rows grow with what is lacking.
 
     `straight` is the coordinate of the joint at which they are in line.
@@ -136,7 +184,7 @@ class TransmissionAngle:
 
 
 @dataclass(frozen=True, eq=False)
-class MotorEfforts:
+class MotorEfforts(_Checked):
     """What motors must do along the motion, at rates of the inputs: rows are efforts beyond `limit`, or the efforts themselves where it is 0 [N m, N].
 
     Attributes
@@ -152,12 +200,12 @@ class MotorEfforts:
     def rows(self, variants: Any, q: Array) -> Array:
         """(N, n nu)."""
         work = MotorMotions.of(variants.base)
-        return self._beyond(work.efforts(variants, q, *_rates(work, self)))[0].reshape(len(q), -1)
+        return self._beyond(work.efforts(variants, q, *_rates(work, self, q)))[0].reshape(len(q), -1)
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
         """(n nu, p)."""
         work = MotorMotions.of(moves.of.robot)
-        u, du = MotorChanges(work, moves, q).efforts(*_rates(work, self))
+        u, du = MotorChanges(work, moves, q).efforts(*_rates(work, self, q))
         return (self._beyond(u)[1][..., None] * du).reshape(-1, du.shape[-1])
 
     def _beyond(self, u: Array) -> tuple[Array, Array]:
@@ -166,7 +214,7 @@ class MotorEfforts:
 
 
 @dataclass(frozen=True, eq=False)
-class Reaction:
+class Reaction(_Checked):
     """What a joint carries along the motion, at rates of the motors: rows are how far the size of that is beyond `limit`, or it where that is 0.
 
     Attributes
@@ -187,12 +235,12 @@ class Reaction:
     def rows(self, variants: Any, q: Array) -> Array:
         """(N, n)."""
         work = self._work(variants.base)
-        return self._beyond(work.efforts(variants, q, *_rates(work, self))[..., -len(self.axes) :])[0]
+        return self._beyond(work.efforts(variants, q, *_rates(work, self, q))[..., -len(self.axes) :])[0]
 
     def derivatives(self, robot: Mechanism, q: Array, moves: Moves) -> Array:
         """(n, p)."""
         work = self._work(moves.of.robot)
-        f, df = (x[:, -len(self.axes) :] for x in MotorChanges(work, moves, q).efforts(*_rates(work, self)))
+        f, df = (x[:, -len(self.axes) :] for x in MotorChanges(work, moves, q).efforts(*_rates(work, self, q)))
         return np.asarray(np.einsum("nk,nkp->np", self._beyond(f)[1], df))
 
     def _work(self, robot: Mechanism) -> MotorMotions:
@@ -208,7 +256,7 @@ class Reaction:
 
 
 @dataclass(frozen=True, eq=False)
-class Clearance:
+class Clearance(_Checked):
     """The mechanism stays away from singular positions: rows are what `actuation` of its mobility map lacks of `least`, with slides compared by
     the length of the mechanism that the design starts from.
     """
@@ -228,21 +276,22 @@ class Clearance:
         return np.where((here < self.least)[:, None], -by / self.scale, 0.0)
 
 
-def _rates(work: MotorMotions, of: MotorEfforts | Reaction) -> tuple[Array, Array]:
+def _rates(work: MotorMotions, of: MotorEfforts | Reaction, q: Array) -> tuple[Array, Array]:
     """(n, m) each, zero along what is held."""
     motors = work.base.actuated
     for name in motors:
         if name not in of.velocity or name not in of.acceleration:
             raise ModelError(f"rates are of each motor; '{name}' has none")
     rates, bends = (
-        np.stack([real_array("rates", x[name]) for name in motors], axis=-1) for x in (of.velocity, of.acceleration)
+        np.stack([_of_inputs(f"rates of '{name}'", x[name], q) for name in motors], axis=-1)
+        for x in (of.velocity, of.acceleration)
     )
     none = np.zeros((len(rates), len(work.held)))
     return np.concatenate([rates, none], axis=1), np.concatenate([bends, none], axis=1)
 
 
 @dataclass(frozen=True)
-class Variable:
+class Variable(_Checked):
     """A dimension that may change, by so much [rad, m]."""
 
     name: str
@@ -334,7 +383,9 @@ def design(
     except ImportError:
         raise ImportError("design() improves with SciPy: pip install scipy") from None
     checked_mechanism(robot, "robot")
-    starts, improved = checked_count("starts", starts), checked_count("improved", improved)
+    check_counts(starts=starts, improved=improved)
+    if seconds is not None:
+        seconds = checked_number("seconds", seconds, "seconds, not negative", most=ENDLESS)
     problem = _Problem(robot, checked_inputs(robot, inputs), variables, objectives, near)
     rng, begun = np.random.default_rng(checked_count("seed", seed, 0)), time.perf_counter()
     low, high = problem.low, problem.high
@@ -379,28 +430,38 @@ class _Problem:
         self,
         robot: Mechanism,
         inputs: dict[str, Array],
-        variables: Sequence[Variable],
+        asked: Sequence[Variable],
         objectives: Sequence[Any],
         near: Any,
     ) -> None:
-        for variable in variables:
-            if not isinstance(variable, Variable):
-                raise TypeError(f"variables are sarrus.design.Variable(name, low, high); got {variable!r}")
+        variables = checked_several("variables", asked, Variable, "sarrus.design.Variable(name, low, high)")
         self.dimensions = Dimensions(robot, list(inputs), [variable.name for variable in variables])
         self.low, self.high = (
             np.array([getattr(variable, side) for variable in variables], float) for side in ("low", "high")
         )
         if not (self.low < self.high).all() or not np.isfinite(self.high - self.low).all():
             raise ModelError("bounds of variables must be finite, each low below high")
-        self.inputs, self.objectives, self.near, self.evaluations = inputs, list(objectives), near, 0
+        self.inputs, self.near, self.evaluations = inputs, near, 0
+        self.objectives = checked_several(
+            "objectives", objectives, lambda x: callable(getattr(x, "rows", None)), "of sarrus.design, or have rows(variants, q)"
+        )  # fmt: skip
         self.count, self.sizes = 0, list[int]()
-        if not self.objectives:
-            raise ModelError("there are no objectives: give a Path, or another of sarrus.design")
+        if not variables or not self.objectives:
+            raise ModelError(
+                "there are no objectives or no variables: give a Path, or another of sarrus.design, and a Variable"
+            )
         self.exact = [hasattr(of, "derivatives") for of in self.objectives]
         self.frames = list(dict.fromkeys(of.frame for of in self.objectives if hasattr(of, "frame")))
         self.joints = list(
             dict.fromkeys(of.joint for of in self.objectives if hasattr(of, "joint") and not isinstance(of, Reaction))
         )
+        for name in self.frames:
+            robot.pose(robot.neutral(), name)
+        for name in self.joints:
+            if robot.joint(name).type.nv != 1:
+                raise ModelError(
+                    f"objectives are of joints with one coordinate; '{name}' has {robot.joint(name).type.nv}"
+                )
         self.at, self.q, self.broken = np.full(len(self.low), np.nan), np.zeros((0, robot.nq)), True
 
     def _led(self, x: Array) -> tuple[Any, Array]:
@@ -489,7 +550,7 @@ class Budget(Brief):
 
     def report(self, count: int = 10) -> str:
         """For each quantity, at the inputs where it is worst, the dimensions that matter most."""
-        lines = []
+        lines, count = [], checked_count("count", count)
         for k, name in enumerate(self.of):
             i = int(np.argmax(self.first_order[:, k]))
             lines.append(
@@ -508,8 +569,8 @@ class Budget(Brief):
         """Stacked variances of one quantity along the inputs, the largest parts by name, and what was drawn. Needs matplotlib."""
         import matplotlib.pyplot as plt
 
-        if of is not None and of not in self.of:
-            raise NameNotFoundError(f"the budget has no '{of}'{did_you_mean(of, self.of)}")
+        if of is not None:
+            check_name("quantity", of, self.of)
         k, count = self.of.index(of) if of is not None else 0, checked_count("count", count)
         axes = ax if ax is not None else plt.subplots()[1]
         if not hasattr(axes, "stackplot"):
@@ -562,7 +623,8 @@ def tolerances(
     (0.125, True)
     """
     checked_mechanism(robot, "robot")
-    samples, ways = checked_count("samples", samples, 0), checked_inputs(robot, inputs)
+    check_counts(0, samples=samples)
+    ways = checked_inputs(robot, inputs)
     sizes = _spreads(robot, ways, spread)
     dimensions = Dimensions(robot, list(ways), list(sizes))
     sigma = np.array([checked_number(f"spread of '{name}'", x) for name, x in sizes.items()])
@@ -599,8 +661,7 @@ def tolerances(
 
 
 def _spreads(robot: Mechanism, ways: Mapping[str, Array], spread: Mapping[str, float]) -> dict[str, float]:
-    if not isinstance(spread, Mapping) or not spread:  # type: ignore[redundant-expr]
-        raise TypeError(f"spread is a mapping of dimensions to standard deviations; got {spread!r}")
+    check_mapping("spread", spread, "dimensions to standard deviations")
     every = Dimensions(robot, list(ways)).names
     sizes: dict[str, float] = {}
     for name, size in spread.items():

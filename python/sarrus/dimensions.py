@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._arrays import Array, checked_names, real_array
+from ._arrays import Array, check_mapping, checked_names, real_array
 from .analysis.assembly.sensitivity import SIDES, AssembledPositions, assembled_positions
 from .description.constraints import DistanceSpec
 from .description.joints import unit_axis
@@ -229,8 +229,7 @@ class Moves:
 
 def checked_inputs(robot: Mechanism, inputs: Any, what: str = "inputs") -> dict[str, Array]:
     """Joint to the coordinates that it is led to, (n, nv of the joint); ShapeError where they are not equally many."""
-    if not isinstance(inputs, Mapping) or not inputs:
-        raise TypeError(f"{what} are a mapping of joints to the coordinates that they are led to, (n,); got {inputs!r}")
+    check_mapping(what, inputs, "joints to the coordinates that they are led to, (n,)")
     ways = {}
     for name, x in inputs.items():
         way = real_array(f"{what} of '{name}'", x)

@@ -172,6 +172,26 @@ def test_distances_and_angles_of_joints_are_enough_and_outliers_are_not_believed
 REFUSED = {
     "nothing measured": (lambda r, q, i: calibrate(r, Measurements(i)), sarrus.ModelError, "nothing is measured"),
     "loss": (lambda r, q, i: calibrate(r, Measurements(i), loss="l1"), sarrus.ModelError, "'huber' or 'cauchy'"),
+    "several losses": (
+        lambda r, q, i: calibrate(r, Measurements(i), loss=np.zeros(2)),
+        sarrus.ModelError,
+        "'huber' or 'cauchy'",
+    ),
+    "one spread": (
+        lambda r, q, i: calibrate(r, Measurements(i, {"slider": np.zeros((40, 3))}), spread=0.01),
+        sarrus.ShapeError,
+        "spread must be two numbers",
+    ),
+    "one noise": (
+        lambda r, q, i: calibrate(r, Measurements(i, noise=1e-4)),
+        sarrus.ShapeError,
+        "noise must be two numbers",
+    ),
+    "no frames": (
+        lambda r, q, i: calibrate(r, Measurements(i, None)),
+        TypeError,
+        "frames must be a mapping",
+    ),
     "rows": (
         lambda r, q, i: calibrate(r, Measurements(i, {"slider": np.zeros((3, 3))})),
         sarrus.ShapeError,

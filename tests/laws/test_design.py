@@ -270,6 +270,43 @@ REFUSED = {
         "low below high",
     ),
     "nothing": (lambda r: design(r, CRANK, LENGTHS, []), "no objectives"),
+    "no variables": (lambda r: design(r, CRANK, [], [JointAngle("pivot", np.zeros(8))]), "no variables"),
+    "too few points": (
+        lambda r: design(r, CRANK, LENGTHS, [Path("tracer", np.zeros((7, 3)))]),
+        r"points of a Path must be one for each of 8 inputs, \(8, 3\); got shape \(7, 3\)",
+    ),
+    "a point for all": (lambda r: design(r, CRANK, LENGTHS, [Path("tracer", np.zeros(3))]), r"got shape \(3,\)"),
+    "one value for all": (lambda r: design(r, CRANK, LENGTHS, [JointAngle("pivot", [0.0])]), r"values .* \(1,\)"),
+    "rates of too few": (
+        lambda r: design(r, CRANK, LENGTHS, [MotorEfforts({"motor": [1.0]}, {"motor": np.zeros(8)})]),
+        "rates of 'motor' must be",
+    ),
+    "no such frame": (lambda r: design(r, CRANK, LENGTHS, [Path("tracr", np.zeros((8, 3)))]), "did you mean 'tracer'"),
+    "no such joint": (lambda r: design(r, CRANK, LENGTHS, [TransmissionAngle("pin")]), "did you mean 'pin"),
+    "joint of several": (
+        lambda r: design(
+            sarrus.mechanisms.delta(),
+            {"motor1": [0.1]},
+            [Variable("motor1.parent.x", 0, 1)],
+            [TransmissionAngle("ball1a")],
+        ),
+        "joints with one coordinate",
+    ),
+    "scale of none": (lambda r: Path("tracer", np.zeros((8, 3)), scale=0.0), "scale of a Path must be positive"),
+    "frame by number": (lambda r: Path(5, np.zeros((8, 3))), "frame of a Path must be a str"),
+    "one rate": (lambda r: MotorEfforts(3.0, {}), "velocity of a MotorEfforts must be a mapping"),
+    "no objective": (
+        lambda r: design(r, CRANK, LENGTHS, ["pivot"]),
+        r"objectives must be of sarrus.design, or have rows",
+    ),
+    "endless seconds": (
+        lambda r: design(r, CRANK, LENGTHS, [TransmissionAngle("pin2")], seconds=2.0**70),
+        "seconds must be at most 1e",
+    ),
+    "endless starts": (
+        lambda r: design(r, CRANK, LENGTHS, [TransmissionAngle("pin2")], starts=2**70),
+        "starts must be at most 1000000000",
+    ),
     "offset": (
         lambda r: design(r, CRANK, [Variable("motor.offset", -1.0, 1.0)], [JointAngle("pivot", np.zeros(8))]),
         "offset",

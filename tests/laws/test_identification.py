@@ -349,7 +349,18 @@ REFUSED = {
         "tell none of the parameters",
     ),
     "of no mechanism": (lambda: identify(*four_bar_samples()).of(np.ones(3)), TypeError, "robot must be a Mechanism"),
-    "no ranges": (lambda: exciting_motion(sarrus.mechanisms.four_bar(), {}, 1.0), TypeError, "ranges are a mapping"),
+    "terms of no joints": (
+        lambda: identify(*four_bar_samples(), terms={"damping": 5}),
+        TypeError,
+        "joints of 'damping' must be names",
+    ),
+    "no q": (lambda: Samples({"motor": [0.0]}, None, [[0.0]]), sarrus.ShapeError, "q needs one row a sample"),
+    "rows of none": (lambda: four_bar_samples()[1].rows([[1, 2], [3]]), IndexError, "which must be a slice"),
+    "no ranges": (
+        lambda: exciting_motion(sarrus.mechanisms.four_bar(), {}, 1.0),
+        TypeError,
+        "ranges must be a mapping",
+    ),
     "one end": (
         lambda: exciting_motion(sarrus.mechanisms.four_bar(), {"motor": 1.0}, 1.0),
         sarrus.ShapeError,

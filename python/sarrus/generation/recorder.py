@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from itertools import zip_longest
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _recording
-from .._arrays import Array, checked_count, checked_number, real_array
+from .._arrays import Array, checked_count, checked_names, checked_number, checked_text, real_array
 from ..analysis.scaling import ScaledLoops
-from ..errors import ModelError, ShapeError, raise_no_such_name
+from ..dynamics.options import ExpressedIn
+from ..errors import ModelError, ShapeError, check_name, raise_no_such_name
 from ..mechanism import Mechanism
 from . import samples
 from .elimination import eliminated
@@ -20,6 +22,11 @@ from .elimination import eliminated
 Numbers = Any  # an array of objects that compute
 
 NEARBY = 0.03  # how far a last configuration is from the next one, in samples [rad, sizes of the bodies]
+MOST_STEPS = 100  # each is recorded; Newton's steps that near need three
+HELD_IN_SINGLE = (
+    64 * 2.0**-24
+)  # of accelerations along the loops' rows, what rounding leaves: twice what it does where rows depend on one another
+NOTHING = 1e-30  # of its square, at rest
 BROKEN = 8  # what the status has besides where an assumption does not hold
 
 
@@ -72,10 +79,10 @@ class Recorder:
 
     def assume(self, x: Numbers, least: float) -> None:
         """That a number's size is this at least, wherever the code is used; it checks so, and the status has 8 more where it is not."""
-        (number,) = self._flat(x) if np.size(x) == 1 else [None]
-        if number is None:
-            raise ShapeError(f"x must be one number; got {np.size(x)}")
-        self._recording.assume(number, checked_number("least", least))
+        numbers = self._flat(x)
+        if len(numbers) != 1:
+            raise ShapeError(f"x must be one number; got {len(numbers)}")
+        self._recording.assume(numbers[0], checked_number("least", least))
 
     @cached_property
     def _loops(self) -> ScaledLoops:
@@ -88,7 +95,7 @@ class Recorder:
 
     def input(self, name: str, values: ArrayLike) -> Numbers:
         """An argument (n,) of the function, with its values (samples, n) in the sample states."""
-        if name in self.inputs:
+        if checked_text("name", name) in self.inputs:
             raise ValueError(f"there is an input '{name}' already")
         values = real_array(name, values)
         if values.ndim != 2 or len(values) != len(self._configurations):
@@ -99,27 +106,62 @@ class Recorder:
         return self.inputs[name]
 
     def call(
-        self, operation: str, *inputs: Numbers | None, frame: str | None = None, expressed_in: str = "frame"
+        self, operation: str, *inputs: Numbers | None, frame: str | None = None, expressed_in: ExpressedIn = "frame"
     ) -> Numbers:
         """A function of the core by its name, on arrays of numbers; its result, in the shape that it has elsewhere.
 
         The status of the generated function is the worst of those of all calls.
         """
-        if operation not in _recording.operations:
-            raise_no_such_name("function", operation, _recording.operations)
-        _, axes, at_frame = _recording.operations[operation]
+        check_name("function", operation, _recording.operations)
+        keys, axes, at_frame = _recording.operations[operation]
         if at_frame != (frame is not None):
             raise TypeError(f"{operation} wants {'the name of a frame' if at_frame else 'no frame'}")
         if frame is not None and frame not in self.robot.frames and frame not in self.robot.bodies:
             raise_no_such_name("frame", frame, (*self.robot.frames, *self.robot.bodies))
+        if not isinstance(expressed_in, str) or expressed_in not in get_args(ExpressedIn):  # type: ignore[redundant-expr]
+            raise ValueError(f"expressed_in must be one of {', '.join(get_args(ExpressedIn))}; got {expressed_in!r}")
         result, status = self._recording.call(
-            operation, [x if x is None else self._flat(x) for x in inputs], frame, expressed_in
+            operation, self._read(operation, keys.split(), inputs), frame, expressed_in
         )
         self.status = status if self.status is None else self.status.larger(status)
         sizes = {"v": self.robot.nv, "q": self.robot.nq, "c": self.robot.nc, "u": self.robot.nu, "Q": self.robot.nq + 1}
-        return np.array(result, dtype=object).reshape(
+        numbers = np.array(result, dtype=object).reshape(
             [sizes.get(axis) or int(axis) if axis not in sizes else sizes[axis] for axis in axes]
         )
+        if operation == "forward_dynamics" and self.scalar == "float" and self.robot.nc:
+            self._assume_held(numbers, *inputs)
+        return numbers
+
+    def _assume_held(
+        self, a: Numbers, q: Numbers, v: Numbers, _: Numbers, time: Numbers | None = None, *__: Any
+    ) -> None:
+        """That the loops hold, J a = gamma, as far as rounding lets them: single precision does not ask whether corrections were enough."""
+        scale = self._loops.row_scale
+        terms = self.call("constraint_jacobian", q, time) * self._flat(a) * scale[:, None]
+        gamma = self.call("constraint_bias", q, v, time) * scale
+        lacking = terms.sum(axis=1) - gamma
+        size = HELD_IN_SINGLE**2 * ((terms * terms).sum() + gamma @ gamma)
+        self.assume((size + NOTHING) / (lacking @ lacking + NOTHING), 1.0 - 1e-6)
+
+    def _read(self, operation: str, keys: Sequence[str], inputs: Sequence[Numbers | None]) -> list[Any]:
+        """Arrays as flat lists, of the sizes that the operation reads; what ends in "?" may be missing."""
+        robot = self.robot
+        sizes = {
+            "q": robot.nq,
+            "time": 1,
+            "weights": robot.nu,
+            "preload": robot.nu,
+            "base_velocity": 6,
+            "base_acceleration": 6,
+        }
+        numbers = [None if x is None else self._flat(x) for x in inputs]
+        if len(inputs) > len(keys):
+            raise TypeError(f"{operation} takes {', '.join(keys)}; got {len(inputs)} arrays")
+        for key, x in zip_longest(keys, numbers):
+            size = sizes.get(key.rstrip("?"), robot.nv)
+            if (x is None and key[-1] != "?") or (x is not None and len(x) != size):
+                raise ShapeError(f"{operation} takes {key} of {size} numbers; got {x if x is None else len(x)}")
+        return numbers
 
     def derivatives(self, results: Numbers, inputs: Numbers) -> Numbers:
         """d results / d inputs (m, n), by a sweep backwards a result; `inputs` may be any numbers, and count as independent of each other."""
@@ -132,7 +174,7 @@ class Recorder:
 
     def constant(self, x: float) -> _recording.Number:
         """A number that is known."""
-        return self._recording.constant(x)
+        return self._recording.constant(checked_number("x", x, ""))
 
     # ---- of loops ----------------------------------------------------------------------------------------------------
 
@@ -154,7 +196,7 @@ class Recorder:
         """The configuration near q in which loops are closed and these joints are where they are, by Newton's steps, and what is left open."""
         _, held = self._places(joints)
         phi = self.call("constraint_residual", q, self._time())
-        for _ in range(checked_count("steps", steps)):
+        for _ in range(checked_count("steps", steps, most=MOST_STEPS)):
             J = self.call("constraint_jacobian", q, self._time())
             q = self.call("integrate", q, self._others(J, held, -phi))
             phi = self.call("constraint_residual", q, self._time())
@@ -166,7 +208,11 @@ class Recorder:
         if self._recording.driven:
             raise ModelError("laws of time move this mechanism: rates of joints do not tell its velocity")
         _, held = self._places(joints)
-        J = self.call("constraint_jacobian", self._of_loops(q))
+        self._flat(rates)
+        if np.shape(rates)[:1] != (len(held),):
+            raise ShapeError(f"rates must be of {len(held)} velocities of joints; got shape {np.shape(rates)}")
+        (of_q,) = self._read("a velocity", ["q"], [q])
+        J = self.call("constraint_jacobian", self._of_loops(of_q))
         return self._with(held, self._others(J, held, -J[:, held] @ rates), rates)
 
     def joint_jacobian(self, q: Numbers, joints: Sequence[str]) -> Numbers:
@@ -225,7 +271,7 @@ class Recorder:
 
     def _places(self, joints: Sequence[str]) -> tuple[list[int], list[int]]:
         """Where coordinates and velocities of joints stand."""
-        of = [self.robot._tree_joint(name) for name in joints]
+        of = [self.robot._tree_joint(name) for name in checked_names("joints", joints)]
         return [k for j in of for k in range(*j.q_slice.indices(self.robot.nq))], [
             k for j in of for k in range(*j.v_slice.indices(self.robot.nv))
         ]

@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _build, _recording
-from .._arrays import checked_count, checked_names, checked_path, checked_truth
+from .._arrays import (
+    check_callable,
+    check_counts,
+    check_mapping,
+    checked_names,
+    checked_path,
+    checked_text,
+    checked_truth,
+)
 from .._files import replacing
 from ..errors import ModelError, printable, raise_no_such_name
 from ..mechanism import Mechanism, checked_mechanism
@@ -129,17 +137,15 @@ def generate(
     int four_bar_forward_dynamics(const double q[3], const double v[3], const double tau[3], double a[3])
     """
     checked_mechanism(robot, "robot")
-    if name is not None and not isinstance(name, str):
-        raise TypeError(f"name must be a string; got {name!r}")
-    prefix = _identifier(robot.name if name is None else name)
-    named = (
-        functions if isinstance(functions, Mapping) else {text: text for text in checked_names("functions", functions)}
-    )
+    prefix = _identifier(robot.name if name is None else checked_text("name", name))
+    names = checked_names("functions", functions)
+    named = functions if isinstance(functions, Mapping) else {text: text for text in names}
     targets = checked_names("targets", targets)
     for target in targets:
         if target not in TARGETS:
             raise_no_such_name("target", target, TARGETS)
-    checked_truth("assumptions", assumptions), checked_count("most_statements", most_statements)
+    checked_truth("assumptions", assumptions)
+    check_counts(most_statements=most_statements)
     if not named:
         raise ValueError("functions must name one or more; got none")
     recorded = [
@@ -177,10 +183,17 @@ def _recorded(
     prefix: str, key: str, how: str | Function, recorder: Callable[..., Recorder], configurations: ArrayLike | None, assumptions: bool
 ) -> Recorded:  # fmt: skip
     compute, r = by_name(how) if isinstance(how, str) else how, recorder(configurations=configurations)
+    check_callable(f"functions['{key}']", compute)
     results, inputs = compute(r), dict(r.inputs)
-    for name in results:
-        if name in inputs or name in RESERVED or not name.isidentifier() or not name.isascii():
-            raise ValueError(f"'{name}' cannot be the name of a result in C, or is that of an input")
+    check_mapping(f"what '{key}' returns", results, "names to results", 0)
+    for name in (*results, *inputs):
+        if (
+            (name in results and name in inputs)
+            or name in RESERVED
+            or not str(name).isidentifier()
+            or not str(name).isascii()
+        ):
+            raise ValueError(f"'{name}' cannot be the name of a result or an input in C, or is that of both")
 
     def written(
         name: str, inputs: Mapping[str, Numbers], results: Mapping[str, Numbers]

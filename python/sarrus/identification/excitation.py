@@ -13,7 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike, checked_count, checked_number, real_array
+from .._arrays import (
+    Array,
+    ArrayLike,
+    check_counts,
+    check_mapping,
+    checked_count,
+    checked_names,
+    checked_number,
+    real_array,
+)
 from .._showing import Brief
 from ..errors import AssemblyError, ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
@@ -90,18 +99,17 @@ def exciting_motion(
     (True, True)
     """
     checked_mechanism(robot, "robot")
-    for name, count in {"harmonics": harmonics, "samples": samples, "rounds": rounds}.items():
-        checked_count(name, count)
+    check_counts(harmonics=harmonics, samples=samples, rounds=rounds)
     period = checked_number("period", period)
-    if not isinstance(ranges, Mapping) or not ranges:  # type: ignore[redundant-expr]
-        raise TypeError(f"ranges are a mapping of joints to (lowest, highest); got {ranges!r}")
+    check_mapping("ranges", ranges, "joints to (lowest, highest)")
     both = np.stack([real_array(f"ranges['{name}']", x) for name, x in ranges.items()])
     if both.ndim != 2 or both.shape[1] != 2:
         raise ShapeError(f"ranges must be (lowest, highest) of each joint; got {dict(ranges)}")
     low, high = both.T
     if not (low < high).all() or not np.isfinite(high - low).all():
         raise ModelError(f"ranges must be (lowest, highest), the first below the second; got {dict(ranges)}")
-    model = EffortModel(robot, tuple(efforts or ranges), terms or {}, bodies)
+    measured = [] if efforts is None else checked_names("efforts", efforts)
+    model = EffortModel(robot, tuple(measured or ranges), terms, bodies)
     rng, t = np.random.default_rng(checked_count("seed", seed, 0)), np.linspace(0.0, period, samples, endpoint=False)
     waves, middle, kept = _waves(t, period, harmonics), 0.5 * (low + high), None
     start = near if near is not None else robot.assemble(near=dict(zip(ranges, middle.tolist(), strict=True)))

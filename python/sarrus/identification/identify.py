@@ -170,7 +170,7 @@ def identify(
         raise ModelError(
             "the samples have no accelerations: identify_runs() compares runs instead, or Samples.from_joints differentiates"
         )
-    model = EffortModel(robot, tuple(data.efforts), terms or {}, bodies)
+    model = EffortModel(robot, tuple(data.efforts), terms, bodies)
     check_states(model.robot, data)
     base = base_of(model, data)
     if len(data) * model.robot.nu < 2 * len(base.kept):

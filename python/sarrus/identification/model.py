@@ -17,7 +17,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import Array
+from .._arrays import Array, check_mapping, checked_names
 from ..analysis.assembly.closing import on_its_tree
 from ..analysis.independent_coordinates import joint_velocity
 from ..errors import ModelError, ShapeError, StateError, check_name
@@ -42,18 +42,21 @@ class EffortModel:
     """
 
     def __init__(
-        self, robot: Mechanism, joints: Sequence[str], terms: Mapping[str, Sequence[str]], bodies: Sequence[str] | None
-    ) -> None:
+        self, robot: Mechanism, joints: Sequence[str], terms: Mapping[str, Sequence[str]] | None, bodies: Sequence[str] | None
+    ) -> None:  # fmt: skip
         for joint in joints:
             check_name("joint", joint, robot._joints, "efforts")
         self.robot = (
             robot if tuple(joints) == robot.actuated else cast(Mechanism, on_its_tree(robot, actuated=tuple(joints)))
         )
         specs = {body.name: body.inertia for body in robot.description.bodies}
-        for name in bodies or ():
+        chosen = (
+            [name for name, I in specs.items() if I.mass > 0.0] if bodies is None else checked_names("bodies", bodies)
+        )
+        for name in chosen:
             check_name("body", name, specs, "bodies")
-        self.bodies = tuple(name for name, I in specs.items() if (I.mass > 0.0 if bodies is None else name in bodies))
-        self.terms = tuple(self._terms(terms))
+        self.bodies = tuple(name for name in specs if name in chosen)
+        self.terms = tuple(self._terms({} if terms is None else terms))
         self.names = (
             *(f"{body}.{p}" for body in self.bodies for p in PARAMETERS),
             *(f"{joint}.{term}" + f"[{k}]" * (robot.joint(joint).type.nv > 1) for term, joint, k in self.terms),
@@ -71,10 +74,11 @@ class EffortModel:
         return np.concatenate([np.zeros(0), *(bodies[name] for name in self.bodies), of_joints])
 
     def _terms(self, terms: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, int]]:
+        check_mapping("terms", terms, "names of terms to joints", 0)
         for term, joints in terms.items():
             if term not in TERMS:
                 raise ModelError(f"'{term}' is not one of {', '.join(TERMS)}")
-            for joint in joints:
+            for joint in checked_names(f"joints of '{term}'", joints):
                 check_name("joint", joint, self.robot._joints, term)
                 kind = self.robot.joint(joint).type
                 if term == "stiffness" and kind.nv != 1:

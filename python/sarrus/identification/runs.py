@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, checked_count, checked_number
+from .._arrays import Array, check_counts, checked_number, checked_truth
 from ..analysis.independent_coordinates import velocity_names
 from ..control.sampling import Efforts
 from ..errors import ModelError
@@ -70,16 +70,15 @@ def identify_runs(
     """
     checked_mechanism(robot, "robot")
     checked_samples(data)
-    for name, count in {"horizon": horizon, "steps": steps, "iterations": iterations, "threads": threads}.items():
-        checked_count(name, count)
-    held_out = checked_number("held_out", held_out, "")
+    check_counts(horizon=horizon, steps=steps, iterations=iterations, threads=threads)
+    held_out, hold = checked_number("held_out", held_out, ""), checked_truth("hold", hold)
     if not 0.0 <= held_out <= 0.5:
         raise ValueError(f"held_out must be from 0 to 0.5, a part of the runs; got {held_out!r}")
     if data.t is None or len(data) < 4 * horizon + 1:
         raise ModelError(f"runs need times, and four runs of {horizon} samples at the least; got {len(data)} samples")
-    if "offset" in (terms or {}):
+    model = EffortModel(robot, tuple(data.efforts), terms, bodies)
+    if any(term == "offset" for term, _, _ in model.terms):
         raise ModelError("an offset of the efforts is identified from accelerations: identify(), or subtract it")
-    model = EffortModel(robot, tuple(data.efforts), terms or {}, bodies)
     check_states(model.robot, data)
     still = Samples(data.efforts, data.q, data.v, np.zeros_like(data.v), data.t)
     base = base_of(model, still)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike, checked_number, real_array
+from .._arrays import Array, ArrayLike, check_mapping, checked_number, real_array
 from .._showing import Brief
 from ..errors import ModelError, ShapeError
-from ..mechanism import Mechanism
+from ..mechanism import Mechanism, checked_mechanism
 
 SETTLES = 4.0  # periods of the cut-off, to either side, that the filter is long
 
@@ -36,10 +36,9 @@ class Samples(Brief):
 
     def __post_init__(self) -> None:
         for name in ("q", "v", "a", "t"):
-            if (value := getattr(self, name)) is not None:
+            if (value := getattr(self, name)) is not None or name in "qv":
                 object.__setattr__(self, name, real_array(name, value))
-        if not isinstance(self.efforts, Mapping) or not self.efforts:  # type: ignore[redundant-expr]
-            raise TypeError(f"efforts are a mapping of joints to (n,) efforts each; got {self.efforts!r}")
+        check_mapping("efforts", self.efforts, "joints to (n,) efforts each")
         efforts = {name: real_array(f"efforts of '{name}'", u) for name, u in self.efforts.items()}
         efforts = {name: u[:, None] if u.ndim == 1 else u for name, u in efforts.items()}
         object.__setattr__(self, "efforts", efforts)
@@ -48,8 +47,9 @@ class Samples(Brief):
         for what, x in parts.items():
             if x is None:
                 continue
-            if x.ndim != (1 if what == "t" else 2) or len(x) != len(self.q):
-                raise ShapeError(f"{what} needs one row for each of the {len(self.q)} rows of q; got shape {x.shape}")
+            if x.ndim != (1 if what == "t" else 2) or x.shape[:1] != self.q.shape[:1]:
+                of_q = f" for each of the {len(self.q)} rows of q" if self.q.ndim else " a sample"
+                raise ShapeError(f"{what} needs one row{of_q}; got shape {x.shape}")
             if not np.isfinite(x).all():
                 raise ShapeError(
                     f"{what} must be finite; row {int(np.argwhere(~np.isfinite(x))[0, 0])} is not: leave such samples out"
@@ -60,6 +60,10 @@ class Samples(Brief):
 
     def rows(self, which: Any) -> Samples:
         """Some of them, by a slice, indices or a mask; IndexError for anything else."""
+        try:
+            which = np.arange(len(self))[which]
+        except (IndexError, TypeError, ValueError) as error:
+            raise IndexError(f"which must be a slice, indices or a mask of {len(self)} samples; {error}") from None
         a, t = (None if x is None else x[which] for x in (self.a, self.t))
         return Samples({name: u[which] for name, u in self.efforts.items()}, self.q[which], self.v[which], a, t)
 
@@ -101,6 +105,7 @@ class Samples(Brief):
         >>> bool(abs(data.v[:, 0] - 2 * np.cos(2 * data.t)).max() < 1e-3)
         True
         """
+        checked_mechanism(robot, "robot")
         t, cutoff = real_array("t", t), checked_number("cutoff", cutoff)
         if t.ndim != 1 or len(t) < 3 or np.ptp(np.diff(t)) > 1e-6 * (t[-1] - t[0]) / len(t) or t[-1] <= t[0]:
             raise ShapeError(f"t must be evenly spaced times (n,), which grow; got shape {t.shape}")
@@ -110,22 +115,25 @@ class Samples(Brief):
             raise ModelError(
                 f"{len(t)} samples last {t[-1] - t[0]:.3g} s, less than {3 * SETTLES:g} periods of a cut-off of {cutoff:g} Hz"
             )
-        for name, x in [*joints.items(), *efforts.items()]:
-            if np.shape(x) != t.shape:
-                raise ShapeError(
-                    f"readings of '{name}' need ({len(t)},) numbers, one for each time; got shape {np.shape(x)}"
-                )
+        readings = [_readings(what, x, t) for what, x in (("joints", joints), ("efforts", efforts))]
         kernels = _kernels(step, cutoff, half)
-        positions, rates, accelerations = (
-            {name: np.convolve(real_array(f"joints['{name}']", y), kernel, "valid") for name, y in joints.items()}
-            for kernel in kernels
+        positions, rates, accelerations, forces = (
+            {name: np.convolve(y, kernel, "valid") for name, y in of.items()}
+            for of, kernel in zip((*readings[:1] * 3, readings[1]), (*kernels, kernels[0]), strict=True)
         )
-        forces = {
-            name: np.convolve(real_array(f"efforts of '{name}'", u), kernels[0], "valid") for name, u in efforts.items()
-        }
         q = robot.follow(positions, near)
         v = robot.complete_velocity(q, rates)
         return cls(forces, q, v, robot.complete_acceleration(q, v, accelerations), t[half : len(t) - half])
+
+
+def _readings(what: str, of: Any, t: Array) -> dict[str, Array]:
+    """Numbers of each joint, one for each time."""
+    check_mapping(what, of, "joints to (n,) readings each")
+    readings = {name: real_array(f"{what}['{name}']", x) for name, x in of.items()}
+    for name, x in readings.items():
+        if x.shape != t.shape:
+            raise ShapeError(f"{what}['{name}'] needs ({len(t)},) numbers, one for each time; got shape {x.shape}")
+    return readings
 
 
 def _kernels(step: float, cutoff: float, half: int) -> list[Array]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, is_masked, real_array
+from .._arrays import Array, checked_text, is_masked, real_array
 from ..errors import OF_MOTORS, ShapeError, StateError
 from ..mechanism import Mechanism
 
@@ -44,8 +44,7 @@ class Event:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise TypeError(f"an Event watches a function (t, q, v); got {self.function!r}")
-        if not isinstance(self.name, str):
-            raise TypeError(f"name of an Event must be a str; got {self.name!r}")
+        checked_text("name of an Event", self.name)
         if not isinstance(self.direction, Real) or self.direction not in (-1, 0, 1):
             raise ValueError(f"direction of event '{self.name}' must be 1, -1 or 0; got {self.direction!r}")
 

@@ -329,10 +329,33 @@ def test_open_chains_and_names_that_are_none(tmp_path):
     recorder = generation.Recorder(sarrus.mechanisms.double_pendulum())
     q, lacking = recorder.positions([])  # what is in no loop stays where it was
     assert q.shape == (2,) and recorder.values(lacking).max() == 0.0
-    with pytest.raises(TypeError, match="name must be a string"):
+    with pytest.raises(TypeError, match="name must be a str"):
         generation.generate(sarrus.mechanisms.four_bar(), ["mass_matrix"], tmp_path, name=[])
     with pytest.raises(TypeError, match="robot must be a Mechanism"):
         generation.generate(np.zeros(3), ["mass_matrix"], tmp_path)
+
+
+def test_arrays_of_wrong_sizes_are_not_read():
+    r = generation.Recorder(sarrus.mechanisms.four_bar())
+    for inputs in ((), (None,), (r.q[:2],), (r.q, r.v[:1]), (r.q, r.v, [1.0, 2.0])):
+        with pytest.raises(sarrus.ShapeError, match="inverse_dynamics takes"):
+            r.call("inverse_dynamics", *inputs)
+    with pytest.raises(TypeError, match="takes q; got 2 arrays"):
+        r.call("mass_matrix", r.q, r.v)
+    with pytest.raises(ValueError, match="expressed_in must be one of"):
+        r.call("jacobian", r.q, frame="rocker", expressed_in="body")
+    with pytest.raises(sarrus.ShapeError, match="of 3 numbers; got 1"):
+        r.joint_jacobian(0.5, ["motor"])
+    with pytest.raises(sarrus.ShapeError, match="rates must be of 1 velocities"):
+        r.velocities(r.q, ["motor"], [1.0, 2.0])
+
+
+def test_names_of_inputs_are_those_of_c(tmp_path):
+    robot = sarrus.mechanisms.pendulum()
+    with pytest.raises(ValueError, match="'double' cannot be the name"):
+        generation.generate(robot, {"f": lambda r: {"x": r.q + r.input("double", np.ones((6, 1)))}}, tmp_path)
+    with pytest.raises(TypeError, match="what 'f' returns must be a mapping"):
+        generation.generate(robot, {"f": lambda r: r.q}, tmp_path)
 
 
 def test_too_long_a_function(tmp_path):
@@ -381,6 +404,29 @@ def test_command_line(tmp_path, capsys):
         in (tmp_path / "four_bar.h").read_text()
     )
     assert main(["generate", "four_bar", "--functions", "no_such", "-o", str(tmp_path)]) == 1
+
+
+@needs_compiler
+def test_single_precision_towards_a_singular_position(tmp_path):
+    """What is off by more than 1e-3 has its flag, what the samples come near is right to 1e-5, and regular states have no flag."""
+    robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
+    turns = np.array([0.1, 0.03, 0.01, 0.006, 0.003, 0.002, 0.001, 0.0005])
+    q = np.array([robot.assemble(fixed={"motor": x}) for x in turns])
+    v = np.array([robot.complete_velocity(x, {"motor": 1.0}) for x in q])
+    tau = np.ones((len(q), 3))
+    core = robot.forward_dynamics(q, v, tau)
+    far = [robot.assemble(fixed={"motor": x}) for x in (0.7, 1.0, 1.3, 1.7, 2.0)]
+    for name, samples in {"far": far, "near": [*far, q[-1]]}.items():
+        made = generation.generate(robot, ["forward_dynamics"], tmp_path / name, scalar="float", configurations=samples)
+        answer, status = generation.compiled(made, flags=STRICT)("forward_dynamics", q, v, tau)
+        off = difference(answer["a"], core)
+        if name == "far":
+            assert not status[:4].any() and off[-1] > 0.01 and status[-1] == 8
+            assert off[status == 0].max() < 1e-3
+        else:
+            assert not status.any()
+            off -= CONDITION * rounding_moves(robot, "forward_dynamics", (q, v, tau), core)
+            assert off.max() < 1e-5
 
 
 @needs_compiler
