@@ -160,7 +160,9 @@ class Path:
     def _asked(self) -> list[tuple[Array, ...]]:
         """What the core is told of each piece."""
         guide = self._guide
-        return [(piece,) if guide is None else (piece, guide.scale, guide.rows[k]) for k, piece in enumerate(self._pieces)]
+        return [
+            (piece,) if guide is None else (piece, guide.scale, guide.rows[k]) for k, piece in enumerate(self._pieces)
+        ]
 
     def __reduce__(self) -> tuple[type[Path], tuple[Any, ...]]:
         return type(self), (self.mechanism, self.t, self.q, self.v, self._guide)

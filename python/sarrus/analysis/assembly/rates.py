@@ -23,7 +23,7 @@ Asked = tuple[Closing, Array, Array | None, Array | None]
 
 
 def completed(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, known: Rates, frames: Rates | None, options: dict[str, Any]
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, known: Rates, frames: Rates | None, options: Any
 ) -> Any:
     """Velocities (..., nv), or at v accelerations, with which joints and frames move as said and all else moves as little as it can."""
     axes = options.pop("expressed_in", "frame")
@@ -46,7 +46,9 @@ def _known_before(
     moved = _of_one_state(q, v, frames, axes) if frames else {}
     if type(known) is not dict or moved is None:
         return None
-    how = robot._prepared.get((tuple([(name, len(x) == 6) for name, x in moved.items()]) if moved else (), tuple(known)))
+    how = robot._prepared.get(
+        (tuple([(name, len(x) == 6) for name, x in moved.items()]) if moved else (), tuple(known))
+    )
     if how is None or not how.simple:
         return None
     held = how.still.copy()
