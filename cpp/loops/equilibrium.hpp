@@ -87,6 +87,7 @@ template <class L> class Balance {
   int moving = 0, freedom = 0;
   double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode;  // what is not balanced, along N and along modes
   double U = 0.0, imbalance = 0.0, size = 0.0, stiffest = 0.0, gap = 0.0;
+  bool answers = false;  // whether the stiffness is as an answer is
 
   Balance(const Tree& tree, Arena& arena, const EquilibriumInput& in)
       : tree_(tree), arena_(arena), in_(in), which_(arena.take<int>(tree.nv)) {
@@ -137,9 +138,12 @@ template <class L> class Balance {
     U = potential_energy<double>(tree_, k, q);
   }
 
-  /// The stiffness along free motions, and its modes; r along these. `answers`: to twelve digits, and not just those that a step needs.
-  void stiffen(bool answers) {
+  /// Whether the next step, if there is one, hardly changes the stiffness.
+  bool nearly() const { return imbalance < square(1e-10 * size); }
+  /// The stiffness along free motions, and its modes; r along these. `last`: to twelve digits, and not just those that a step needs.
+  void stiffen(bool last) {
     const Arena::Scope scope(arena_);
+    answers = last;
     struct Side {
       double reach, weight;
     };
@@ -248,7 +252,7 @@ void equilibrium(const Tree& tree, Arena& arena, const EquilibriumInput& in, con
     return at.gap = close(tree, arena, how, in.time, in.pfaffian_values, at.q);
   };
   closed(*here);
-  here->look(), here->stiffen(false);
+  here->look(), here->stiffen(here->nearly());
   for (int k = 0; k < in.steps && !here->exact(); ++k) {
     const double falls = here->step(damping, x);
     integrate(tree, here->q, x, there->q);
@@ -268,7 +272,7 @@ void equilibrium(const Tree& tree, Arena& arena, const EquilibriumInput& in, con
     }
     if (better) {
       std::swap(here, there);
-      here->stiffen(false);
+      here->stiffen(here->nearly());
       damping = damping > 1e-6 * here->stiffest ? 0.1 * damping : 0.0;
     } else if (ends || damping > tolerances::stuck * std::max(here->stiffest, here->size)) {
       break;
@@ -276,7 +280,8 @@ void equilibrium(const Tree& tree, Arena& arena, const EquilibriumInput& in, con
       damping = std::max(4.0 * damping, 1e-3 * std::max(here->stiffest, here->size));
     }
   }
-  here->stiffen(true), here->answer(out);
+  if (!here->answers) here->stiffen(true);
+  here->answer(out);
 }
 
 }  // namespace sarrus

@@ -179,7 +179,8 @@ class GuidedLoops {
     const int n = count_ * tree.nv;
     const auto take = [&](int size) { return arena.take<double>(size); };
     offset = take(tree.nv), rate = take(tree.nv), bend = take(tree.nv);
-    K_ = take(n), K1_ = take(n), K2_ = take(n), J_ = take(tree.loops.entries), A_ = take(rows() * tree.nv), b_ = take(rows());
+    K_ = take(n), K1_ = take(n), K2_ = take(n), J_ = take(tree.loops.entries), A_ = take(rows() * tree.nv);
+    b_ = take(rows()), target_ = take(tree.loops.rows);
     const double h = piece.end - piece.start, s = std::max((*time - piece.start) / h, 0.0);
     for (int k = 0; k < n; ++k) {
       const double change = guide.K1[k] - guide.K0[k];
@@ -190,12 +191,12 @@ class GuidedLoops {
   }
   int rows() const { return tree_.loops.rows + count_; }
 
-  /// What is off at q, on the right; and the matrix, if asked for.
-  void look(const double* q, bool matrix) {
+  /// What is off at q, on the right; if asked for, the matrix, and c for `velocity`.
+  void look(const double* q, bool matrix, bool rates = false) {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
     ConstraintRows<double> asked;
-    asked.J = J_, asked.residual = b_;
+    asked.J = matrix ? J_ : nullptr, asked.residual = b_, asked.target = rates ? target_ : nullptr;
     constraint_rows(tree_, arena_, place<double>(tree_, arena_, q, time_, nullptr), asked, 0, loops.constraints);
     for (int r = 0; r < loops.rows; ++r) b_[r] *= row_[r];
     chart_.difference(p_.q, q, offset);
@@ -212,9 +213,7 @@ class GuidedLoops {
 
   void velocity(const double* q, const PivotedQr& factor, double* v) {
     const Arena::Scope scope(arena_);
-    ConstraintRows<double> asked;
-    asked.target = b_;
-    constraint_rows(tree_, arena_, place<double>(tree_, arena_, q, time_, nullptr), asked, 0, tree_.loops.constraints);
+    std::copy(target_, target_ + tree_.loops.rows, b_);
     offset_motion(q, zeros<double>(arena_, tree_.nv), false);
     lead([&](int r) { return -dot(K_, r, rate) - dot(K1_, r, offset); });
     solve(factor, v);
@@ -292,32 +291,36 @@ class GuidedLoops {
   const SplinePoint& p_;
   const double *column_, *row_, *time_;
   int count_;
-  double *K_, *K1_, *K2_, *J_, *A_, *b_;
+  double *K_, *K1_, *K2_, *J_, *A_, *b_, *target_;
 };
 
 /// Newton's steps from q onto the loops, none longer than a third of a radian. Whether they arrive, no farther than a radian from p.
 inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q, double* v, double* a) {
   constexpr double small = 1e-9;  // Newton's next would be 1e-18
-  constexpr double close_by = 1e-5;  // the last factor is good enough for the next step
-  double *x = arena.take<double>(tree.nv), *next = arena.take<double>(tree.nq), size = 1e300;
+  constexpr double close_by = 1e-3;  // the last factor is good enough for the next steps, each of which leaves that share of it
+  double *x = arena.take<double>(tree.nv), *next = arena.take<double>(tree.nq), size = 1e300, before = size;
+  std::optional<Arena::Scope> scope;
   std::optional<PivotedQr> factor;
-  for (int k = 0; k < 40 && !(size < small); ++k) {
-    const bool again = !(size < close_by);
+  const auto renew = [&] { scope.emplace(arena), factor.emplace(loops.factor(arena)); };
+  bool arrived = false;
+  for (int k = 0; k < 40 && !arrived; ++k) {
+    const bool again = !(size < close_by && size < 0.1 * before);
     loops.look(q, again);
-    if (again) factor.emplace(loops.factor(arena));
+    if (again) renew();
     if (factor->rank < tree.nv) return false;
     loops.step(*factor, x);
-    size = 0.0;
+    before = size, size = 0.0;
     for (int i = 0; i < tree.nv; ++i) size = std::max(size, std::abs(x[i]));
     if (!std::isfinite(size)) return false;
     loops.scale(-std::min(1.0, 0.3 / std::max(size, 1e-300)), x);
     integrate(tree, q, x, next), std::copy(next, next + tree.nq, q);
+    arrived = size < small && (again || size < close_by * small || size > 0.1 * before);  // or rounding is reached
   }
-  loops.look(q, true);
-  factor.emplace(loops.factor(arena));
+  loops.look(q, true, true);
+  renew();
   double far = 0.0;
   for (int i = 0; i < tree.nv; ++i) far = std::max(far, std::abs(loops.offset[i]));
-  if (!(size < small) || !(far <= 1.0) || factor->rank < tree.nv) return false;
+  if (!arrived || !(far <= 1.0) || factor->rank < tree.nv) return false;
   loops.velocity(q, *factor, v), loops.acceleration(q, v, *factor, a);
   return true;
 }

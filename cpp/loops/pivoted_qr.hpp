@@ -16,6 +16,9 @@ inline void add_multiple(int n, double factor, const double* x, double* y) { sub
 
 /// A P = Q R of n columns of m numbers (A is destroyed), by Householder's reflections, the longest column first: Q's first `rank` columns span
 /// them. What is left of a column counts as nothing below `negligible` of the largest, or of `size` where that is larger.
+///
+/// Reflections have zeros above their diagonal, so that all of them go over the same packets of a column: what one has just stored another
+/// one loads from other addresses only after it has left the processor's store buffer.
 class PivotedQr {
  public:
   int rank = 0;
@@ -24,30 +27,36 @@ class PivotedQr {
       : m_(m),
         n_(n),
         A_(A),
+        V_(arena.take<double>(m * std::min(m, n))),
         pivot_(arena.take<int>(n)),
         diagonal_(arena.take<double>(n)),
         inverse_(arena.take<double>(n)),
+        turn_(arena.take<double>(n)),
         arena_(arena) {
     // squares of what is left of each column, and of what it was when that was last summed up: differences lose digits
     double largest = size, *left = arena.take<double>(n), *summed = arena.take<double>(n);
     for (int j = 0; j < n; ++j) pivot_[j] = j, left[j] = summed[j] = dot_product(m, column(j), column(j));
     for (; rank < std::min(m, n); ++rank) {
-      const int best = static_cast<int>(std::max_element(left + rank, left + n) - left);
-      const double length = std::sqrt(dot_product(m - rank, column(best), column(best)));
+      const int best = static_cast<int>(std::max_element(left + rank, left + n) - left), from = first(rank);
+      double *v = V_ + rank * m, *longest = column(best);
+      for (int i = from; i < m; ++i) v[i] = i < rank ? 0.0 : longest[i];
+      const double length = std::sqrt(dot_product(m - from, v + from, v + from));
       largest = std::max(largest, length);
       if (length <= negligible * largest || length == 0.0) break;
-      std::swap_ranges(column(best, 0), column(best, m), column(rank, 0)), std::swap(pivot_[best], pivot_[rank]);
+      if (best != rank) swap(longest, column(rank)), std::swap(pivot_[best], pivot_[rank]);
       left[best] = left[rank], summed[best] = summed[rank];
-      double* v = column(rank);
-      diagonal_[rank] = v[0] > 0.0 ? -length : length;
-      v[0] -= diagonal_[rank], inverse_[rank] = 1.0 / diagonal_[rank];
-      const double unit = 1.0 / std::sqrt(dot_product(m - rank, v, v));  // exact along an axis
-      for (int i = 0; i < m - rank; ++i) v[i] *= unit;
+      diagonal_[rank] = v[rank] > 0.0 ? -length : length;
+      const double head = v[rank] - diagonal_[rank], inverse_head = 1.0 / head;
+      inverse_[rank] = 1.0 / diagonal_[rank], turn_[rank] = -head / diagonal_[rank];  // 2 along an axis, exactly
+      for (int i = rank; i < m; ++i) v[i] *= inverse_head;
+      v[rank] = 1.0;
+      int next = rank + 1;
+      for (; next + together <= n; next += together) reflect<together>(rank, column(next));
+      for (; next < n; ++next) reflect<1>(rank, column(next));
       for (int j = rank + 1; j < n; ++j) {
-        double* x = column(j);
-        reflect(rank, x);
-        left[j] -= x[0] * x[0];
-        if (!(left[j] > 1e-8 * summed[j])) left[j] = summed[j] = dot_product(m - rank - 1, x + 1, x + 1);
+        left[j] -= square(column(j)[rank]);
+        if (!(left[j] > 1e-8 * summed[j]))
+          left[j] = summed[j] = dot_product(m - rank - 1, column(j) + rank + 1, column(j) + rank + 1);
       }
     }
   }
@@ -56,10 +65,10 @@ class PivotedQr {
   double inverse(int i) const { return inverse_[i]; }  // 1 / R(i, i)
   int pivot(int j) const { return pivot_[j]; }
   void times_transpose(double* x) const {
-    for (int k = 0; k < rank; ++k) reflect(k, x + k);
+    for (int k = 0; k < rank; ++k) reflect<1>(k, x);
   }
   void times(double* x) const {
-    for (int k = rank - 1; k >= 0; --k) reflect(k, x + k);
+    for (int k = rank - 1; k >= 0; --k) reflect<1>(k, x);
   }
   /// b (m) becomes what A y leaves of it at best.
   void leave(double* b) const {
@@ -73,49 +82,79 @@ class PivotedQr {
     if (rank == n_) {
       for (int i = rank - 1; i >= 0; --i) {
         const double x = y[pivot_[i]] = b[i] * inverse_[i];
-        add_multiple(i, -x, column(i, 0), b);
+        add_multiple(i, -x, column(i), b);
       }
       std::fill(b, b + rank, 0.0);
-      return times(b);
+      if (rank < m_) times(b);  // else nothing is left
+      return;
     }
     const Arena::Scope scope(arena_);
-    double *L = arena_.take<double>(rank * rank), *z = arena_.take<double>(rank);
-    for (int i = 0; i < rank; ++i)
+    const auto take = [&](int size) { return arena_.take<double>(size); };
+    double *R_rows = take(rank * n_), *L = take(rank * rank), *z = take(rank), *along = take(n_);
+    const auto row = [&](int i) { return R_rows + i * n_; };
+    for (int i = 0; i < rank; ++i) {
+      for (int k = i; k < n_; ++k) row(i)[k] = R(i, k);
       for (int j = 0; j <= i; ++j) {
-        double sum = 0.0;
-        for (int k = i; k < n_; ++k) sum += R(i, k) * R(j, k);
-        for (int k = 0; k < j; ++k) sum -= L[i * rank + k] * L[j * rank + k];
+        const double sum = dot_product(n_ - i, row(i) + i, row(j) + i) - dot_product(j, L + i * rank, L + j * rank);
         L[i * rank + j] = i == j ? std::sqrt(std::max(sum, 1e-300)) : sum / L[j * rank + j];
       }
+    }
     for (int j = 0; j < n_; ++j) y[j] = 0.0;
     for (int twice = 0; twice < 2; ++twice) {  // the second time takes away what R R^T has lost
       for (int i = 0; i < rank; ++i) z[i] = (b[i] - dot_product(i, L + i * rank, z)) / L[i * rank + i];
-      for (int i = rank - 1; i >= 0; --i) {
-        for (int k = i + 1; k < rank; ++k) z[i] -= L[k * rank + i] * z[k];
-        z[i] /= L[i * rank + i];
-      }
-      for (int k = 0; k < n_; ++k) {
-        double along = 0.0;
-        for (int i = 0; i <= std::min(k, rank - 1); ++i) along += R(i, k) * z[i];
-        y[pivot_[k]] += along;
-        for (int i = 0; i <= std::min(k, rank - 1); ++i) b[i] -= R(i, k) * along;
-      }
+      for (int i = rank - 1; i >= 0; --i) z[i] /= L[i * rank + i], add_multiple(i, -z[i], L + i * rank, z);
+      std::fill(along, along + n_, 0.0);
+      for (int i = 0; i < rank; ++i) add_multiple(n_ - i, z[i], row(i) + i, along + i);
+      for (int i = 0; i < rank; ++i) b[i] -= dot_product(n_ - i, row(i) + i, along + i);
+      for (int k = 0; k < n_; ++k) y[pivot_[k]] += along[k];
     }
     times(b);
   }
 
  private:
-  double* column(int j, int from) const { return A_ + j * m_ + from; }
-  double* column(int j) const { return column(j, rank); }
-  void reflect(int k, double* x) const {
-    const double* v = column(k, k);
-    add_multiple(m_ - k, -2.0 * dot_product(m_ - k, v, x), v, x);
+  using Wide = WideDoubles;
+  static constexpr int width = sizeof(Wide) / sizeof(double);
+  static constexpr int together = 4;  // columns, whose sums do not wait for each other
+
+  double* column(int j) const { return A_ + j * m_; }
+  /// Where the packet begins in which the reflection does.
+  static int first(int k) { return k - k % width; }
+  void swap(double* a, double* b) const {
+    int i = 0;
+    for (; i + width <= m_; i += width) {
+      Wide &to = *reinterpret_cast<Wide*>(a + i), &from = *reinterpret_cast<Wide*>(b + i), kept = to;
+      to = from, from = kept;
+    }
+    std::swap_ranges(a + i, a + m_, b + i);
+  }
+  /// x of `count` columns, one behind the other, reflected.
+  template <int count> void reflect(int k, double* x) const {
+    const double* v = V_ + k * m_;
+    const int whole = m_ - m_ % width;
+    Wide sum[count] = {};
+    double along[count];
+    for (int i = first(k); i < whole; i += width) {
+      const Wide part = *reinterpret_cast<const Wide*>(v + i);
+      for (int c = 0; c < count; ++c) sum[c] += part * *reinterpret_cast<const Wide*>(x + c * m_ + i);
+    }
+    for (int c = 0; c < count; ++c) {
+      along[c] = sum[c][0];
+      for (int l = 1; l < width; ++l) along[c] += sum[c][l];
+      for (int i = whole; i < m_; ++i) along[c] += v[i] * x[c * m_ + i];
+      along[c] *= turn_[k];
+    }
+    for (int i = first(k); i < whole; i += width) {
+      const Wide part = *reinterpret_cast<const Wide*>(v + i);
+      for (int c = 0; c < count; ++c) *reinterpret_cast<Wide*>(x + c * m_ + i) -= part * along[c];
+    }
+    for (int c = 0; c < count; ++c)
+      for (int i = whole; i < m_; ++i) x[c * m_ + i] -= v[i] * along[c];
   }
 
   int m_, n_;
-  double* A_;
+  double *A_, *V_;  // R, and vectors v of reflections 1 - turn v v^T, column by column
   int* pivot_;
-  double *diagonal_, *inverse_;
+  double *diagonal_, *inverse_, *turn_;
   Arena& arena_;
 };
 

@@ -95,11 +95,10 @@ template <class T> class Response {
     crba(tree_, arena_, q, L_);
     factorise(tree_, arena_, L_);
   }
-  /// `x`, a force (nv), becomes the change of velocities.
-  void operator()(T* x) {
+  /// `x`, a force (nv), becomes the change of velocities. X is T, or a packet of forces.
+  template <class X> void operator()(X* x) {
     if (!motion_) return solve_inward(tree_, L_, x, 1), solve_outward(tree_, L_, x, 1);
-    const T* change = motion_->by(x);
-    std::copy(change, change + tree_.nv, x);
+    motion_->by(x);
   }
 
  private:

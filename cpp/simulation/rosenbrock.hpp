@@ -13,42 +13,47 @@
 #pragma once
 
 #include "../simd/dense.hpp"
+#include "../simd/lanes.hpp"
 #include "rates.hpp"
 #include "steps.hpp"
 
 namespace sarrus {
 
 /// What of f changes with the state at x, and answers (1 - g h A) k = r. A motion is (q, v, z), of sizes nv, nv and nz, displacements first.
-class StiffPart {
+/// L is the lanes in which the states of differences stand side by side, or double: functions of the caller know one state.
+template <class L> class StiffPart {
  public:
   StiffPart(System<double>& s, double time, double length, const SimulationState<double>& x, Response<double>& response)
-      : s_(s), time_(time), length_(length), x_(x), response_(response) {
-    std::fill_n(chords_.chord, s.plan.force_elements.chords(), 1.0);  // of what does not touch
-    std::fill(along_, along_ + m_, 0.0);
+      : s_(s), time_(time), length_(length), x_{spread(x.q, s.tree.nq), spread(x.v, nv_), spread(x.z, nz_)}, response_(response) {
+    there_.held = spread(s.held, s.plan.force_elements.held), there_.since = L(s.since), there_.has_springs = s.has_springs;
+    std::fill_n(chords_.chord, s.plan.force_elements.chords(), L(1.0));  // of what does not touch
+    std::fill(along_, along_ + m_, L(0.0));
     forces(along_, force_);
     chords_.known = true;
-    for (int c = 0; c < n_; ++c) {  // what moves with a velocity goes with it
-      const double unit = c < nv_ ? s.unit(s.plan.velocity_unit, c) : s.unit(s.plan.z_unit, c - nv_);
-      along_[nv_ + c] = unit;
-      if (c < nv_) along_[c] = length_ * unit;
+    for (int first = 0; first < n_; first += width_of<L>) {
+      const int count = std::min(width_of<L>, n_ - first);
+      for (int l = 0; l < count; ++l) move(first + l, l, unit(first + l));
       differences(change_);
-      along_[nv_ + c] = 0.0;
-      if (c < nv_) along_[c] = 0.0;
-      for (int r = 0; r < n_; ++r) A_[r * n_ + c] = (r == c ? 1.0 : 0.0) - length_ * change_[r] / unit;
+      for (int l = 0; l < count; ++l) {
+        const int c = first + l;
+        for (int r = 0; r < n_; ++r) A_[r * n_ + c] = (r == c ? 1.0 : 0.0) - length_ * lane(change_[r], l) / unit(c);
+        move(c, l, 0.0);
+      }
     }
     sound_ = eliminate(n_, A_, [&](int row, int other) { order_[row] = other; });
   }
 
   bool sound() const { return sound_; }
+  bool failed() const { return lane(there_.status, 0) == caller_failed; }
   /// r becomes k.
   void solve(double* r) {
-    std::fill(along_, along_ + m_, 0.0);
+    std::fill(along_, along_ + m_, L(0.0));
     double largest = 0.0;
-    for (int k = 0; k < nv_; ++k) largest = std::max(largest, std::abs(r[k]) / s_.unit(s_.plan.velocity_unit, k));
+    for (int k = 0; k < nv_; ++k) largest = std::max(largest, std::abs(r[k]) / unit(k));
     if (largest > 0.0) {
-      for (int k = 0; k < nv_; ++k) along_[k] = r[k] / largest;
+      for (int k = 0; k < nv_; ++k) along_[k] = L(r[k] / largest);
       differences(change_);
-      for (int k = 0; k < n_; ++k) r[nv_ + k] += length_ * change_[k] * largest;
+      for (int k = 0; k < n_; ++k) r[nv_ + k] += length_ * lane(change_[k], 0) * largest;
     }
     for (int k = 0; k < n_; ++k) std::swap(r[nv_ + k], r[nv_ + order_[k]]);
     solve_eliminated(n_, A_, r + nv_);
@@ -58,50 +63,68 @@ class StiffPart {
  private:
   static constexpr double step = 1e-6;  // little against any speed at which friction slips
 
-  double* take(int size) { return s_.arena.take<double>(size); }
-  /// The generalised force (nv) and z-dot (nz), so many steps along a motion from x.
-  void forces(const double* along, double* to) {
-    const Arena::Scope scope(s_.arena);
-    for (int k = 0; k < nv_; ++k) u_[k] = step * along[k], v_[k] = x_.v[k] + step * along[nv_ + k];
-    for (int k = 0; k < nz_; ++k) z_[k] = x_.z[k] + step * along[2 * nv_ + k];
-    integrate(s_.tree, x_.q, u_, q_);
-    s_.chords = chords_;
-    s_.forces(time_, q_, v_, z_, to, to + nv_);
-    s_.chords = {};
-    add_linear_terms(s_.tree, s_.arena, q_, v_, to);
+  template <class T> T* take(int size) { return s_.arena.template take<T>(size); }
+  /// The same numbers in all lanes.
+  L* spread(const double* from, int size) {
+    L* to = take<L>(size);
+    for (int k = 0; k < size; ++k) to[k] = L(from[k]);
+    return to;
   }
-  /// How v-dot and z-dot change along a motion.
-  void differences(double* to) {
+  double unit(int c) const { return c < nv_ ? s_.unit(s_.plan.velocity_unit, c) : s_.unit(s_.plan.z_unit, c - nv_); }
+  /// Along the velocity or internal state c, in lane l; what moves with a velocity goes with it.
+  void move(int c, int l, double by) {
+    lane(along_[nv_ + c], l) = by;
+    if (c < nv_) lane(along_[c], l) = length_ * by;
+  }
+  /// The generalised force (nv) and z-dot (nz), so many steps along a motion from x.
+  void forces(const L* along, L* to) {
+    const Arena::Scope scope(s_.arena);
+    for (int k = 0; k < nv_; ++k) u_[k] = L(step) * along[k], v_[k] = x_.v[k] + L(step) * along[nv_ + k];
+    for (int k = 0; k < nz_; ++k) z_[k] = x_.z[k] + L(step) * along[2 * nv_ + k];
+    integrate<L>(s_.tree, x_.q, u_, q_);
+    there_.chords = chords_;
+    there_.forces(time_, q_, v_, z_, to, to + nv_);
+    add_linear_terms<L>(s_.tree, s_.arena, q_, v_, to);
+  }
+  /// How v-dot and z-dot change along motions.
+  void differences(L* to) {
     forces(along_, to);
-    for (int k = 0; k < n_; ++k) to[k] = (to[k] - force_[k]) / step;
+    for (int k = 0; k < n_; ++k) to[k] = (to[k] - force_[k]) / L(step);
     const Arena::Scope scope(s_.arena);
     response_(to);
   }
 
   System<double>& s_;
-  const double time_, length_;  // g h
-  const SimulationState<double>& x_;
-  Response<double>& response_;
+  const L time_;
+  const double length_;  // g h
   const int nv_ = s_.tree.nv, nz_ = s_.plan.force_elements.nz, n_ = nv_ + nz_, m_ = nv_ + n_;
-  double *u_ = take(nv_), *q_ = take(s_.tree.nq), *v_ = take(nv_), *z_ = take(nz_), *along_ = take(m_);
-  double *force_ = take(n_), *change_ = take(n_), *A_ = take(n_ * n_);
-  Chords<double> chords_ = {take(s_.plan.force_elements.chords()), false};
-  int* order_ = s_.arena.take<int>(n_);
+  const SimulationState<L> x_;
+  Response<double>& response_;
+  System<L> there_{s_.tree, s_.arena, s_.plan, spread(s_.parameter, s_.plan.force_elements.parameters)};
+  L *u_ = take<L>(nv_), *q_ = take<L>(s_.tree.nq), *v_ = take<L>(nv_), *z_ = take<L>(nz_), *along_ = take<L>(m_);
+  L *force_ = take<L>(n_), *change_ = take<L>(n_);
+  double* A_ = take<double>(n_ * n_);
+  Chords<L> chords_ = {take<L>(s_.plan.force_elements.chords()), false};
+  int* order_ = take<int>(n_);
   bool sound_ = false;
 };
 
-inline void linearly_implicit_step(System<double>& s, double time, double h, const SimulationState<double>& x,
-                                   Response<double>& response) {
+template <class L>
+void linearly_implicit_step(System<double>& s, double time, double h, const SimulationState<double>& x,
+                            Response<double>& response) {
   const double g = 1.0 - std::sqrt(0.5);
   const int nq = s.tree.nq, nv = s.tree.nv, nz = s.plan.force_elements.nz, m = 2 * nv + nz;
   const auto take = [&](int size) { return s.arena.take<double>(size); };
   double *k1 = take(m), *k2 = take(m), *u = take(nv), *q = take(nq), *v = take(nv), *z = take(nz);
-  const double status = s.status;
-  StiffPart stiff(s, time, g * h, x, response);
-  if (s.status != caller_failed) s.status = stiff.sound() ? status : double(diverged);
+  StiffPart<L> stiff(s, time, g * h, x, response);
+  const auto solve = [&](double* k) {
+    stiff.solve(k);
+    if (stiff.failed()) s.status = caller_failed;
+  };
+  if (stiff.failed() || !stiff.sound()) s.status = stiff.failed() ? double(caller_failed) : double(diverged);
   std::copy(x.v, x.v + nv, k1);
   s.evaluate(time, x.q, x.v, x.z, k1 + nv, k1 + 2 * nv);
-  stiff.solve(k1);
+  solve(k1);
   for (int k = 0; k < nv; ++k) u[k] = h * k1[k], v[k] = x.v[k] + h * k1[nv + k];
   for (int k = 0; k < nz; ++k) z[k] = x.z[k] + h * k1[2 * nv + k];
   integrate(s.tree, x.q, u, q);
@@ -110,7 +133,7 @@ inline void linearly_implicit_step(System<double>& s, double time, double h, con
   exponential_rate(s.tree, u, v, k2);
   s.evaluate(time + h, q, v, z, k2 + nv, k2 + 2 * nv);
   for (int k = 0; k < m; ++k) k2[k] -= 2.0 * k1[k];
-  stiff.solve(k2);
+  solve(k2);
   for (int k = 0; k < m; ++k) k1[k] = 0.5 * h * (3.0 * k1[k] + k2[k]);
   integrate(s.tree, x.q, k1, q);
   std::copy(q, q + nq, x.q);
@@ -126,7 +149,10 @@ inline void rosenbrock_step(System<double>& s, double time, double h, const Simu
   if (s.status != caller_failed) s.status = status;  // of states that the run does not come to
   if (rate <= followed) return runge_kutta_step(s, time, h, x);
   if (s.record) *s.record->linearly_implicit += 1.0;
-  linearly_implicit_step(s, time, h, x, response);
+  if (s.plan.controller || s.tree.loops.pfaffian_values > 0)  // functions of the caller
+    linearly_implicit_step<double>(s, time, h, x, response);
+  else
+    linearly_implicit_step<SideBySide>(s, time, h, x, response);
 }
 
 }  // namespace sarrus

@@ -326,14 +326,30 @@ template <class T> struct LeastMotion {
     return x;
   }
 
-  /// What a force (nv) makes of the velocities.
-  const T* by(const T* force) {
-    for (int k = 0; k < tree.nv + e.matrix.rows; ++k) x[k] = k < tree.nv ? force[k] : T(0.0);
-    solve_once(e, arena, factor, x);
-    return x;
+  /// What a force (nv) makes of the velocities, in its place. X is T, or a packet of forces.
+  template <class X> void by(X* force) {
+    const Saddle<T>& matrix = e.solved();
+    const Arena::Scope scope(arena);
+    if constexpr (!std::is_same_v<T, X>)
+      if (matrix.plan.fronts) return one_by_one(force);
+    X *whole = arena.take<X>(tree.nv + e.matrix.rows), *y = whole;
+    for (int k = 0; k < tree.nv + e.matrix.rows; ++k) whole[k] = k < tree.nv ? force[k] : X(0.0);
+    if (e.pieces) y = e.pieces->lift(tree, arena, whole);
+    solve(matrix.plan, factor, arena, y, arena.take<X>(matrix.plan.unknowns));
+    const X* change = e.pieces ? e.pieces->lower(tree, arena, y) : y;
+    std::copy(change, change + tree.nv, force);
   }
 
  private:
+  /// Fronts fill registers with the rows of one right-hand side.
+  template <class X> void one_by_one(X* force) {
+    T* one = arena.take<T>(tree.nv);
+    for (int l = 0; l < width_of<X>; ++l) {
+      for (int k = 0; k < tree.nv; ++k) one[k] = lane(force[k], l);
+      by(one);
+      for (int k = 0; k < tree.nv; ++k) lane(force[k], l) = one[k];
+    }
+  }
   /// 0 for velocities that are held, 1 for the others.
   static const T* others(const Tree& tree, Arena& arena, const bool* held) {
     if (!held) return nullptr;

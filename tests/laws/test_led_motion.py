@@ -186,10 +186,37 @@ def test_motors_that_do_not_determine_a_frame():
     ],
 )
 def test_what_cannot_lead(arguments, error, text):
+    """Whether the frame was asked for before, so that names and shapes of sound calls are known, or not."""
     robot = mechanisms.delta()
     q = robot.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
-    with pytest.raises(error, match=text):
-        robot.complete_velocity(q, **{"known": {}, **arguments})
+    for _ in range(2):
+        with pytest.raises(error, match=text):
+            robot.complete_velocity(q, **{"known": {}, **arguments})
+        robot.complete_velocity(q, {}, frames={"platform": np.zeros(3)})
+
+
+@pytest.mark.parametrize("expressed_in", ["frame", "world_aligned"])
+@pytest.mark.parametrize(("make", "size"), [(mechanisms.delta, 3), (mechanisms.stewart, 3), (mechanisms.stewart, 6)])
+def test_a_call_that_was_made_before_is_answered_as_the_first(make, size, expressed_in):
+    """Of joints in the tree, joints that close loops and frames, by numbers, arrays, lists and integers, of one state and of several."""
+    robot, rng = make(), np.random.default_rng(1)
+    q = robot.random(rng, closed=True)
+    x, way = rng.normal(size=size), {"expressed_in": expressed_in}
+    first = robot.complete_velocity(q, {}, frames={"platform": x}, **way)
+    assert_allclose(robot.velocity(q, first, "platform", **way)[-size:], x, atol=SAME)
+    for value in (x, x.tolist(), tuple(x), x[:, None].repeat(2, axis=1)[:, 0], x.astype(object)):
+        assert_allclose(robot.complete_velocity(q, {}, frames={"platform": value}, **way), first, atol=1e-12)
+    many = robot.complete_velocity(q, {}, frames={"platform": np.tile(x, (size, 1))}, **way)
+    assert_allclose(many, np.tile(first, (size, 1)), atol=1e-12)
+    cut = recut(robot, robot.actuated[0])
+    for one in (robot, cut):
+        start = q if one is robot else in_tree_of(one, robot, q)
+        rates = dict.fromkeys(robot.actuated, 2.0)
+        v = one.complete_velocity(start, rates)
+        for value in (2.0, np.float64(2.0), 2, np.float32(2.0), np.array(2.0), [2.0]):
+            assert_allclose(one.complete_velocity(start, dict.fromkeys(rates, value)), v, atol=1e-12)
+        with pytest.raises(sarrus.StateError, match="finite"):
+            one.complete_velocity(start, dict.fromkeys(rates, np.nan))
 
 
 def test_a_joint_that_is_led_a_little_at_a_time():

@@ -104,6 +104,44 @@ def test_errors_fall_with_the_steps_on_loops():
     assert e[0] > 2.0 * e[1] > 4.0 * e[2], e
 
 
+def held_at_a_motor(make, name):
+    """By a motor that is stiff for all steps, and one with an internal state."""
+    robot = make()
+    target = sarrus.laws.harmonic(0.1, 5.0)
+    return robot, robot.assemble(), [control.PID(name, 3e5, integral=1e4, derivative=2e4, target=target)]
+
+
+def in_pieces(robot):
+    """Whose equation is that of substructures, which goes by fronts."""
+    return sarrus.Mechanism(robot.description, substructures=3)
+
+
+def slides_down_the_ramp():
+    robot, feet = block_on_ramp(0.2, friction=0.4, slip_velocity=1e-3)
+    return robot, np.array([0, 0, 0, 1, 0, 0, 0.0499]), feet
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        slides_down_the_ramp,
+        lambda: held_at_a_motor(sarrus.mechanisms.double_pendulum, "shoulder"),
+        lambda: held_at_a_motor(sarrus.mechanisms.delta, "motor1"),
+        lambda: held_at_a_motor(sarrus.mechanisms.stewart, "leg1"),
+        lambda: held_at_a_motor(lambda: in_pieces(sarrus.mechanisms.delta()), "motor1"),
+    ],
+)
+def test_states_side_by_side_are_those_one_by_one(case):
+    """Beside a function of the caller, which knows one state, differences are taken one by one."""
+    robot, q, acts = case()
+    v, how = np.zeros(robot.nv), {"method": "rosenbrock", "dt": 1e-3, "limits": "ignore"}
+    together = sarrus.simulate(robot, q, v, 0.02, acts, **how)
+    one_by_one = sarrus.simulate(robot, q, v, 0.02, [*acts, lambda t, q, v: np.zeros(robot.nv)], **how)
+    assert together.statistics["linearly_implicit"] == one_by_one.statistics["linearly_implicit"] > 2
+    # differences of forces over steps of 1e-6 have a rounding of 1e-9, by which the steps hardly change
+    assert_allclose(together.v[-1], one_by_one.v[-1], atol=1e-7 * np.abs(one_by_one.v).max())
+
+
 def test_many_and_resumed_runs_are_the_same():
     robot, feet = block_on_ramp(0.2, friction=0.4, slip_velocity=1e-4)
     q, v = np.array([0, 0, 0, 1, 0, 0, 0.06]), np.array([0.0, 1.0, 0.0, 0.4, 0.0, 0.0])

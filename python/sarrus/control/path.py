@@ -26,7 +26,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._arrays import Array, real_array
@@ -156,6 +156,14 @@ class Path:
         """At which times pieces after the first one start; beyond the last way-point is a piece, too."""
         return [*self.t[1:-1].tolist(), math.nextafter(self.t[-1], math.inf)]
 
+    @cached_property
+    def _asked(self) -> list[tuple[Array, ...]]:
+        """What the core is told of each piece."""
+        guide = self._guide
+        return [
+            (piece,) if guide is None else (piece, guide.scale, guide.rows[k]) for k, piece in enumerate(self._pieces)
+        ]
+
     def __reduce__(self) -> tuple[type[Path], tuple[Any, ...]]:
         return type(self), (self.mechanism, self.t, self.q, self.v, self._guide)
 
@@ -174,7 +182,7 @@ class Path:
             Times that are no numbers, or not finite; or where the loops cannot close, as they may before and after the way-points.
         """
         if type(t) is float and math.isfinite(t):
-            return self._at(bisect.bisect_right(self._starts, t), t)
+            return self._at_one(bisect.bisect_right(self._starts, t), t)
         instants = _numbers("t", t)
         times = instants.reshape(-1)
         k = np.searchsorted(self._starts, times, side="right")
@@ -183,16 +191,20 @@ class Path:
         q, v, a = (np.concatenate(x).reshape(*instants.shape, x[0].shape[-1]) for x in zip(*parts, strict=True))
         return q, v, a
 
-    def _at(self, k: Any, times: Any) -> Motion:
-        """Of pieces k, at times in them, one or many."""
+    def _at_one(self, k: int, time: float) -> Motion:
+        """Of piece k: the call of a control loop."""
+        numbers = self.mechanism._path_motion(*self._asked[k], time=time)
+        if self._guide is not None and numbers[-1]:
+            raise self._guide.lost(time, k)
+        return parted(self.mechanism, numbers)
+
+    def _at(self, k: NDArray[np.intp], times: Array) -> Motion:
+        """Of pieces k, at times in them."""
         robot, guide = self.mechanism, self._guide
         if guide is None:
             return parted(robot, robot._path_motion(self._pieces[k], time=times))
         numbers = robot._path_motion(self._pieces[k], guide.scale, guide.rows[k], time=times)
-        if np.ndim(times) == 0:
-            if numbers[-1]:
-                raise guide.lost(times, int(k))
-        elif (lost := ~(numbers[:, -1] == 0.0)).any():
+        if (lost := ~(numbers[:, -1] == 0.0)).any():
             first = int(lost.argmax())
             raise guide.lost(times[first], int(k[first]))
         return parted(robot, numbers)

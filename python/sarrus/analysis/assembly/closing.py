@@ -108,6 +108,7 @@ class Closing:
             [-1 if name in self.led else getattr(robot.joint(name), part).start for name in held]
             for part in ("q_slice", "v_slice")
         )
+        self.still, self.no_change = np.zeros(robot.nv), np.zeros(self.numbers) if to else None
 
     def of_variants(self, variants: VariantFunctions) -> Closing:
         """The same, of variants of the mechanism."""

@@ -433,7 +433,7 @@ def complete_velocity(
     >>> [round(float(v[delta.joint(name).v_slice][0]), 3) for name in delta.actuated]
     [0.0, -0.231, 0.231]
     """
-    answer: Array = completed(robot, q, None, known, frames, dict(options))
+    answer: Array = completed(robot, q, None, known, frames, options)
     return answer
 
 
@@ -457,7 +457,7 @@ def complete_acceleration(
     >>> float(a[0]), bool(abs(missing).max() < 1e-12)
     (0.0, True)
     """
-    answer: Array = completed(robot, q, v, known, frames, dict(options))
+    answer: Array = completed(robot, q, v, known, frames, options)
     return answer
 
 

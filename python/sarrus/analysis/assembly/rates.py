@@ -18,37 +18,67 @@ from ..joint_targets import rates_of
 from .closing import Closing, Frames, check_frames, check_movable, closing
 
 Rates = Mapping[str, ArrayLike]
-FLOATS = {float}
+FLOATS, AXES = {float, np.float64}, ("frame", "world_aligned")
+Asked = tuple[Closing, Array, Array | None, Array | None]
 
 
 def completed(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, known: Rates, frames: Rates | None, options: dict[str, Any]
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, known: Rates, frames: Rates | None, options: Any
 ) -> Any:
     """Velocities (..., nv), or at v accelerations, with which joints and frames move as said and all else moves as little as it can."""
-    how = None if frames is not None or type(known) is not dict else robot._prepared.get(((), tuple(known)))
-    if how is not None and how.simple and {*map(type, known.values())} <= FLOATS:
-        x, rows, values = np.zeros(robot.nv), None, None
-        for place, rate in zip(how.v_places, known.values(), strict=True):
-            if place >= 0:
-                x[place] = rate
-        if how.led:
-            rows, values = np.zeros(how.robot.nc), np.zeros(how.numbers)
-            for place, name in zip(how.rows, how.led, strict=True):
-                rows[place] = known[name]
-        options.pop("expressed_in", None)
-    else:
-        how, x, rows, values = _checked(
-            robot, q, v, known, {} if frames is None else frames, options.pop("expressed_in", "frame")
-        )
-    besides = {} if values is None else {"pfaffian_values": values}
+    axes = options.pop("expressed_in", "frame")
+    asked = _known_before(robot, q, v, known, frames, axes)
+    how, x, rows, values = asked or _checked(robot, q, v, known, {} if frames is None else frames, axes)
+    if values is not None:
+        options["pfaffian_values"] = values
     if v is None:
-        return how.robot._least_motion(q, x, None, how.weight, rows, **besides, **options)
-    return how.robot._least_motion(q, v, x, how.weight, rows, **besides, **options)
+        return how.robot._least_motion(q, x, None, how.weight, rows, **options)
+    return how.robot._least_motion(q, v, x, how.weight, rows, **options)
+
+
+def _known_before(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, known: Rates, frames: Rates | None, axes: str
+) -> Asked | None:
+    """What `_checked` says, in the usual call of a control loop: floats of joints and frames that were asked for before. None: it is another one.
+
+    As with :meth:`Closing.nearby` it checks no more than it must: names were checked when `how` was made, and numbers are the core's to check.
+    """
+    moved = _of_one_state(q, v, frames, axes) if frames else {}
+    if type(known) is not dict or moved is None:
+        return None
+    how = robot._prepared.get(
+        (tuple([(name, len(x) == 6) for name, x in moved.items()]) if moved else (), tuple(known))
+    )
+    if how is None or not how.simple:
+        return None
+    held = how.still.copy()
+    for place, rate in zip(how.v_places, known.values()):  # noqa: B905 (as many: `how` is found by these)
+        if type(rate) not in FLOATS:
+            return None
+        if place >= 0:
+            held[place] = rate
+    if how.robot is robot:
+        return how, held, None, None
+    if axes == "world_aligned":
+        moved = {name: (x.reshape(-1, 3) @ robot.pose(q, name)[:3, :3]).ravel() for name, x in moved.items()}
+    rows = np.zeros(how.robot.nc)
+    for place, x in zip(how.rows, [*moved.values(), *(known[name] for name in how.led)], strict=True):
+        rows[place] = x
+    return how, held, rows, how.no_change
+
+
+def _of_one_state(q: ArrayLike, v: ArrayLike | None, frames: Rates, axes: str) -> dict[str, Array] | None:
+    """Velocities of frames, (3,) or (6,), where nothing but floats of one state is given."""
+    if type(frames) is not dict or v is not None or type(q) is not np.ndarray or q.ndim != 1 or axes not in AXES:
+        return None
+    arrays = {name: np.asarray(x) for name, x in frames.items() if type(x) in (tuple, list, np.ndarray)}
+    good = len(arrays) == len(frames) and all(x.shape in ((3,), (6,)) and x.dtype == float for x in arrays.values())
+    return arrays if good else None
 
 
 def _checked(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, known: Rates, frames: Rates, expressed_in: str
-) -> tuple[Closing, Array, Array | None, Array | None]:
+) -> Asked:
     """How to complete the motion, the velocities (..., nv) that are held, what is added to rows (..., nc), and what the core is told of these."""
     what = "velocities" if v is None else "accelerations"
     rates = rates_of(robot, known, what)
@@ -78,7 +108,7 @@ def _in_frame(
     if x.ndim == 0 or x.shape[-1] not in (3, 6):
         expected = "(..., 6), [angular; linear], or those of its origin, (..., 3)"
         raise ShapeError(f"{what} of frame '{frame}' are {expected}; got shape {x.shape}")
-    if expressed_in not in ("frame", "world_aligned"):
+    if expressed_in not in AXES:
         raise ValueError(
             f"{what} of frames are given in the axes of the 'frame' or 'world_aligned'; got {expressed_in!r}"
         )
