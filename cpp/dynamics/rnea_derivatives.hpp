@@ -48,7 +48,7 @@ template <class T> struct CarriedMotion {
   }
 };
 
-/// How many columns of a T stand side by side in an R, and one of them.
+/// How many columns, or directions, of a T stand side by side in an R, and one of them.
 template <class T, class R> constexpr int columns_of = width_of<std::remove_const_t<R>> / width_of<T>;
 template <class T, class R> SARRUS_INLINE decltype(auto) column_in(R& x, int l) {
   if constexpr (columns_of<T, R> == 1)

@@ -44,22 +44,24 @@ inline bool holds_position(const Constraint& c, int r) {
   return visit_constraint(c.kind, [r](const auto& kind) { return kind.holonomic(r); });
 }
 
-/// The equation at one state with its factor, for right-hand sides [forces (nv); rows] side by side.
-template <class R> class SensitivityEquation {
+/// The equation at one state with its factor, for right-hand sides [forces (nv); rows] side by side; or at states side by side, for one each.
+template <class R, class T = double> class SensitivityEquation {
  public:
-  const double *a, *lambda = nullptr;
-  double error = 0.0;  // of the state itself, relative, or by what forbids derivatives there
-  double solved = 0.0;  // what its accelerations leave, relative
-  bool dependent = false;  // whether rows depend on one another
+  using Truth = decltype(T() < T());
+
+  const T *a, *lambda = nullptr;
+  T error = T(0.0);  // of the state itself, relative, or by what forbids derivatives there
+  T solved = T(0.0);  // what its accelerations leave, relative
+  bool dependent = false;  // whether rows depend on one another, at any of the states
   bool is_tight = false;  // whether the factor solves without corrections
 
   /// `later`: the caller will look whether rows depend on one another, and for the multipliers.
-  SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool later = false) : tree_(tree) {
-    double* acceleration = arena.take<double>(tree.nv);
+  SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<T>& in, bool later = false) : tree_(tree) {
+    T* acceleration = arena.take<T>(tree.nv);
     a = acceleration;
     equation_.emplace(loop_equation(tree, arena, in));
     solution_.emplace(solve_tightly(*equation_, arena, equation_->b));
-    const LoopSolution<double>& solution = *solution_;
+    const LoopSolution<T>& solution = *solution_;
     all_.emplace(Factored{equation_->solved(), solution.factor});
     if (in.off) see_gap(*equation_, arena, solution, *in.off);
     for (int k = 0; k < tree.nv; ++k) acceleration[k] = solution.x[k];
@@ -67,39 +69,43 @@ template <class R> class SensitivityEquation {
     if (!later) find_multipliers(arena, depend(arena));
     // what rounding of the rows would move: towards a singular position that grows as 1 / distance
     constexpr double rounding = 2e-17;
-    const double size = equation_->terms + in_metric(equation_->solved(), solution.y);
-    const double moved = moved_by_errors(*equation_, arena, solution.factor, size, rounding, true);
-    if (moved > size * square(tolerances::differentiable)) error = std::max(error, tolerances::contradiction);
+    const T size = equation_->terms + in_metric(equation_->solved(), solution.y);
+    const T moved = moved_by_errors(*equation_, arena, solution.factor, size, T(rounding), true);
+    const T least = select(moved > size * T(square(tolerances::differentiable)), T(tolerances::contradiction), T(0.0));
+    error = select(least > error, least, error);
     // what the regularisation takes of a solution is its share of the least eigenvalue of the rows, which moves by 1 / that, squared
     const bool borrows = equation_->epsilon || equation_->pieces;
-    is_tight = !borrows && moved * tolerances::regularisation < size * square(rounding) * tolerances::unresolved;
+    const auto tight = moved * T(tolerances::regularisation) < size * T(square(rounding) * tolerances::unresolved);
+    is_tight = !borrows && !any(select(tight, T(0.0), T(1.0)) > T(0.0));
     hold_positions(arena);
   }
   /// As they were solved for, where a part that no force shows does not count.
-  void take_multipliers(Arena& arena) { find_multipliers(arena, false); }
+  void take_multipliers(Arena& arena) { find_multipliers(arena, T(0.0) > T(0.0)); }
 
-  void find_multipliers(Arena& arena, bool rows_depend) {
-    double *multipliers = arena.take<double>(tree_.loops.rows), left = 0.0;
-    lambda = multipliers, dependent = rows_depend;
-    if (dependent)
-      least_multipliers(tree_, arena, *equation_, *solution_, multipliers, left);
-    else
-      for (int r = 0; r < tree_.loops.rows; ++r) multipliers[r] = -solution_->x[tree_.nv + r];
-    error = std::max(error, left);
+  void find_multipliers(Arena& arena, const Truth& rows_depend) {
+    const int rows = tree_.loops.rows;
+    T* multipliers = arena.take<T>(rows);
+    lambda = multipliers, dependent = any(rows_depend);
+    for (int r = 0; r < rows; ++r) multipliers[r] = -solution_->x[tree_.nv + r];
+    if (!dependent) return;
+    T *least = arena.take<T>(rows), left = T(0.0);
+    least_multipliers(tree_, arena, *equation_, *solution_, least, left);
+    for (int r = 0; r < rows; ++r) multipliers[r] = select(rows_depend, least[r], multipliers[r]);
+    error = select(both(rows_depend, left > error), left, error);
   }
 
   int unknowns() const { return tree_.nv + tree_.loops.rows; }
   bool holds_velocities_only() const { return holding_.has_value(); }  // some row
   bool goes_by_fronts() const { return all_->matrix.plan.fronts; }
   /// Blocks of J.
-  const double* J() const { return equation_->matrix.J; }
-  double terms() const { return equation_->terms; }
-  double inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
-  double row_weight(int r) const { return equation_->matrix.row_weight[r]; }
+  const T* J() const { return equation_->matrix.J; }
+  T terms() const { return equation_->terms; }
+  T inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
+  T row_weight(int r) const { return equation_->matrix.row_weight[r]; }
   /// A right-hand side of the rows of which those that depend on one another leave what they contradict one another by.
-  double probe(int r) const { return scattered(tree_.nv + r) / std::sqrt(row_weight(r)); }
+  T probe(int r) const { return T(scattered(tree_.nv + r)) / sqrt(row_weight(r)); }
 
-  /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of. S: R, or one number for
+  /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of. S: R, or T for
   /// one right-hand side. `positions`: by the rows alone that hold them. `least`: a size, squared, beside which b is rounding.
   template <class S>
   S solve(Arena& arena, const S* b, const S* terms, S* x, bool positions = false, const S& least = S(0.0)) const {
@@ -127,65 +133,67 @@ template <class R> class SensitivityEquation {
 
  private:
   struct Factored {
-    Saddle<double> matrix;
-    Factor<double> factor;
+    Saddle<T> matrix;
+    Factor<T> factor;
   };
 
-  bool depend(Arena& arena) const {
+  Truth depend(Arena& arena) const {
     const Arena::Scope scope(arena);
     const int n = unknowns();
-    R *b = arena.take<R>(n), *terms = arena.take<R>(n);
+    T *b = arena.take<T>(n), *terms = arena.take<T>(n);
     for (int k = 0; k < n; ++k) {
-      b[k] = k < tree_.nv ? R(0.0) : R(probe(k - tree_.nv));
+      b[k] = k < tree_.nv ? T(0.0) : probe(k - tree_.nv);
       terms[k] = b[k] * b[k];
     }
-    const R left = solve(arena, b, terms, arena.take<R>(n));
-    return lane(left, 0) > tolerances::contradiction;
+    return solve(arena, static_cast<const T*>(b), static_cast<const T*>(terms), arena.take<T>(n)) > T(tolerances::contradiction);
   }
 
   /// A second factor where rows hold velocities only: these give way in it to anything.
   void hold_positions(Arena& arena) {
     constexpr double anything = 1e30;
-    const Saddle<double>& matrix = all_->matrix;
-    double* soft = nullptr;
+    const Saddle<T>& matrix = all_->matrix;
+    T* soft = nullptr;
     for (int i = 0; i < tree_.loops.constraints; ++i) {
       const Constraint& c = tree_.loops.constraint[i];
       for (int r = 0; r < c.rows; ++r) {
         if (holds_position(c, r)) continue;
         if (!soft) {
-          soft = arena.take<double>(matrix.rows);
-          for (int k = 0; k < matrix.rows; ++k) soft[k] = matrix.soft ? matrix.soft[k] : 0.0;
+          soft = arena.take<T>(matrix.rows);
+          for (int k = 0; k < matrix.rows; ++k) soft[k] = matrix.soft ? matrix.soft[k] : T(0.0);
         }
-        soft[c.row + r] = anything / matrix.row_weight[c.row + r];
+        soft[c.row + r] = T(anything) / matrix.row_weight[c.row + r];
       }
     }
     if (!soft) return;
     holding_.emplace(*all_);
     holding_->matrix.soft = soft;
-    double* mu = arena.take<double>(matrix.rows);
-    for (int k = 0; k < matrix.rows; ++k) mu[k] = tolerances::regularisation / matrix.row_weight[k];
-    const double* epsilon = equation_->pieces ? equation_->pieces->epsilon : equation_->epsilon;
-    holding_->factor = factorise(holding_->matrix, arena, epsilon, static_cast<const double*>(mu));
+    T* mu = arena.take<T>(matrix.rows);
+    for (int k = 0; k < matrix.rows; ++k) mu[k] = T(tolerances::regularisation) / matrix.row_weight[k];
+    const T* epsilon = equation_->pieces ? equation_->pieces->epsilon : equation_->epsilon;
+    holding_->factor = factorise(holding_->matrix, arena, epsilon, static_cast<const T*>(mu));
   }
 
   /// Fronts fill registers with the rows of one right-hand side.
   template <class S> S refined(Arena& arena, const Factored& by, const S* b, S* y, int corrections) const {
-    const int n = by.matrix.plan.unknowns;
-    if (!by.matrix.plan.fronts) return refine(by.matrix, arena, by.factor, b, y, corrections);
-    S left = S(0.0);
-    double *one_b = arena.take<double>(n), *one_y = arena.take<double>(n);
-    for (int l = 0; l < width_of<S>; ++l) {
-      const Arena::Scope scope(arena);
-      for (int k = 0; k < n; ++k) one_b[k] = lane(b[k], l);
-      lane(left, l) = refine(by.matrix, arena, by.factor, static_cast<const double*>(one_b), one_y, corrections);
-      for (int k = 0; k < n; ++k) lane(y[k], l) = one_y[k];
-    }
-    return left;
+    if constexpr (!std::is_same_v<S, T>)
+      if (by.matrix.plan.fronts) {
+        const int n = by.matrix.plan.unknowns;
+        S left = S(0.0);
+        T *one_b = arena.take<T>(n), *one_y = arena.take<T>(n);
+        for (int l = 0; l < width_of<S>; ++l) {
+          const Arena::Scope scope(arena);
+          for (int k = 0; k < n; ++k) one_b[k] = lane(b[k], l);
+          lane(left, l) = refine(by.matrix, arena, by.factor, static_cast<const T*>(one_b), one_y, corrections);
+          for (int k = 0; k < n; ++k) lane(y[k], l) = one_y[k];
+        }
+        return left;
+      }
+    return refine(by.matrix, arena, by.factor, b, y, corrections);
   }
 
   const Tree& tree_;
-  std::optional<LoopEquation<double>> equation_;
-  std::optional<LoopSolution<double>> solution_;
+  std::optional<LoopEquation<T>> equation_;
+  std::optional<LoopSolution<T>> solution_;
   std::optional<Factored> all_, holding_;
 };
 
