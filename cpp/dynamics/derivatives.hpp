@@ -126,9 +126,14 @@ void add_joint_force_derivatives(const Tree& tree, Arena& arena, const RneaInput
 
 /// Derivatives of inverse dynamics, of a plain tree.
 template <class R, class T>
-void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
-  rnea_derivatives<R>(tree, arena, in, by_q, by_v);
+void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, const TreeMotion<T>& motion, T* by_q,
+                            T* by_v) {
+  rnea_derivatives<R>(tree, arena, motion, by_q, by_v);
   if (tree.has_joint_forces) add_joint_force_derivatives(tree, arena, in, by_q, by_v);
+}
+template <class R, class T>
+void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
+  plain_tree_derivatives<R>(tree, arena, in, TreeMotion<T>(tree, arena, in), by_q, by_v);
 }
 
 /// d tau / d q and d tau / d v (nv x nv each); that by a is the mass matrix.

@@ -3,7 +3,8 @@
 //   [M J^T; J 0] [Da; -Dlambda] = [Dtau - D(M a + h) + DJ^T lambda; D gamma - DJ a]
 //
 // with the matrix and the factor of the forward solve; what stands on the right is the rate of inverse dynamics and of the rows, on numbers
-// that carry their rates (dynamics/derivatives.hpp). Right-hand sides go side by side.
+// that carry their rates (dynamics/derivatives.hpp), or of plain trees that plain joints close, along many directions, by the recursion of
+// rnea_derivatives.hpp and by row_derivatives.hpp. Right-hand sides go side by side.
 //
 // Rows that depend on each other contradict one another off the loops, so that there no derivative exists. `tangent`: directions stay on
 // them to first order. Changes of v are projected onto the motions that the loops allow, P = 1 - M^-1 J^T (J M^-1 J^T)^+ J, displacements of
@@ -25,6 +26,7 @@
 #include "../dynamics/derivatives.hpp"
 #include "../dynamics/ltdl.hpp"
 #include "constrained_dynamics.hpp"
+#include "row_derivatives.hpp"
 
 namespace sarrus {
 
@@ -213,6 +215,15 @@ template <class R> class ForwardSensitivity {
   ForwardSensitivity(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool later = false)
       : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in, later) {}
   void find_multipliers(bool rows_depend) { equation_.find_multipliers(arena_, rows_depend); }
+  /// For many directions: by matrices, where there is nothing that they do not hold. Once the multipliers stand.
+  void prepare() {
+    if (!is_plain_tree(tree_) || !has_plain_rows(tree_)) return;
+    const RneaInput<double> in = {in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench};
+    const TreeMotion<double> motion(tree_, arena_, in);
+    by_q_ = arena_.take<double>(tree_.nv * tree_.nv), by_v_ = arena_.take<double>(tree_.nv * tree_.nv);
+    plain_tree_derivatives<R>(tree_, arena_, in, motion, by_q_, by_v_);
+    rows_.emplace(tree_, arena_, motion, equation_.lambda);
+  }
 
   double error() const { return equation_.error; }
   const SensitivityEquation<R>& equation() const { return equation_; }
@@ -233,25 +244,16 @@ template <class R> class ForwardSensitivity {
   void follow(const R* d, R* x, const R* force = nullptr) const {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
-    const R* none = nullptr;
-    const Loops& loops = tree_.loops;
-    const Varied<R> time = in_.time ? *in_.time : 0.0;
-    Varied<R>*J = arena_.take<Varied<R>>(loops.entries), *target = arena_.take<Varied<R>>(loops.rows);
-    ConstraintRows<Varied<R>> asked;
-    asked.J = J, asked.target = target;
-    constraint_rows(tree_, arena_,
-                    place<Varied<R>>(tree_, arena_, varied_configuration(tree_, arena_, in_.q, d), in_.time ? &time : nullptr,
-                                     varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none)),
-                    asked, 0, loops.constraints);
     for (int k = 0; k < tree_.nv && force; ++k) side.add(k, force[k]);
-    for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, target[r].rate);
-    each_entry(J, [&](int row, int column, const Varied<R>& entry)
-                      SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
+    if (rows_)
+      rows_->velocities(d, [&](int row, const R& rate) SARRUS_INLINED { side.add(tree_.nv + row, -rate); });
+    else
+      turn_rows(d, side);
     equation_.solve(arena_, side.b, side.terms, x);
   }
 
   /// x (unknowns): Da and -Dlambda along these directions and changes of tau (null: none); returns the relative residual, `least` as above.
-  /// What is kept of the way: if asked for.
+  /// What is kept of the way: if asked for, and not prepared.
   struct Kept {
     const double* y = nullptr;
     R* DJ_y = nullptr;  // rows: the change of J, times y
@@ -259,15 +261,9 @@ template <class R> class ForwardSensitivity {
   };
   R accelerate(const Directions<R>& along, const R* tau_rate, R* x, const R& least = R(0.0), const Kept& kept = {}) const {
     const Arena::Scope scope(arena_);
-    const Loops& loops = tree_.loops;
     Sides<R> side(arena_, equation_.unknowns());
-    Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
-    const auto motion =
-        varied<R>(tree_, arena_, RneaInput<double>{in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench}, along);
-    const auto work = rnea(tree_, arena_, motion, tau);
-    for (int k = 0; k < tree_.nv; ++k) side.add(k, -tau[k].rate);
+    rows_ ? add_prepared(along, side) : add_rates(along, side, kept);
     for (int k = 0; k < tree_.nv && tau_rate; ++k) side.add(k, tau_rate[k]);
-    if (loops.rows > 0) add_rows(motion, work, along.q != nullptr, side, kept);
     for (int k = 0; k < tree_.nv && kept.force; ++k) kept.force[k] = side.b[k];
     return equation_.solve(arena_, side.b, side.terms, x, false, least);
   }
@@ -281,6 +277,51 @@ template <class R> class ForwardSensitivity {
   }
 
  private:
+  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, by matrices: entries of two velocities of which one is on the other's way.
+  void add_prepared(const Directions<R>& along, Sides<R>& side) const {
+    const int n = tree_.nv;
+    R* needed = arena_.take<R>(n);
+    for (int k = 0; k < n; ++k) needed[k] = R(0.0);
+    const auto add = [&](const double* D, const R* d) {
+      for (int j = 0; j < n && d; ++j) {
+        needed[j] += d[j] * R(D[j * n + j]);
+        for (int i = tree_.column_parent[j]; i >= 0; i = tree_.column_parent[i])
+          needed[i] += d[j] * R(D[i * n + j]), needed[j] += d[i] * R(D[j * n + i]);
+      }
+    };
+    add(by_q_, along.q), add(by_v_, along.v);
+    for (int k = 0; k < n; ++k) side.add(k, -needed[k]);
+    rows_->accelerations(along.q, along.v, [&](int row, const R& rate) SARRUS_INLINED { side.add(n + row, -rate); });
+    if (along.q) rows_->forces(along.q, [&](int k, const R& rate) SARRUS_INLINED { side.add(k, rate); });
+  }
+
+  /// What J v, less what drives the loops, changes by where the rows turn.
+  void turn_rows(const R* d, Sides<R>& side) const {
+    const R* none = nullptr;
+    const Loops& loops = tree_.loops;
+    const Varied<R> time = in_.time ? *in_.time : 0.0;
+    Varied<R>*J = arena_.take<Varied<R>>(loops.entries), *target = arena_.take<Varied<R>>(loops.rows);
+    ConstraintRows<Varied<R>> asked;
+    asked.J = J, asked.target = target;
+    constraint_rows(tree_, arena_,
+                    place<Varied<R>>(tree_, arena_, varied_configuration(tree_, arena_, in_.q, d), in_.time ? &time : nullptr,
+                                     varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none)),
+                    asked, 0, loops.constraints);
+    for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, target[r].rate);
+    each_entry(J, [&](int row, int column, const Varied<R>& entry)
+                      SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
+  }
+
+  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, on numbers that carry their rates.
+  void add_rates(const Directions<R>& along, Sides<R>& side, const Kept& kept) const {
+    Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
+    const auto motion =
+        varied<R>(tree_, arena_, RneaInput<double>{in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench}, along);
+    const auto work = rnea(tree_, arena_, motion, tau);
+    for (int k = 0; k < tree_.nv; ++k) side.add(k, -tau[k].rate);
+    if (tree_.loops.rows > 0) add_rows(motion, work, along.q != nullptr, side, kept);
+  }
+
   /// DJ^T lambda, and D gamma - DJ a; J changes where q does. Of rows between bodies, the bodies' accelerations being those in the motion, what gamma says is gamma - J a.
   void add_rows(const RneaInput<Varied<R>>& motion, const RneaWork<Varied<R>>& work, bool moves, Sides<R>& side,
                 const Kept& kept) const {
@@ -322,6 +363,8 @@ template <class R> class ForwardSensitivity {
   Arena& arena_;
   const LoopInput<double>& in_;
   SensitivityEquation<R> equation_;
+  double *by_q_ = nullptr, *by_v_ = nullptr;  // inverse dynamics, if prepared
+  std::optional<RowDerivatives<double>> rows_;
 };
 
 /// Without loops: M Da = Dtau - D(M a + h). `inverse_dynamics` gives the derivatives of that, at the motion.
@@ -498,7 +541,8 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
     tree_dynamics_derivatives<R>(tree, arena, in, out);
     return 0.0;
   }
-  const ForwardSensitivity<R> state(tree, arena, in);
+  ForwardSensitivity<R> state(tree, arena, in);
+  state.prepare();
   if (tangent && tree.loops.rows > 0) {
     const double worst = derivatives_along_loops(tree, arena, in, state, out);
     return worst > tolerances::contradiction ? std::max(worst, state.error()) : state.error();

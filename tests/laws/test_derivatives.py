@@ -278,6 +278,29 @@ def test_products_of_forward_dynamics(closed, seed, along):
     assert_allclose(product, wanted, rtol=0, atol=1e-9 * size)
 
 
+@examples(25)
+@given(
+    closed_mechanisms(kinds=st.just(("fixed", "revolute", "prismatic", "cylindrical", "planar", "spherical"))),
+    seeds(),
+    st.sampled_from(["tangent", "any"]),
+)
+@example(
+    random_closed(1666, bodies=4, loops=1, copies=1, branching=0.0, kinds=SMOOTH), 0, "any"
+)  # columns not in the order of links
+def test_matrices_of_plain_joints_are_what_dual_numbers_say(closed, seed, along):
+    """All columns come of recursions there, and products along one direction of numbers that carry their rates."""
+    robot, state, rng = closed.robot, (closed.q, closed.v, closed.tau), np.random.default_rng(seed)
+    how = {"time": closed.time, "along": along, "return_status": True}
+    matrices, status = D.forward_dynamics(robot, *state, **how)
+    assume(status == 0)
+    for d, e in rng.normal(size=(2, 2, robot.nv)):
+        product, verdict = D.forward_dynamics_jvp(robot, *state, d, e, e, **how)
+        assume(verdict == 0)
+        size = max(np.abs(m).max(initial=1.0) for m in (matrices.q, matrices.v, matrices.tau))
+        wanted = matrices.q @ d + matrices.v @ e + matrices.tau @ e
+        assert_allclose(product, wanted, rtol=0, atol=1e-9 * size)
+
+
 def test_the_gradient_by_inertial_parameters_is_that_of_the_accelerations():
     description = sarrus.mechanisms.slider_crank().description
     bodies = [dataclasses.replace(b, inertia=b.inertia + sarrus.Inertia.sphere(1.0, 0.5)) for b in description.bodies]
@@ -353,7 +376,9 @@ def test_products_of_a_batch():
     found, status = D.forward_dynamics_vjp(robot, q, v, tau, w, threads=2, return_status=True)
     assert_array_equal(status, [0, 0, 1, 0, 0, 0])
     assert np.isnan(found.q[2]).all()
-    assert_are_those_of_each(found, status, lambda i, **how: D.forward_dynamics_vjp(robot, q[i], v[i], tau[i], w[i], **how))
+    assert_are_those_of_each(
+        found, status, lambda i, **how: D.forward_dynamics_vjp(robot, q[i], v[i], tau[i], w[i], **how)
+    )
     place = np.empty((6, robot.nv))
     along = D.forward_dynamics_jvp(robot, q[3], v[3], tau[3], w, w, w[0], out=place)
     assert along is place
