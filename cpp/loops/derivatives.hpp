@@ -446,8 +446,7 @@ class AllowedMotions {
   void products(const double* X, int rows, const double* Y, double* out) const {
     std::fill(out, out + rows * nv_, 0.0);
     for (int r = 0; r < rows; ++r)
-      for (int i = 0; i < count; ++i)
-        for (int k = 0; k < nv_; ++k) out[r * nv_ + k] += X[i * rows + r] * Y[i * nv_ + k];
+      for (int i = 0; i < count; ++i) subtract_scaled(out + r * nv_, Y + i * nv_, -X[i * rows + r], nv_);
   }
 
   /// Of no pattern that a mechanism might have.
@@ -463,8 +462,7 @@ class AllowedMotions {
     for (int k = 0; k < nv_; ++k) me[k] = lane(x[k], l);
     const auto size = [&] {
       std::fill(my_mass, my_mass + nv_, 0.0);
-      for (int i = 0; i < nv_; ++i)
-        for (int k = 0; k < nv_; ++k) my_mass[k] += M[i * nv_ + k] * me[i];
+      for (int i = 0; i < nv_; ++i) subtract_scaled(my_mass, M + i * nv_, -me[i], nv_);
       double sum = 0.0;
       for (int k = 0; k < nv_; ++k) sum += me[k] * my_mass[k];
       return std::sqrt(std::max(sum, 0.0));
@@ -474,7 +472,7 @@ class AllowedMotions {
       for (int i = 0; i < count; ++i) {
         double along = 0.0;
         for (int k = 0; k < nv_; ++k) along += shares[i * nv_ + k] * me[k];
-        for (int k = 0; k < nv_; ++k) me[k] -= along * L[i * nv_ + k];
+        subtract_scaled(me, L + i * nv_, along, nv_);
       }
     const double left = size();
     if (!(left > tolerances::present * whole) || !(whole > tolerances::present)) return false;
