@@ -14,27 +14,38 @@
 
 namespace sarrus {
 
-/// A number of one state, and its rates.
-template <class R> using Varied = Dual<double, R>;
+/// A number of one state, or of several states side by side, and its rates.
+template <class R, class T = double> using Varied = Dual<T, R>;
 
 /// Displacements (nv), one a lane; null: none.
 template <class R> struct Directions {
   const R *q = nullptr, *v = nullptr, *a = nullptr;
 };
 
+/// What stays on the way.
+template <class R, class T> Vec3<Varied<R, T>> still(const Vec3<T>& x) {
+  return vec3<Varied<R, T>>({x(0), R(0.0)}, {x(1), R(0.0)}, {x(2), R(0.0)});
+}
+template <class R, class T> Transform<Varied<R, T>> still(const Transform<T>& X) {
+  Transform<Varied<R, T>> Y;
+  for (int k = 0; k < 9; ++k) Y.R(k % 3, k / 3) = {X.R(k % 3, k / 3), R(0.0)};
+  Y.p = still<R>(X.p);
+  return Y;
+}
+
 /// x with these rates (null: none); null if x is.
-template <class R> const Varied<R>* varied(Arena& arena, int n, const double* x, const R* rate) {
+template <class R, class T> const Varied<R, T>* varied(Arena& arena, int n, const T* x, const R* rate) {
   if (!x) return nullptr;
-  Varied<R>* both = arena.take<Varied<R>>(n);
+  auto* both = arena.take<Varied<R, T>>(n);
   for (int k = 0; k < n; ++k) both[k] = {x[k], rate ? rate[k] : R(0.0)};
   return both;
 }
-template <class R> const Varied<R>* varied_configuration(const Tree& tree, Arena& arena, const double* q, const R* d) {
+template <class R, class T> const Varied<R, T>* varied_configuration(const Tree& tree, Arena& arena, const T* q, const R* d) {
   if (!d) return varied(arena, tree.nq, q, d);
   R *here = arena.take<R>(tree.nq), *rate = arena.take<R>(tree.nq);
   for (int k = 0; k < tree.nq; ++k) here[k] = R(q[k]);
   coordinate_rate<R>(tree, here, d, rate);
-  return varied<R>(arena, tree.nq, q, rate);
+  return varied(arena, tree.nq, q, static_cast<const R*>(rate));
 }
 
 /// What inverse dynamics is given, on the way along these directions.
@@ -115,9 +126,14 @@ void add_joint_force_derivatives(const Tree& tree, Arena& arena, const RneaInput
 
 /// Derivatives of inverse dynamics, of a plain tree.
 template <class R, class T>
-void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
-  rnea_derivatives<R>(tree, arena, in, by_q, by_v);
+void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, const TreeMotion<T>& motion, T* by_q,
+                            T* by_v) {
+  rnea_derivatives<R>(tree, arena, motion, by_q, by_v);
   if (tree.has_joint_forces) add_joint_force_derivatives(tree, arena, in, by_q, by_v);
+}
+template <class R, class T>
+void plain_tree_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
+  plain_tree_derivatives<R>(tree, arena, in, TreeMotion<T>(tree, arena, in), by_q, by_v);
 }
 
 /// d tau / d q and d tau / d v (nv x nv each); that by a is the mass matrix.

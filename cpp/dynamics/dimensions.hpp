@@ -27,12 +27,12 @@ inline int own_numbers(const Constraint& c) {
   return count;
 }
 
-class Dimensions {
+template <class T> class Dimensions {
  public:
   static constexpr int terms = 6;
   enum Term : int { stiffness, rest, damping, friction, armature, pitch };
 
-  Dimensions(const Tree& tree, double* out) : tree_(tree), out_(out) {}
+  Dimensions(const Tree& tree, T* out) : tree_(tree), out_(out) {}
   static int size(const Tree& t) {
     int count = 12 * (t.bodies - 1 + t.loops.constraints) + terms * (t.nv + t.loop_nv) + 3 * t.springs + 3;
     for (int i = 0; i < t.loops.constraints; ++i) count += own_numbers(t.loops.constraint[i]);
@@ -44,24 +44,24 @@ class Dimensions {
   }
 
   /// Of a described body's joint or of a constraint: six numbers of its frame on the parent (0) or child (1).
-  double* of_joint(const Body& body, int side) const { return out_ + 12 * body.described + 6 * side; }
-  double* of_constraint(int i, int side) const { return out_ + 12 * (tree_.bodies - 1 + i) + 6 * side; }
+  T* of_joint(const Body& body, int side) const { return out_ + 12 * body.described + 6 * side; }
+  T* of_constraint(int i, int side) const { return out_ + 12 * (tree_.bodies - 1 + i) + 6 * side; }
   /// Along a velocity, those of joints that close loops after those of the tree.
-  double& of_term(Term term, int velocity) const { return out_[after_placements() + term * velocities() + velocity]; }
-  double* of_spring(int i) const { return out_ + after_placements() + terms * velocities() + 3 * i; }
-  double* of_kind(int i) const {
-    double* at = of_spring(tree_.springs);
+  T& of_term(Term term, int velocity) const { return out_[after_placements() + term * velocities() + velocity]; }
+  T* of_spring(int i) const { return out_ + after_placements() + terms * velocities() + 3 * i; }
+  T* of_kind(int i) const {
+    T* at = of_spring(tree_.springs);
     for (int k = 0; k < i; ++k) at += own_numbers(tree_.loops.constraint[k]);
     return at;
   }
-  double* gravity() const { return of_kind(tree_.loops.constraints); }
+  T* gravity() const { return of_kind(tree_.loops.constraints); }
 
  private:
   int velocities() const { return tree_.nv + tree_.loop_nv; }
   int after_placements() const { return 12 * (tree_.bodies - 1 + tree_.loops.constraints); }
 
   const Tree& tree_;
-  double* out_;
+  T* out_;
 };
 
 }  // namespace sarrus

@@ -32,64 +32,63 @@
 
 namespace sarrus {
 
-struct Covectors {
-  Force<double> S, S1, S2, W;
+template <class T> struct Covectors {
+  Force<T> S, S1, S2, W;
 
   static Covectors zero() {
-    const Force<double> none = Force<double>::zero();
+    const Force<T> none = Force<T>::zero();
     return {none, none, none, none};
   }
   Covectors& operator+=(const Covectors& b) {
     S += b.S, S1 += b.S1, S2 += b.S2, W += b.W;
     return *this;
   }
-  Covectors operator-() const { return {S * -1.0, S1 * -1.0, S2 * -1.0, W * -1.0}; }
+  Covectors operator-() const { return {S * T(-1.0), S1 * T(-1.0), S2 * T(-1.0), W * T(-1.0)}; }
   /// About a point that lies by r before that.
-  Covectors moved(const Vec3<double>& r) const {
-    const auto about = [&](const Force<double>& f) { return Force<double>{f.angular + cross(r, f.linear), f.linear}; };
+  Covectors moved(const Vec3<T>& r) const {
+    const auto about = [&](const Force<T>& f) { return Force<T>{f.angular + cross(r, f.linear), f.linear}; };
     return {about(S), about(S1), about(S2), about(W)};
   }
   /// By displacements on a body that moves so.
-  Force<double> on(const Motion<double>& V_b, const Motion<double>& A_b, const Motion<double>& W_b) const {
-    Force<double> f = S;
+  Force<T> on(const Motion<T>& V_b, const Motion<T>& A_b, const Motion<T>& W_b) const {
+    Force<T> f = S;
     f -= cross_force(V_b, S1), f -= cross_force(A_b, S2), f += cross_force(V_b, cross_force(V_b, S2)), f -= cross_force(W_b, W);
     return f;
   }
 };
 
 /// Derivatives by a displacement in the tangent space, v and a (nv each), which they are added to.
-struct Gradient {
-  double *q, *v, *a;
+template <class T> struct Gradient {
+  T *q, *v, *a;
 };
 
 /// A body on the way along one direction a lane, in its axes at its origin: where it is carried along, these numbers stay.
-template <class R> struct MovedBody {
-  Transform<Varied<R>> X;  // in the world
-  Vec3<Varied<R>> w, u, dw, a;  // a: classical, against gravity
+template <class R, class T> struct MovedBody {
+  Transform<Varied<R, T>> X;  // in the world
+  Vec3<Varied<R, T>> w, u, dw, a;  // a: classical, against gravity
 
-  LinkMotion<Varied<R>> in_world() const { return {X, {X.R * w, X.R * u}, {X.R * dw, X.R * a}}; }
+  LinkMotion<Varied<R, T>> in_world() const { return {X, {X.R * w, X.R * u}, {X.R * dw, X.R * a}}; }
 };
 enum class Way { carried, V, A };  // six directions each, [angular; linear]
 
 /// On the way along the directions from `first` to before `last`, one a lane.
-template <class R> MovedBody<R> moved_body(const LinkMotion<double>& b, const Vec3<double>& gravity, int first, int last) {
-  const auto own = [&](const Vec3<double>& x) { return transpose_times(b.X.R, x); };
-  const Vec3<double> w = own(b.V.angular), u = own(b.V.linear);
-  MovedBody<R> m = {cast<Varied<R>>(b.X), cast<Varied<R>>(w), cast<Varied<R>>(u), cast<Varied<R>>(own(b.A.angular)),
-                    cast<Varied<R>>(own(b.A.linear - gravity))};
-  const auto move = [](Vec3<Varied<R>>& x, const Vec3<double>& along, int l) {
-    for (int n = 0; n < 3; ++n) lane(x(n).rate, l) += along(n);
+template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, const Vec3<T>& gravity, int first, int last) {
+  const auto own = [&](const Vec3<T>& x) { return transpose_times(b.X.R, x); };
+  const Vec3<T> w = own(b.V.angular), u = own(b.V.linear);
+  MovedBody<R, T> m = {still<R>(b.X), still<R>(w), still<R>(u), still<R>(own(b.A.angular)), still<R>(own(b.A.linear - gravity))};
+  const auto move = [](Vec3<Varied<R, T>>& x, const Vec3<T>& along, int l) {
+    for (int n = 0; n < 3; ++n) column_in<T>(x(n).rate, l) += along(n);
   };
   for (int d = first; d < last; ++d) {
-    const Vec3<double> e = Vec3<double>::Unit(d % 3);
+    const Vec3<T> e = Vec3<T>::Unit(d % 3);
     const bool angular = d % 6 < 3;
     const int l = d - first;
     switch (static_cast<Way>(d / 6)) {
       case Way::carried:
         if (!angular) move(m.X.p, b.X.R * e, l);
         for (int n = 0; n < 3 && angular; ++n) {
-          const Vec3<double> turned = b.X.R * cross(e, Vec3<double>(Vec3<double>::Unit(n)));
-          for (int k = 0; k < 3; ++k) lane(m.X.R(k, n).rate, l) = turned(k);
+          const Vec3<T> turned = b.X.R * cross(e, Vec3<T>(Vec3<T>::Unit(n)));
+          for (int k = 0; k < 3; ++k) column_in<T>(m.X.R(k, n).rate, l) = turned(k);
         }
         break;
       case Way::V:  // the spatial acceleration stays: the classical one is that and w x u
@@ -103,40 +102,43 @@ template <class R> MovedBody<R> moved_body(const LinkMotion<double>& b, const Ve
 }
 
 /// What becomes of a scalar along these ways, as covectors of the body that is moved, about its origin: each(first, last) gives the rates.
-template <class R, class Each> Covectors covectors_of(const LinkMotion<double>& b, int ways, Each each) {
-  double rate[18] = {0};
-  for (int first = 0; first < 6 * ways; first += width_of<R>) {
-    const int last = std::min(6 * ways, first + width_of<R>);
+template <class R, class T, class Each> Covectors<T> covectors_of(const LinkMotion<T>& b, int ways, Each each) {
+  T rate[18];
+  for (T& x : rate) x = T(0.0);
+  for (int first = 0; first < 6 * ways; first += columns_of<T, R>) {
+    const int last = std::min(6 * ways, first + columns_of<T, R>);
     const R rates = each(first, last);
-    for (int d = first; d < last; ++d) rate[d] = lane(rates, d - first);
+    for (int d = first; d < last; ++d) rate[d] = column_in<T>(rates, d - first);
   }
   const auto along = [&](Way way) {
-    const Force<double> f = load_force(rate + 6 * static_cast<int>(way));
-    return Force<double>{b.X.R * f.angular, b.X.R * f.linear};
+    const Force<T> f = load_force(rate + 6 * static_cast<int>(way));
+    return Force<T>{b.X.R * f.angular, b.X.R * f.linear};
   };
-  const Force<double> F_A = along(Way::A);
-  return {along(Way::carried), along(Way::V) + cross_force(b.V, F_A), F_A, Force<double>::zero()};
+  const Force<T> F_A = along(Way::A);
+  return {along(Way::carried), along(Way::V) + cross_force(b.V, F_A), F_A, Force<T>::zero()};
 }
 
-class Pullback {
+template <class T> class Pullback {
  public:
-  using Vec = Vec3<double>;
+  using Vec = Vec3<T>;
+  using Covectors = sarrus::Covectors<T>;
 
   /// x may be null: none.
-  Pullback(const Tree& tree, Arena& arena, const Kinematics<double>& k, const double* v, const double* a, const double* x)
+  Pullback(const Tree& tree, Arena& arena, const Kinematics<T>& k, const T* v, const T* a, const T* x)
       : tree_(tree),
         arena_(arena),
         k_(k),
         v_(v),
         a_(a),
         x_(x),
-        V_(arena.take<Motion<double>>(tree.links)),
-        A_(arena.take<Motion<double>>(tree.links)),
-        W_(arena.take<Motion<double>>(tree.links)),
-        sum_(arena.take<Covectors>(tree.links)) {
+        V_(arena.take<Motion<T>>(tree.links)),
+        A_(arena.take<Motion<T>>(tree.links)),
+        W_(arena.take<Motion<T>>(tree.links)),
+        sum_(arena.take<Covectors>(tree.links)),
+        gravity_(cast<T>(tree.gravity)) {
     for (int i = 0; i < tree.links; ++i) {
       V_[i] = V_about(i, root(i)), A_[i] = A_about(i, root(i));
-      W_[i] = i == 0 ? Motion<double>::zero() : about_root_of(i, W_[tree.link[i].parent], tree.link[i].parent);
+      W_[i] = i == 0 ? Motion<T>::zero() : about_root_of(i, W_[tree.link[i].parent], tree.link[i].parent);
       for (int c = tree.link[i].iv; i > 0 && x && c < tree.link[i].iv + tree.link[i].nv; ++c) W_[i] = W_[i] + column(c) * x[c];
     }
     clear();
@@ -153,17 +155,15 @@ class Pullback {
   }
 
   /// Of a link, spatial, about a point of the world.
-  Motion<double> V_about(int i, const Vec& p) const {
-    const LinkMotion<double>& b = k_.link[i];
+  Motion<T> V_about(int i, const Vec& p) const {
+    const LinkMotion<T>& b = k_.link[i];
     return {b.V.angular, b.V.linear + cross(b.V.angular, Vec(p - b.X.p))};
   }
-  Motion<double> A_about(int i, const Vec& p) const {
-    const LinkMotion<double>& b = k_.link[i];
-    return {b.A.angular, b.A.linear - cross(b.V.angular, b.V.linear) + cross(b.A.angular, Vec(p - b.X.p)) - tree_.gravity};
+  Motion<T> A_about(int i, const Vec& p) const {
+    const LinkMotion<T>& b = k_.link[i];
+    return {b.A.angular, b.A.linear - cross(b.V.angular, b.V.linear) + cross(b.A.angular, Vec(p - b.X.p)) - gravity_};
   }
-  Motion<double> W_about(int i, const Vec& p) const {
-    return {W_[i].angular, W_[i].linear + cross(W_[i].angular, Vec(p - root(i)))};
-  }
+  Motion<T> W_about(int i, const Vec& p) const { return {W_[i].angular, W_[i].linear + cross(W_[i].angular, Vec(p - root(i)))}; }
 
   /// Of a body of link i, about a point of the world.
   void add(int i, int body, const Covectors& e, const Vec& p) {
@@ -173,15 +173,15 @@ class Pullback {
   }
 
   /// x . (what the bodies need for their motion - wrenches).
-  void add_bodies(int wrenches, const ExternalWrench<double>* wrench) {
-    for (int i = 1; i < tree_.links; ++i) add_inertia(i, tree_.link[i].inertia, k_.link[i].X, sum_[i]);
+  void add_bodies(int wrenches, const ExternalWrench<T>* wrench) {
+    for (int i = 1; i < tree_.links; ++i) add_inertia(i, cast<T>(tree_.link[i].inertia), k_.link[i].X, sum_[i]);
     for (int i = 1; of_body_ && i < tree_.bodies; ++i) {
       const Body& b = tree_.body[i];
-      add_inertia(b.link, b.inertia, k_.link[b.link].X * b.X, of_body_[i]);
+      add_inertia(b.link, cast<T>(b.inertia), k_.link[b.link].X * cast<T>(b.X), of_body_[i]);
     }
     for (int n = 0; n < wrenches; ++n) {
-      const Transform<double>& X = k_.link[wrench[n].link].X;
-      const Force<double> f = Transform<double>{X.R, X.p - root(wrench[n].link)}.to_parent(wrench[n].in_link());
+      const Transform<T>& X = k_.link[wrench[n].link].X;
+      const Force<T> f = Transform<T>{X.R, X.p - root(wrench[n].link)}.to_parent(wrench[n].in_link());
       sum_[wrench[n].link].W -= f;
       if (of_body_) of_body_[wrench[n].body].W -= f;
     }
@@ -194,9 +194,9 @@ class Pullback {
   }
 
   /// x . (what joints' friction, springs and armatures need, and what acts between bodies).
-  template <class R> void add_passive(const double* q, const Gradient& by, const Dimensions* dimensions = nullptr) {
+  template <class R> void add_passive(const T* q, const Gradient<T>& by, const Dimensions<T>* dimensions = nullptr) {
     if (tree_.has_armature)
-      for (int c = 0; c < tree_.nv; ++c) by.a[c] += tree_.passive[c].armature * x_[c];
+      for (int c = 0; c < tree_.nv; ++c) by.a[c] += T(tree_.passive[c].armature) * x_[c];
     if (tree_.has_joint_forces) add_joint_springs<R>(q, by);
     if (!tree_.ties_links) return;
     for (int i = 0; i < tree_.springs; ++i)
@@ -210,65 +210,66 @@ class Pullback {
       }
   }
   /// By displacements of the frames of constraint i, of whose child e is, about p.
-  void by_frames(int i, const Covectors& e, const Vec& p, const Dimensions& by) const {
+  void by_frames(int i, const Covectors& e, const Vec& p, const Dimensions<T>& by) const {
     const Constraint& c = tree_.loops.constraint[i];
-    Transform<double> turn = Transform<double>::identity();
-    if (std::holds_alternative<LoopJoint>(c.kind)) turn.R = c.R_described.transpose();
+    Transform<T> turn = Transform<T>::identity();
+    if (std::holds_alternative<LoopJoint>(c.kind)) turn.R = cast<T>(c.R_described).transpose();
     const auto on = [&](int link, const Transform<double>& X, int side) {
-      put(e.on(V_about(link, p), A_about(link, p), W_about(link, p)), p, k_.link[link].X * X * turn, side ? 1.0 : -1.0,
-          by.of_constraint(i, side));
+      put(e.on(V_about(link, p), A_about(link, p), W_about(link, p)), p, k_.link[link].X * cast<T>(X) * turn,
+          T(side ? 1.0 : -1.0), by.of_constraint(i, side));
     };
     on(c.parent, c.X_parent, 0), on(c.child, c.X_child, 1);
   }
 
   /// x . inverse dynamics by the inertial parameters of all bodies, in the order of regressor().
-  void by_parameters(double* out) const {
+  void by_parameters(T* out) const {
     for (int i = 1; i < tree_.bodies; ++i) {
       const Body& body = tree_.body[i];
-      const BodyMotion<double> m = body_motion(tree_, k_, body);
+      const BodyMotion<T> m = body_motion(tree_, k_, body);
       parameter_powers(m, in_axes(m.X.R, W_about(body.link, m.X.p)), out + 10 * body.described);
     }
   }
 
   /// By placements of the joints of all bodies, pitches of screws and gravity: before inward(), and of the sums that are there.
-  void by_placements(const double* q, const Dimensions& by) {
+  void by_placements(const T* q, const Dimensions<T>& by) {
     for (int i = 0; i < tree_.links; ++i)  // all accelerations are against it
       for (int k = 0; k < 3; ++k) by.gravity()[k] -= sum_[i].S2.linear(k);
     for (int i = tree_.bodies - 1; i > 0; --i) {
       const Body& b = tree_.body[i];
       const int before = tree_.body[b.parent].link;
       const Vec& o = root(b.link);
-      put(of_body_[i].on(V_about(before, o), A_about(before, o), W_about(before, o)), o, k_.link[before].X * b.X_before, 1.0,
-          by.of_joint(b, b.reversed));
-      put(of_body_[i].on(V_[b.link], A_[b.link], W_[b.link]), o, k_.link[b.link].X * b.X_joint, -1.0,
+      put(of_body_[i].on(V_about(before, o), A_about(before, o), W_about(before, o)), o, k_.link[before].X * cast<T>(b.X_before),
+          T(1.0), by.of_joint(b, b.reversed));
+      put(of_body_[i].on(V_[b.link], A_[b.link], W_[b.link]), o, k_.link[b.link].X * cast<T>(b.X_joint), T(-1.0),
           by.of_joint(b, !b.reversed));
       const Link& link = tree_.link[b.link];
       if (before != b.link && visit_every(link.described, link.nv, [](auto joint) -> bool { return joint.has_pitch; }))
-        by.of_term(Dimensions::pitch, link.iv) += by_pitch(b.link, q[link.iq], of_body_[i]);
+        by.of_term(Dimensions<T>::pitch, link.iv) += by_pitch(b.link, q[link.iq], of_body_[i]);
       of_body_[b.parent] += of_body_[i].moved(o - root(before));
     }
   }
   /// What by displacements of a frame is f about a point of the world.
-  static void put(const Force<double>& f, const Vec& p, const Transform<double>& X, double sign, double* out) {
-    const Vec N = f.angular + cross(Vec(p - X.p), f.linear), turn = X.R.transpose() * N, shift = X.R.transpose() * f.linear;
+  static void put(const Force<T>& f, const Vec& p, const Transform<T>& X, const T& sign, T* out) {
+    const Vec N = f.angular + cross(Vec(p - X.p), f.linear), turn = transpose_times(X.R, N),
+              shift = transpose_times(X.R, f.linear);
     for (int k = 0; k < 3; ++k) out[k] += sign * turn(k), out[3 + k] += sign * shift(k);
   }
 
   /// x . inverse dynamics by what acts along joints, and by springs: each force by a unit of its number.
-  void by_forces(const double* q, const Dimensions& by) const {
+  void by_forces(const T* q, const Dimensions<T>& by) const {
     const int n = tree_.nv;
     PassiveTerms* unit = arena_.take<PassiveTerms>(n);
-    double* tau = arena_.take<double>(n);
+    T* tau = arena_.take<T>(n);
     Tree tree = tree_;
     tree.passive = unit;
-    for (const auto term : {Dimensions::stiffness, Dimensions::damping, Dimensions::friction}) {
-      for (int c = 0; c < n; ++c) unit[c] = only(term, tree_.passive[c]), tau[c] = 0.0;
-      add_joint_forces(tree, q, v_, 1.0, tau);
+    for (const auto term : {Dimensions<T>::stiffness, Dimensions<T>::damping, Dimensions<T>::friction}) {
+      for (int c = 0; c < n; ++c) unit[c] = only(term, tree_.passive[c]), tau[c] = T(0.0);
+      add_joint_forces(tree, q, v_, T(1.0), tau);
       for (int c = 0; c < n; ++c) by.of_term(term, c) += x_[c] * tau[c];
     }
     for (int c = 0; c < n; ++c) {
-      by.of_term(Dimensions::rest, c) -= x_[c] * tree_.passive[c].stiffness;
-      by.of_term(Dimensions::armature, c) += x_[c] * a_[c];
+      by.of_term(Dimensions<T>::rest, c) -= x_[c] * T(tree_.passive[c].stiffness);
+      by.of_term(Dimensions<T>::armature, c) += x_[c] * a_[c];
     }
     for (int i = 0; i < tree_.loop_motions; ++i)
       if (!tree_.loops.constraint[tree_.loop_motion[i].constraint].driven)
@@ -280,7 +281,7 @@ class Pullback {
         other.stiffness = stiffness, other.rest_length = rest, other.damping = damping;
         return power([&](auto put) { put_forces(other, {}, k_, put); });
       };
-      double* out = by.of_spring(i);
+      T* out = by.of_spring(i);
       out[0] += needs(1.0, s.rest_length, 0.0);
       out[1] += needs(s.stiffness, 1.0, 0.0) - needs(s.stiffness, 0.0, 0.0);  // linear in it
       out[2] += needs(0.0, 0.0, 1.0);
@@ -288,7 +289,7 @@ class Pullback {
   }
 
   /// What the pass wants to know of joints whose columns change: once.
-  template <class R> void see_columns(const double* q) {
+  template <class R> void see_columns(const T* q) {
     for (int i = 1; i < tree_.links; ++i) {
       if (has_constant_columns(tree_.link[i])) continue;
       if (!change_) change_ = arena_.take<ColumnChange>(tree_.nv);
@@ -296,14 +297,14 @@ class Pullback {
     }
   }
   /// The pass.
-  void inward(const Gradient& by) {
+  void inward(const Gradient<T>& by) {
     for (int i = tree_.links - 1; i > 0; --i) {
       const Link& b = tree_.link[i];
       const Covectors& e = sum_[i];
-      const Motion<double> V_p = about_root_of(i, V_[b.parent], b.parent), A_p = about_root_of(i, A_[b.parent], b.parent),
-                           W_p = about_root_of(i, W_[b.parent], b.parent);
+      const Motion<T> V_p = about_root_of(i, V_[b.parent], b.parent), A_p = about_root_of(i, A_[b.parent], b.parent),
+                      W_p = about_root_of(i, W_[b.parent], b.parent);
       for (int c = b.iv; c < b.iv + b.nv; ++c) {
-        const Motion<double> S = column(c), S1 = cross_motion(V_p, S), S2 = cross_motion(A_p, S) + cross_motion(V_p, S1);
+        const Motion<T> S = column(c), S1 = cross_motion(V_p, S), S2 = cross_motion(A_p, S) + cross_motion(V_p, S1);
         by.q[c] += dot(S, e.S) + dot(S1, e.S1) + dot(S2, e.S2) + dot(cross_motion(W_p, S), e.W);
         by.v[c] += dot(S, e.S1) + dot(S1 + cross_motion(V_[i], S), e.S2);
         by.a[c] += dot(S, e.S2);
@@ -321,19 +322,19 @@ class Pullback {
  private:
   const Vec& root(int i) const { return k_.link[i == 0 ? 0 : tree_.link[i].root].X.p; }
   /// Motion of a parent, about the root that the child i has.
-  Motion<double> about_root_of(int i, const Motion<double>& m, int parent) const {
+  Motion<T> about_root_of(int i, const Motion<T>& m, int parent) const {
     return {m.angular, m.linear + cross(m.angular, Vec(root(i) - root(parent)))};
   }
-  Motion<double> column(int c) const {
+  Motion<T> column(int c) const {
     const int i = tree_.column_link[c];
-    const Motion<double>& s = k_.column[c];
+    const Motion<T>& s = k_.column[c];
     return {s.angular, s.linear + cross(s.angular, Vec(root(i) - k_.link[i].X.p))};
   }
 
-  void add_inertia(int i, const Inertia<double>& inertia, const Transform<double>& X, Covectors& to) const {
-    const Inertia<double> I = transformed(Transform<double>{X.R, X.p - root(i)}, inertia);
-    const Motion<double>&V = V_[i], &A = A_[i], &W = W_[i];
-    const Force<double> IV = I * V, IW = I * W;
+  void add_inertia(int i, const Inertia<T>& inertia, const Transform<T>& X, Covectors& to) const {
+    const Inertia<T> I = transformed(Transform<T>{X.R, X.p - root(i)}, inertia);
+    const Motion<T>&V = V_[i], &A = A_[i], &W = W_[i];
+    const Force<T> IV = I * V, IW = I * W;
     to.S1 += I * cross_motion(W, V) + cross_force(V, IW);
     to.S1 -= cross_force(W, IV);
     to.S2 += IW;
@@ -341,33 +342,33 @@ class Pullback {
   }
 
   /// A screw of link i, at q, whose pitch grows: it shifts all behind it by q along its axis, and its own column changes by a shift; see above.
-  double by_pitch(int i, double q, const Covectors& e) const {
+  T by_pitch(int i, const T& q, const Covectors& e) const {
     const Link& b = tree_.link[i];
-    const Motion<double> shift = {Vec::Zero(), k_.column[b.iv].angular};
-    const Motion<double> V_p = about_root_of(i, V_[b.parent], b.parent), A_p = about_root_of(i, A_[b.parent], b.parent),
-                         W_p = about_root_of(i, W_[b.parent], b.parent);
-    const Motion<double> S1 = cross_motion(V_p, shift), S2 = cross_motion(A_p, shift) + cross_motion(V_p, S1);
-    const double moved = dot(shift, e.S) + dot(S1, e.S1) + dot(S2, e.S2) + dot(cross_motion(W_p, shift), e.W);
-    const double changed = v_[b.iv] * (dot(shift, e.S1) + dot(cross_motion(V_p + V_[i], shift), e.S2)) +
-                           a_[b.iv] * dot(shift, e.S2) + x_[b.iv] * dot(shift, e.W);
+    const Motion<T> shift = {Vec::Zero(), k_.column[b.iv].angular};
+    const Motion<T> V_p = about_root_of(i, V_[b.parent], b.parent), A_p = about_root_of(i, A_[b.parent], b.parent),
+                    W_p = about_root_of(i, W_[b.parent], b.parent);
+    const Motion<T> S1 = cross_motion(V_p, shift), S2 = cross_motion(A_p, shift) + cross_motion(V_p, S1);
+    const T moved = dot(shift, e.S) + dot(S1, e.S1) + dot(S2, e.S2) + dot(cross_motion(W_p, shift), e.W);
+    const T changed = v_[b.iv] * (dot(shift, e.S1) + dot(cross_motion(V_p + V_[i], shift), e.S2)) + a_[b.iv] * dot(shift, e.S2) +
+                      x_[b.iv] * dot(shift, e.W);
     return q * moved + changed;
   }
   /// A unit of one term, where its spring rests.
-  static PassiveTerms only(Dimensions::Term term, const PassiveTerms& of) {
+  static PassiveTerms only(typename Dimensions<T>::Term term, const PassiveTerms& of) {
     PassiveTerms t = {0.0, 0.0, 0.0, 0.0, of.rest, of.iq};
-    (term == Dimensions::stiffness  ? t.stiffness
-     : term == Dimensions::damping  ? t.damping
-     : term == Dimensions::friction ? t.friction
-                                    : t.armature) = 1.0;
+    (term == Dimensions<T>::stiffness  ? t.stiffness
+     : term == Dimensions<T>::damping  ? t.damping
+     : term == Dimensions<T>::friction ? t.friction
+                                       : t.armature) = 1.0;
     return t;
   }
   /// - x . (the forces between bodies that these are).
-  template <class Each> double power(Each each) const {
-    double sum = 0.0;
-    each([&](int link, int, const Force<double>& f, const Vec& p) { sum -= dot(W_about(link, p), f); });
+  template <class Each> T power(Each each) const {
+    T sum = T(0.0);
+    each([&](int link, int, const Force<T>& f, const Vec& p) { sum -= dot(W_about(link, p), f); });
     return sum;
   }
-  void by_loop_joint(const LoopMotion& joint, int c, const Dimensions& by) const {
+  void by_loop_joint(const LoopMotion& joint, int c, const Dimensions<T>& by) const {
     const auto needs = [&](const PassiveTerms& terms) {
       LoopMotion other = joint;
       for (int k = 0; k < joint.nv; ++k)
@@ -376,12 +377,12 @@ class Pullback {
       return power([&](auto put) { put_forces(other, {}, k_, put, true); });
     };
     const int at = tree_.nv + joint.iv + c;
-    for (const auto term : {Dimensions::stiffness, Dimensions::damping, Dimensions::friction, Dimensions::armature})
+    for (const auto term : {Dimensions<T>::stiffness, Dimensions<T>::damping, Dimensions<T>::friction, Dimensions<T>::armature})
       by.of_term(term, at) += needs(only(term, joint.terms[c]));
     if (has_ball_spring(joint.joint) || joint.terms[c].stiffness == 0.0) return;
-    PassiveTerms less = only(Dimensions::stiffness, joint.terms[c]), more = less;  // linear in the rest, within a turn
+    PassiveTerms less = only(Dimensions<T>::stiffness, joint.terms[c]), more = less;  // linear in the rest, within a turn
     less.rest -= 1e-3, more.rest += 1e-3;
-    by.of_term(Dimensions::rest, at) += joint.terms[c].stiffness * (needs(more) - needs(less)) / 2e-3;
+    by.of_term(Dimensions<T>::rest, at) += (needs(more) - needs(less)) * T(joint.terms[c].stiffness / 2e-3);
   }
 
   static bool has_constant_columns(const Link& b) {
@@ -391,25 +392,25 @@ class Pullback {
   }
 
   /// Each joint's forces depend on its own coordinates: so all joints move at a time, by as many of their velocities as go side by side.
-  template <class R> void add_joint_springs(const double* q, const Gradient& by) {
+  template <class R> void add_joint_springs(const T* q, const Gradient<T>& by) {
     int most = 0;
     for (int i = 1; i < tree_.links; ++i) most = std::max(most, tree_.link[i].nv);
-    for (int first = 0; first < most; first += width_of<R>) {
+    for (int first = 0; first < most; first += columns_of<T, R>) {
       const Arena::Scope scope(arena_);
       R* d = arena_.take<R>(tree_.nv);
-      Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
+      Varied<R, T>* tau = arena_.take<Varied<R, T>>(tree_.nv);
       const auto each = [&](auto act) {
         for (int i = 1; i < tree_.links; ++i)
-          for (int l = 0; l < std::min(width_of<R>, tree_.link[i].nv - first); ++l) act(tree_.link[i], l);
+          for (int l = 0; l < std::min(columns_of<T, R>, tree_.link[i].nv - first); ++l) act(tree_.link[i], l);
       };
       for (const bool of_q : {true, false}) {
         for (int c = 0; c < tree_.nv; ++c) d[c] = R(0.0), tau[c] = 0.0;
-        each([&](const Link& b, int l) { lane(d[b.iv + first + l], l) = 1.0; });
+        each([&](const Link& b, int l) { column_in<T>(d[b.iv + first + l], l) = T(1.0); });
         const R* none = nullptr;
         add_joint_forces(tree_, varied_configuration(tree_, arena_, q, of_q ? d : none),
-                         varied(arena_, tree_.nv, v_, of_q ? none : d), Varied<R>(1.0), tau);
+                         varied(arena_, tree_.nv, v_, of_q ? none : d), Varied<R, T>(1.0), tau);
         each([&](const Link& b, int l) {
-          for (int c = b.iv; c < b.iv + b.nv; ++c) (of_q ? by.q : by.v)[b.iv + first + l] += x_[c] * lane(tau[c].rate, l);
+          for (int c = b.iv; c < b.iv + b.nv; ++c) (of_q ? by.q : by.v)[b.iv + first + l] += x_[c] * column_in<T>(tau[c].rate, l);
         });
       }
     }
@@ -418,29 +419,28 @@ class Pullback {
   /// - x . (the forces that `put` puts on these two links); returns what the second one has of it, about its origin.
   template <class R, class Put> Covectors add_tie(const int* link, const int* body_of, Put put_between) {
     const Arena::Scope scope(arena_);
-    auto* all = arena_.take<LinkMotion<Varied<R>>>(tree_.links);
+    auto* all = arena_.take<LinkMotion<Varied<R, T>>>(tree_.links);
     const int moved = link[1], other = link[0];
-    const LinkMotion<double>& me = k_.link[moved];
-    const Motion<double> W = in_axes(me.X.R, W_about(moved, me.X.p)), W_other = W_about(other, k_.link[other].X.p);
-    all[other] = moved_body<R>(k_.link[other], tree_.gravity, 0, 0).in_world();
-    Force<double> pushed = Force<double>::zero();  // on the one that is moved, at its origin
+    const LinkMotion<T>& me = k_.link[moved];
+    const Motion<T> W = in_axes(me.X.R, W_about(moved, me.X.p)), W_other = W_about(other, k_.link[other].X.p);
+    all[other] = moved_body<R>(k_.link[other], gravity_, 0, 0).in_world();
+    Force<T> pushed = Force<T>::zero();  // on the one that is moved, at its origin
     Covectors e = covectors_of<R>(me, 3, [&](int first, int last) {
-      const MovedBody<R> body = moved_body<R>(me, tree_.gravity, first, last);
+      const MovedBody<R, T> body = moved_body<R>(me, gravity_, first, last);
       all[moved] = body.in_world();
-      Varied<R> power = 0.0;
-      pushed = Force<double>::zero();
-      const auto put = [&](int on, int, const Force<Varied<R>>& f, const Vec3<Varied<R>>& p) {
+      Varied<R, T> power = 0.0;
+      pushed = Force<T>::zero();
+      const auto put = [&](int on, int, const Force<Varied<R, T>>& f, const Vec3<Varied<R, T>>& p) {
         const bool mine = on == moved;
-        const Motion<Varied<R>> m =
-            mine ? turned(body.X.R, Motion<Varied<R>>{cast<Varied<R>>(W.angular), cast<Varied<R>>(W.linear)})
-                 : Motion<Varied<R>>{cast<Varied<R>>(W_other.angular), cast<Varied<R>>(W_other.linear)};
-        const Vec3<Varied<R>> r = p - all[on].X.p;
-        power += dot(m, Force<Varied<R>>{f.angular + cross(r, f.linear), f.linear});
+        const Motion<Varied<R, T>> m = mine ? turned(body.X.R, Motion<Varied<R, T>>{still<R>(W.angular), still<R>(W.linear)})
+                                            : Motion<Varied<R, T>>{still<R>(W_other.angular), still<R>(W_other.linear)};
+        const Vec3<Varied<R, T>> r = p - all[on].X.p;
+        power += dot(m, Force<Varied<R, T>>{f.angular + cross(r, f.linear), f.linear});
         if (!mine) return;
-        const Vec3<Varied<R>> moment = f.angular + cross(r, f.linear);
+        const Vec3<Varied<R, T>> moment = f.angular + cross(r, f.linear);
         for (int n = 0; n < 3; ++n) pushed.angular(n) += moment(n).value, pushed.linear(n) += f.linear(n).value;
       };
-      Kinematics<Varied<R>> k;
+      Kinematics<Varied<R, T>> k;
       k.link = all, k.column = k.column_dot = nullptr;
       put_between(k, put);
       return power.rate;
@@ -453,36 +453,36 @@ class Pullback {
 
   /// What turns of a joint change in its own columns, about the root's origin; see above.
   struct ColumnChange {
-    Motion<double> g, b, h, bias_by_v;
+    Motion<T> g, b, h, bias_by_v;
   };
 
   /// By the joint's own numbers, along as many of its displacements and changes of velocity as go side by side.
-  template <class R> void change_columns(int i, const double* q) {
-    using Number = Varied<R>;
+  template <class R> void change_columns(int i, const T* q) {
+    using Number = Varied<R, T>;
     const Arena::Scope scope(arena_);
     const Link& b = tree_.link[i];
-    const LinkMotion<double>& me = k_.link[i];
+    const LinkMotion<T>& me = k_.link[i];
     const Vec to_root = root(i) - me.X.p;
-    const auto in_world = [&](const Motion<double>& m) {
-      const Motion<double> w = turned(me.X.R, m);
-      return Motion<double>{w.angular, w.linear + cross(w.angular, to_root)};
+    const auto in_world = [&](const Motion<T>& m) {
+      const Motion<T> w = turned(me.X.R, m);
+      return Motion<T>{w.angular, w.linear + cross(w.angular, to_root)};
     };
     const int coordinates = visit_every(b.described, b.nv, [](auto joint) -> int { return joint.nq; });
-    for (int first = 0; first < 2 * b.nv; first += width_of<R>) {  // displacements, then changes of v
-      const int count = std::min(width_of<R>, 2 * b.nv - first);
+    for (int first = 0; first < 2 * b.nv; first += columns_of<T, R>) {  // displacements, then changes of v
+      const int count = std::min(columns_of<T, R>, 2 * b.nv - first);
       Number here[7], v[6], sin[7], cos[7];
-      for (int n = 0; n < coordinates; ++n) here[n] = q[b.iq + n];
-      for (int n = 0; n < b.nv; ++n) v[n] = v_[b.iv + n];
+      for (int n = 0; n < coordinates; ++n) here[n] = {q[b.iq + n], R(0.0)};
+      for (int n = 0; n < b.nv; ++n) v[n] = {v_[b.iv + n], R(0.0)};
       for (int l = 0; l < count; ++l) {
         const int d = first + l;
         if (d >= b.nv) {
-          lane(v[d - b.nv].rate, l) = 1.0;
+          column_in<T>(v[d - b.nv].rate, l) = T(1.0);
           continue;
         }
-        double unit[6] = {0, 0, 0, 0, 0, 0}, rate[7];
-        unit[d] = 1.0;
+        T unit[6], rate[7];
+        for (int n = 0; n < 6; ++n) unit[n] = T(n == d ? 1.0 : 0.0);
         visit_every(b.described, b.nv, [&](auto joint) { joint.rate(q + b.iq, unit, rate); });
-        for (int n = 0; n < coordinates; ++n) lane(here[n].rate, l) = rate[n];
+        for (int n = 0; n < coordinates; ++n) column_in<T>(here[n].rate, l) = rate[n];
       }
       for (int n = b.iangle; n < tree_.angles; ++n) {
         const int own = tree_.angle[n] - b.iq;
@@ -493,8 +493,9 @@ class Pullback {
       joint_motion(b.joint, b.nv, Coordinates<Number>{here, sin, cos, {&b.constants}}, static_cast<const Number*>(v), J);
       for (int l = 0; l < count; ++l) {
         const auto rate_of = [l](const Motion<Number>& m) {
-          Motion<double> rate;
-          for (int r = 0; r < 3; ++r) rate.angular(r) = lane(m.angular(r).rate, l), rate.linear(r) = lane(m.linear(r).rate, l);
+          Motion<T> rate;
+          for (int r = 0; r < 3; ++r)
+            rate.angular(r) = column_in<T>(m.angular(r).rate, l), rate.linear(r) = column_in<T>(m.linear(r).rate, l);
           return rate;
         };
         const int d = first + l;
@@ -502,9 +503,9 @@ class Pullback {
           change_[b.iv + d - b.nv].bias_by_v = in_world(rate_of(J.bias));
           continue;
         }
-        Motion<double> g = Motion<double>::zero(), of_a = rate_of(J.bias), h = g;
+        Motion<T> g = Motion<T>::zero(), of_a = rate_of(J.bias), h = g;
         for (int n = 0; n < b.nv; ++n) {
-          const Motion<double> dS = rate_of(J.column[n]);
+          const Motion<T> dS = rate_of(J.column[n]);
           g = g + dS * v_[b.iv + n], of_a = of_a + dS * a_[b.iv + n];
           if (x_) h = h + dS * x_[b.iv + n];
         }
@@ -516,28 +517,29 @@ class Pullback {
 
   const Tree& tree_;
   Arena& arena_;
-  const Kinematics<double>& k_;
-  const double *v_, *a_, *x_;
-  Motion<double>*V_, *A_, *W_;
+  const Kinematics<T>& k_;
+  const T *v_, *a_, *x_;
+  Motion<T>*V_, *A_, *W_;
   Covectors *sum_, *of_body_ = nullptr;
   ColumnChange* change_ = nullptr;
+  Vec gravity_;
 };
 
 /// w . inverse dynamics by q, v, a and the inertial parameters of all bodies, in one run of 3 nv + 10 (bodies - 1); if asked for, by dimensions,
 /// which are zero before.
-template <class R>
-void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<double>& in, const double* w, double* out,
-                          const Dimensions* dimensions = nullptr) {
-  const Kinematics<double> k = Kinematics<double>::over(tree, arena.take<double>(Kinematics<double>::size(tree)));
+template <class R, class T>
+void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* w, T* out,
+                          const Dimensions<T>* dimensions = nullptr) {
+  const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
   kinematics(tree, arena, in.q, in.v, in.a, k, in.ground);
-  std::fill(out, out + 3 * tree.nv, 0.0);
-  const Gradient by = {out, out + tree.nv, out + 2 * tree.nv};
-  Pullback pullback(tree, arena, k, in.v, in.a, w);
+  std::fill(out, out + 3 * tree.nv, T(0.0));
+  const Gradient<T> by = {out, out + tree.nv, out + 2 * tree.nv};
+  Pullback<T> pullback(tree, arena, k, in.v, in.a, w);
   if (dimensions) pullback.keep_bodies();
   pullback.add_bodies(in.wrenches, in.wrench);
-  pullback.add_passive<R>(in.q, by, dimensions);
+  pullback.template add_passive<R>(in.q, by, dimensions);
   if (dimensions) pullback.by_forces(in.q, *dimensions), pullback.by_placements(in.q, *dimensions);
-  pullback.see_columns<R>(in.q);
+  pullback.template see_columns<R>(in.q);
   pullback.inward(by);
   pullback.by_parameters(out + 3 * tree.nv);
 }

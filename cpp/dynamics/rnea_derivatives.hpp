@@ -48,7 +48,7 @@ template <class T> struct CarriedMotion {
   }
 };
 
-/// How many columns of a T stand side by side in an R, and one of them.
+/// How many columns, or directions, of a T stand side by side in an R, and one of them.
 template <class T, class R> constexpr int columns_of = width_of<std::remove_const_t<R>> / width_of<T>;
 template <class T, class R> SARRUS_INLINE decltype(auto) column_in(R& x, int l) {
   if constexpr (columns_of<T, R> == 1)
@@ -87,18 +87,24 @@ inline bool moves_by_rates(const Link& b) {
   });
 }
 
+/// V and A of a link about a point of the world; returns where its origin is from there.
+template <class T>
+Vec3<T> motion_about(const Tree& tree, const Kinematics<T>& k, int link, const Vec3<T>& origin, Motion<T>& V, Motion<T>& A) {
+  const LinkMotion<T>& b = k.link[link];
+  const Vec3<T> r = b.X.p - origin;
+  V = {b.V.angular, b.V.linear + cross(r, b.V.angular)};
+  A = {b.A.angular, b.A.linear - cross(b.V.angular, b.V.linear) + cross(r, b.A.angular) - tree.numbers<T>()(tree.gravity)};
+  return r;
+}
+
 /// The outward pass, and what each body adds.
 template <class T>
 void move_columns(const Tree& tree, const Kinematics<T>& k, const RneaInput<T>& in, MovedColumn<T>* column,
                   CarriedMotion<T>* carried) {
   using Vec = Vec3<T>;
   const auto numbers = tree.numbers<T>();
-  const auto seen = [&](int link, const Vec& origin, Motion<T>& V, Motion<T>& A) {  // from the root's origin
-    const LinkMotion<T>& b = k.link[link];
-    const Vec r = b.X.p - origin;
-    V = {b.V.angular, b.V.linear + cross(r, b.V.angular)};
-    A = {b.A.angular, b.A.linear - cross(b.V.angular, b.V.linear) + cross(r, b.A.angular) - numbers(tree.gravity)};
-    return r;
+  const auto seen = [&](int link, const Vec& origin, Motion<T>& V, Motion<T>& A) {
+    return motion_about(tree, k, link, origin, V, A);
   };
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
@@ -142,15 +148,27 @@ void move_columns(const Tree& tree, const Kinematics<T>& k, const RneaInput<T>& 
     if (tree.link[i].parent > 0) carried[tree.link[i].parent] += carried[i];
 }
 
+/// A tree in motion.
+template <class T> struct TreeMotion {
+  Kinematics<T> k;
+  MovedColumn<T>* column;
+  CarriedMotion<T>* carried;
+
+  TreeMotion(const Tree& tree, Arena& arena, const RneaInput<T>& in)
+      : k(Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)))),
+        column(arena.take<MovedColumn<T>>(tree.nv)),
+        carried(arena.take<CarriedMotion<T>>(tree.links)) {
+    kinematics(tree, arena, in.q, in.v, in.a, k, in.ground);
+    move_columns(tree, k, in, column, carried);
+  }
+};
+
 template <class R, class T>
-SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
+SARRUS_NOINLINE void rnea_derivatives(const Tree& tree, Arena& arena, const TreeMotion<T>& motion, T* by_q, T* by_v) {
   constexpr int lanes = columns_of<T, R>;
   const int n = tree.nv;
-  const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
-  kinematics(tree, arena, in.q, in.v, in.a, k, in.ground);
-  auto* column = arena.take<MovedColumn<T>>(n);
-  auto* carried = arena.take<CarriedMotion<T>>(tree.links);
-  move_columns(tree, k, in, column, carried);
+  const MovedColumn<T>* column = motion.column;
+  const CarriedMotion<T>* carried = motion.carried;
   std::fill(by_q, by_q + n * n, T(0.0)), std::fill(by_v, by_v + n * n, T(0.0));
   unsigned* on_the_way = arena.take<unsigned>(n);  // from which lanes' columns to the ground
   int* way = arena.take<int>(n);

@@ -1,15 +1,16 @@
-// Derivatives by a state of plain trees, for states side by side. Of all others one state's directions fill the registers: derivative_kernels.cpp.
-#include "../loops/derivatives.hpp"
+// For states side by side: derivatives by a state of plain trees, and products of cotangents with derivatives. Of all others one state's directions
+// fill the registers: derivative_kernels.cpp.
+#include "derivative_operations.hpp"
 #include "packets.hpp"
 #include "shared.hpp"
 
 namespace sarrus {
 
 // compiled in derivative_kernels.cpp
-extern template void one_by_one<Operation::inverse_dynamics_derivatives>(const Tree&, const Parameters&, const Rows&,
-                                                                         std::int64_t, std::int64_t);
-extern template void one_by_one<Operation::forward_dynamics_derivatives>(const Tree&, const Parameters&, const Rows&,
-                                                                         std::int64_t, std::int64_t);
+#define SARRUS_COMPILED(name, ...) \
+  extern template void one_by_one<Operation::name>(const Tree&, const Parameters&, const Rows&, std::int64_t, std::int64_t);
+SARRUS_DERIVATIVE_OPERATIONS(SARRUS_COMPILED)
+#undef SARRUS_COMPILED
 
 namespace {
 
@@ -38,6 +39,12 @@ void many_of_a_tree(const Tree& tree, const Parameters& p, const Rows& rows, std
   in_packets<tree_lanes, false>(kernel, tree, p, rows, begin, end, [](std::int64_t) {});
 }
 
+template <Operation op>
+void products(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
+  if (leaves_the_cache(tree, loop_lanes)) return one_by_one<op>(tree, p, rows, begin, end);
+  many<op, loop_lanes>(tree, p, rows, begin, end);
+}
+
 }  // namespace
 
 void add_derivative_batches(KernelTable& table) {
@@ -45,6 +52,12 @@ void add_derivative_batches(KernelTable& table) {
                  forward_dynamics = Operation::forward_dynamics_derivatives;
   table.many[static_cast<int>(inverse_dynamics)] = many_of_a_tree<inverse_dynamics, inverse>;
   table.many[static_cast<int>(forward_dynamics)] = many_of_a_tree<forward_dynamics, forward>;
+#define SARRUS_ADD(name) table.many[static_cast<int>(Operation::name)] = products<Operation::name>;
+  SARRUS_ADD(inverse_dynamics_vjp)
+  SARRUS_ADD(inverse_dynamics_by_dimensions)
+  SARRUS_ADD(forward_dynamics_vjp)
+  SARRUS_ADD(actuator_efforts_vjp)
+#undef SARRUS_ADD
 }
 
 }  // namespace sarrus

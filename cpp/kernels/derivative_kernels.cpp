@@ -1,12 +1,9 @@
 // Derivatives by a state, for one state at a time: its directions stand side by side.
-#include "../loops/efforts_pullback.hpp"
 #include "../loops/linear_equations.hpp"
 #include "../loops/multiplier_rates.hpp"
-#include "call.hpp"
-#include "operation_sizes.hpp"
+#include "derivative_operations.hpp"
 #include "run.hpp"
 #include "shared.hpp"
-#include "verdict.hpp"
 
 namespace sarrus {
 
@@ -55,42 +52,18 @@ SARRUS_KERNEL(forward_dynamics_jvp, {
   const T* d = in[3];
   return verdict_of_solution(forward_dynamics_jvp(tree, arena, state, d, d + tree.nv, d + 2 * tree.nv, in[4][0] > 0.0, out), off);
 })
-SARRUS_KERNEL(inverse_dynamics_vjp, {
-  const RneaInput<T> motion = {in[0], in[1], in[2], {in[4], in[5]}, call.wrenches(), call.wrench};
-  inverse_dynamics_vjp<SideBySide>(tree, arena, motion, in[3], out);
-})
-SARRUS_KERNEL(forward_dynamics_vjp, {
-  OffLoops<T> off;
-  LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
-  if (call.parameters.check) state.off = &off;
-  return verdict_of_solution(forward_dynamics_vjp<SideBySide>(tree, arena, state, in[3], in[4][0] > 0.0, out), off);
-})
 
-// by dimensions; of forward dynamics also what tells those that leave loops open
-SARRUS_KERNEL(inverse_dynamics_by_dimensions, {
-  const RneaInput<T> motion = {in[0], in[1], in[2], {in[4], in[5]}, call.wrenches(), call.wrench};
-  std::fill(out, out + Dimensions::size(tree), 0.0);
-  const Dimensions dimensions(tree, out);
-  inverse_dynamics_vjp<SideBySide>(tree, arena, motion, in[3], arena.take<T>(size_of_axis('G', tree)), &dimensions);
-})
+// by dimensions, and what tells those that leave loops open
 SARRUS_KERNEL(forward_dynamics_by_dimensions, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
   if (call.parameters.check) state.off = &off;
-  const int size = Dimensions::size(tree);
+  const int size = Dimensions<T>::size(tree);
   std::fill(out, out + 2 * size, 0.0);
-  const Dimensions dimensions(tree, out), open(tree, out + size);
+  const Dimensions<T> dimensions(tree, out), open(tree, out + size);
   return verdict_of_solution(forward_dynamics_vjp<SideBySide>(tree, arena, state, in[3], in[4][0] > 0.0,
                                                               arena.take<T>(size_of_axis('G', tree)), &dimensions, &open),
                              off);
-})
-
-SARRUS_KERNEL(actuator_efforts_vjp, {
-  const RneaInput<T> motion = {in[0], in[1], in[2], {}, call.wrenches(), call.wrench};
-  OffLoops<T> off;
-  return verdict(actuator_efforts_vjp<SideBySide>(tree, arena, motion, in[4], in[5], in[6], in[3], out,
-                                                  call.parameters.check ? &off : nullptr),
-                 off);
 })
 
 void add_derivative_kernels(KernelTable& table) {

@@ -128,7 +128,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
     case 'D': return t.nv * (6 * t.nv + 2);
     case 'L': return linear_equations_size(t.nv, 2 * t.nv) + t.nv;  // of any coordinates, and which
-    case 'N': return Dimensions::size(t);
+    case 'N': return Dimensions<double>::size(t);
     case 'G': return 3 * t.nv + 10 * (t.bodies - 1);
     case 'H': return t.nv + 10 * (t.bodies - 1);
     case 'F': return t.nv * t.nv + 1;

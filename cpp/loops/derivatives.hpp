@@ -3,7 +3,8 @@
 //   [M J^T; J 0] [Da; -Dlambda] = [Dtau - D(M a + h) + DJ^T lambda; D gamma - DJ a]
 //
 // with the matrix and the factor of the forward solve; what stands on the right is the rate of inverse dynamics and of the rows, on numbers
-// that carry their rates (dynamics/derivatives.hpp). Right-hand sides go side by side.
+// that carry their rates (dynamics/derivatives.hpp), or of plain trees that plain joints close, along many directions, by the recursion of
+// rnea_derivatives.hpp and by row_derivatives.hpp. Right-hand sides go side by side.
 //
 // Rows that depend on each other contradict one another off the loops, so that there no derivative exists. `tangent`: directions stay on
 // them to first order. Changes of v are projected onto the motions that the loops allow, P = 1 - M^-1 J^T (J M^-1 J^T)^+ J, displacements of
@@ -25,6 +26,7 @@
 #include "../dynamics/derivatives.hpp"
 #include "../dynamics/ltdl.hpp"
 #include "constrained_dynamics.hpp"
+#include "row_derivatives.hpp"
 
 namespace sarrus {
 
@@ -44,22 +46,24 @@ inline bool holds_position(const Constraint& c, int r) {
   return visit_constraint(c.kind, [r](const auto& kind) { return kind.holonomic(r); });
 }
 
-/// The equation at one state with its factor, for right-hand sides [forces (nv); rows] side by side.
-template <class R> class SensitivityEquation {
+/// The equation at one state with its factor, for right-hand sides [forces (nv); rows] side by side; or at states side by side, for one each.
+template <class R, class T = double> class SensitivityEquation {
  public:
-  const double *a, *lambda = nullptr;
-  double error = 0.0;  // of the state itself, relative, or by what forbids derivatives there
-  double solved = 0.0;  // what its accelerations leave, relative
-  bool dependent = false;  // whether rows depend on one another
+  using Truth = decltype(T() < T());
+
+  const T *a, *lambda = nullptr;
+  T error = T(0.0);  // of the state itself, relative, or by what forbids derivatives there
+  T solved = T(0.0);  // what its accelerations leave, relative
+  bool dependent = false;  // whether rows depend on one another, at any of the states
   bool is_tight = false;  // whether the factor solves without corrections
 
   /// `later`: the caller will look whether rows depend on one another, and for the multipliers.
-  SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool later = false) : tree_(tree) {
-    double* acceleration = arena.take<double>(tree.nv);
+  SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<T>& in, bool later = false) : tree_(tree) {
+    T* acceleration = arena.take<T>(tree.nv);
     a = acceleration;
     equation_.emplace(loop_equation(tree, arena, in));
     solution_.emplace(solve_tightly(*equation_, arena, equation_->b));
-    const LoopSolution<double>& solution = *solution_;
+    const LoopSolution<T>& solution = *solution_;
     all_.emplace(Factored{equation_->solved(), solution.factor});
     if (in.off) see_gap(*equation_, arena, solution, *in.off);
     for (int k = 0; k < tree.nv; ++k) acceleration[k] = solution.x[k];
@@ -67,39 +71,43 @@ template <class R> class SensitivityEquation {
     if (!later) find_multipliers(arena, depend(arena));
     // what rounding of the rows would move: towards a singular position that grows as 1 / distance
     constexpr double rounding = 2e-17;
-    const double size = equation_->terms + in_metric(equation_->solved(), solution.y);
-    const double moved = moved_by_errors(*equation_, arena, solution.factor, size, rounding, true);
-    if (moved > size * square(tolerances::differentiable)) error = std::max(error, tolerances::contradiction);
+    const T size = equation_->terms + in_metric(equation_->solved(), solution.y);
+    const T moved = moved_by_errors(*equation_, arena, solution.factor, size, T(rounding), true);
+    const T least = select(moved > size * T(square(tolerances::differentiable)), T(tolerances::contradiction), T(0.0));
+    error = select(least > error, least, error);
     // what the regularisation takes of a solution is its share of the least eigenvalue of the rows, which moves by 1 / that, squared
     const bool borrows = equation_->epsilon || equation_->pieces;
-    is_tight = !borrows && moved * tolerances::regularisation < size * square(rounding) * tolerances::unresolved;
+    const auto tight = moved * T(tolerances::regularisation) < size * T(square(rounding) * tolerances::unresolved);
+    is_tight = !borrows && !any(select(tight, T(0.0), T(1.0)) > T(0.0));
     hold_positions(arena);
   }
   /// As they were solved for, where a part that no force shows does not count.
-  void take_multipliers(Arena& arena) { find_multipliers(arena, false); }
+  void take_multipliers(Arena& arena) { find_multipliers(arena, T(0.0) > T(0.0)); }
 
-  void find_multipliers(Arena& arena, bool rows_depend) {
-    double *multipliers = arena.take<double>(tree_.loops.rows), left = 0.0;
-    lambda = multipliers, dependent = rows_depend;
-    if (dependent)
-      least_multipliers(tree_, arena, *equation_, *solution_, multipliers, left);
-    else
-      for (int r = 0; r < tree_.loops.rows; ++r) multipliers[r] = -solution_->x[tree_.nv + r];
-    error = std::max(error, left);
+  void find_multipliers(Arena& arena, const Truth& rows_depend) {
+    const int rows = tree_.loops.rows;
+    T* multipliers = arena.take<T>(rows);
+    lambda = multipliers, dependent = any(rows_depend);
+    for (int r = 0; r < rows; ++r) multipliers[r] = -solution_->x[tree_.nv + r];
+    if (!dependent) return;
+    T *least = arena.take<T>(rows), left = T(0.0);
+    least_multipliers(tree_, arena, *equation_, *solution_, least, left);
+    for (int r = 0; r < rows; ++r) multipliers[r] = select(rows_depend, least[r], multipliers[r]);
+    error = select(both(rows_depend, left > error), left, error);
   }
 
   int unknowns() const { return tree_.nv + tree_.loops.rows; }
   bool holds_velocities_only() const { return holding_.has_value(); }  // some row
   bool goes_by_fronts() const { return all_->matrix.plan.fronts; }
   /// Blocks of J.
-  const double* J() const { return equation_->matrix.J; }
-  double terms() const { return equation_->terms; }
-  double inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
-  double row_weight(int r) const { return equation_->matrix.row_weight[r]; }
+  const T* J() const { return equation_->matrix.J; }
+  T terms() const { return equation_->terms; }
+  T inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
+  T row_weight(int r) const { return equation_->matrix.row_weight[r]; }
   /// A right-hand side of the rows of which those that depend on one another leave what they contradict one another by.
-  double probe(int r) const { return scattered(tree_.nv + r) / std::sqrt(row_weight(r)); }
+  T probe(int r) const { return T(scattered(tree_.nv + r)) / sqrt(row_weight(r)); }
 
-  /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of. S: R, or one number for
+  /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of. S: R, or T for
   /// one right-hand side. `positions`: by the rows alone that hold them. `least`: a size, squared, beside which b is rounding.
   template <class S>
   S solve(Arena& arena, const S* b, const S* terms, S* x, bool positions = false, const S& least = S(0.0)) const {
@@ -127,65 +135,67 @@ template <class R> class SensitivityEquation {
 
  private:
   struct Factored {
-    Saddle<double> matrix;
-    Factor<double> factor;
+    Saddle<T> matrix;
+    Factor<T> factor;
   };
 
-  bool depend(Arena& arena) const {
+  Truth depend(Arena& arena) const {
     const Arena::Scope scope(arena);
     const int n = unknowns();
-    R *b = arena.take<R>(n), *terms = arena.take<R>(n);
+    T *b = arena.take<T>(n), *terms = arena.take<T>(n);
     for (int k = 0; k < n; ++k) {
-      b[k] = k < tree_.nv ? R(0.0) : R(probe(k - tree_.nv));
+      b[k] = k < tree_.nv ? T(0.0) : probe(k - tree_.nv);
       terms[k] = b[k] * b[k];
     }
-    const R left = solve(arena, b, terms, arena.take<R>(n));
-    return lane(left, 0) > tolerances::contradiction;
+    return solve(arena, static_cast<const T*>(b), static_cast<const T*>(terms), arena.take<T>(n)) > T(tolerances::contradiction);
   }
 
   /// A second factor where rows hold velocities only: these give way in it to anything.
   void hold_positions(Arena& arena) {
     constexpr double anything = 1e30;
-    const Saddle<double>& matrix = all_->matrix;
-    double* soft = nullptr;
+    const Saddle<T>& matrix = all_->matrix;
+    T* soft = nullptr;
     for (int i = 0; i < tree_.loops.constraints; ++i) {
       const Constraint& c = tree_.loops.constraint[i];
       for (int r = 0; r < c.rows; ++r) {
         if (holds_position(c, r)) continue;
         if (!soft) {
-          soft = arena.take<double>(matrix.rows);
-          for (int k = 0; k < matrix.rows; ++k) soft[k] = matrix.soft ? matrix.soft[k] : 0.0;
+          soft = arena.take<T>(matrix.rows);
+          for (int k = 0; k < matrix.rows; ++k) soft[k] = matrix.soft ? matrix.soft[k] : T(0.0);
         }
-        soft[c.row + r] = anything / matrix.row_weight[c.row + r];
+        soft[c.row + r] = T(anything) / matrix.row_weight[c.row + r];
       }
     }
     if (!soft) return;
     holding_.emplace(*all_);
     holding_->matrix.soft = soft;
-    double* mu = arena.take<double>(matrix.rows);
-    for (int k = 0; k < matrix.rows; ++k) mu[k] = tolerances::regularisation / matrix.row_weight[k];
-    const double* epsilon = equation_->pieces ? equation_->pieces->epsilon : equation_->epsilon;
-    holding_->factor = factorise(holding_->matrix, arena, epsilon, static_cast<const double*>(mu));
+    T* mu = arena.take<T>(matrix.rows);
+    for (int k = 0; k < matrix.rows; ++k) mu[k] = T(tolerances::regularisation) / matrix.row_weight[k];
+    const T* epsilon = equation_->pieces ? equation_->pieces->epsilon : equation_->epsilon;
+    holding_->factor = factorise(holding_->matrix, arena, epsilon, static_cast<const T*>(mu));
   }
 
   /// Fronts fill registers with the rows of one right-hand side.
   template <class S> S refined(Arena& arena, const Factored& by, const S* b, S* y, int corrections) const {
-    const int n = by.matrix.plan.unknowns;
-    if (!by.matrix.plan.fronts) return refine(by.matrix, arena, by.factor, b, y, corrections);
-    S left = S(0.0);
-    double *one_b = arena.take<double>(n), *one_y = arena.take<double>(n);
-    for (int l = 0; l < width_of<S>; ++l) {
-      const Arena::Scope scope(arena);
-      for (int k = 0; k < n; ++k) one_b[k] = lane(b[k], l);
-      lane(left, l) = refine(by.matrix, arena, by.factor, static_cast<const double*>(one_b), one_y, corrections);
-      for (int k = 0; k < n; ++k) lane(y[k], l) = one_y[k];
-    }
-    return left;
+    if constexpr (!std::is_same_v<S, T>)
+      if (by.matrix.plan.fronts) {
+        const int n = by.matrix.plan.unknowns;
+        S left = S(0.0);
+        T *one_b = arena.take<T>(n), *one_y = arena.take<T>(n);
+        for (int l = 0; l < width_of<S>; ++l) {
+          const Arena::Scope scope(arena);
+          for (int k = 0; k < n; ++k) one_b[k] = lane(b[k], l);
+          lane(left, l) = refine(by.matrix, arena, by.factor, static_cast<const T*>(one_b), one_y, corrections);
+          for (int k = 0; k < n; ++k) lane(y[k], l) = one_y[k];
+        }
+        return left;
+      }
+    return refine(by.matrix, arena, by.factor, b, y, corrections);
   }
 
   const Tree& tree_;
-  std::optional<LoopEquation<double>> equation_;
-  std::optional<LoopSolution<double>> solution_;
+  std::optional<LoopEquation<T>> equation_;
+  std::optional<LoopSolution<T>> solution_;
   std::optional<Factored> all_, holding_;
 };
 
@@ -205,6 +215,15 @@ template <class R> class ForwardSensitivity {
   ForwardSensitivity(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool later = false)
       : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in, later) {}
   void find_multipliers(bool rows_depend) { equation_.find_multipliers(arena_, rows_depend); }
+  /// For many directions: by matrices, where there is nothing that they do not hold. Once the multipliers stand.
+  void prepare() {
+    if (!is_plain_tree(tree_) || !has_plain_rows(tree_)) return;
+    const RneaInput<double> in = {in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench};
+    const TreeMotion<double> motion(tree_, arena_, in);
+    by_q_ = arena_.take<double>(tree_.nv * tree_.nv), by_v_ = arena_.take<double>(tree_.nv * tree_.nv);
+    plain_tree_derivatives<R>(tree_, arena_, in, motion, by_q_, by_v_);
+    rows_.emplace(tree_, arena_, motion, equation_.lambda);
+  }
 
   double error() const { return equation_.error; }
   const SensitivityEquation<R>& equation() const { return equation_; }
@@ -225,25 +244,16 @@ template <class R> class ForwardSensitivity {
   void follow(const R* d, R* x, const R* force = nullptr) const {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
-    const R* none = nullptr;
-    const Loops& loops = tree_.loops;
-    const Varied<R> time = in_.time ? *in_.time : 0.0;
-    Varied<R>*J = arena_.take<Varied<R>>(loops.entries), *target = arena_.take<Varied<R>>(loops.rows);
-    ConstraintRows<Varied<R>> asked;
-    asked.J = J, asked.target = target;
-    constraint_rows(tree_, arena_,
-                    place<Varied<R>>(tree_, arena_, varied_configuration(tree_, arena_, in_.q, d), in_.time ? &time : nullptr,
-                                     varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none)),
-                    asked, 0, loops.constraints);
     for (int k = 0; k < tree_.nv && force; ++k) side.add(k, force[k]);
-    for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, target[r].rate);
-    each_entry(J, [&](int row, int column, const Varied<R>& entry)
-                      SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
+    if (rows_)
+      rows_->velocities(d, [&](int row, const R& rate) SARRUS_INLINED { side.add(tree_.nv + row, -rate); });
+    else
+      turn_rows(d, side);
     equation_.solve(arena_, side.b, side.terms, x);
   }
 
   /// x (unknowns): Da and -Dlambda along these directions and changes of tau (null: none); returns the relative residual, `least` as above.
-  /// What is kept of the way: if asked for.
+  /// What is kept of the way: if asked for, and not prepared.
   struct Kept {
     const double* y = nullptr;
     R* DJ_y = nullptr;  // rows: the change of J, times y
@@ -251,15 +261,9 @@ template <class R> class ForwardSensitivity {
   };
   R accelerate(const Directions<R>& along, const R* tau_rate, R* x, const R& least = R(0.0), const Kept& kept = {}) const {
     const Arena::Scope scope(arena_);
-    const Loops& loops = tree_.loops;
     Sides<R> side(arena_, equation_.unknowns());
-    Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
-    const auto motion =
-        varied<R>(tree_, arena_, RneaInput<double>{in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench}, along);
-    const auto work = rnea(tree_, arena_, motion, tau);
-    for (int k = 0; k < tree_.nv; ++k) side.add(k, -tau[k].rate);
+    rows_ ? add_prepared(along, side) : add_rates(along, side, kept);
     for (int k = 0; k < tree_.nv && tau_rate; ++k) side.add(k, tau_rate[k]);
-    if (loops.rows > 0) add_rows(motion, work, along.q != nullptr, side, kept);
     for (int k = 0; k < tree_.nv && kept.force; ++k) kept.force[k] = side.b[k];
     return equation_.solve(arena_, side.b, side.terms, x, false, least);
   }
@@ -273,6 +277,51 @@ template <class R> class ForwardSensitivity {
   }
 
  private:
+  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, by matrices: entries of two velocities of which one is on the other's way.
+  void add_prepared(const Directions<R>& along, Sides<R>& side) const {
+    const int n = tree_.nv;
+    R* needed = arena_.take<R>(n);
+    for (int k = 0; k < n; ++k) needed[k] = R(0.0);
+    const auto add = [&](const double* D, const R* d) {
+      for (int j = 0; j < n && d; ++j) {
+        needed[j] += d[j] * R(D[j * n + j]);
+        for (int i = tree_.column_parent[j]; i >= 0; i = tree_.column_parent[i])
+          needed[i] += d[j] * R(D[i * n + j]), needed[j] += d[i] * R(D[j * n + i]);
+      }
+    };
+    add(by_q_, along.q), add(by_v_, along.v);
+    for (int k = 0; k < n; ++k) side.add(k, -needed[k]);
+    rows_->accelerations(along.q, along.v, [&](int row, const R& rate) SARRUS_INLINED { side.add(n + row, -rate); });
+    if (along.q) rows_->forces(along.q, [&](int k, const R& rate) SARRUS_INLINED { side.add(k, rate); });
+  }
+
+  /// What J v, less what drives the loops, changes by where the rows turn.
+  void turn_rows(const R* d, Sides<R>& side) const {
+    const R* none = nullptr;
+    const Loops& loops = tree_.loops;
+    const Varied<R> time = in_.time ? *in_.time : 0.0;
+    Varied<R>*J = arena_.take<Varied<R>>(loops.entries), *target = arena_.take<Varied<R>>(loops.rows);
+    ConstraintRows<Varied<R>> asked;
+    asked.J = J, asked.target = target;
+    constraint_rows(tree_, arena_,
+                    place<Varied<R>>(tree_, arena_, varied_configuration(tree_, arena_, in_.q, d), in_.time ? &time : nullptr,
+                                     varied(arena_, loops.pfaffian_values, in_.pfaffian_values, none)),
+                    asked, 0, loops.constraints);
+    for (int r = 0; r < loops.rows; ++r) side.add(tree_.nv + r, target[r].rate);
+    each_entry(J, [&](int row, int column, const Varied<R>& entry)
+                      SARRUS_INLINED { side.add(tree_.nv + row, -entry.rate * R(in_.v[column])); });
+  }
+
+  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, on numbers that carry their rates.
+  void add_rates(const Directions<R>& along, Sides<R>& side, const Kept& kept) const {
+    Varied<R>* tau = arena_.take<Varied<R>>(tree_.nv);
+    const auto motion =
+        varied<R>(tree_, arena_, RneaInput<double>{in_.q, in_.v, equation_.a, {}, in_.wrenches, in_.wrench}, along);
+    const auto work = rnea(tree_, arena_, motion, tau);
+    for (int k = 0; k < tree_.nv; ++k) side.add(k, -tau[k].rate);
+    if (tree_.loops.rows > 0) add_rows(motion, work, along.q != nullptr, side, kept);
+  }
+
   /// DJ^T lambda, and D gamma - DJ a; J changes where q does. Of rows between bodies, the bodies' accelerations being those in the motion, what gamma says is gamma - J a.
   void add_rows(const RneaInput<Varied<R>>& motion, const RneaWork<Varied<R>>& work, bool moves, Sides<R>& side,
                 const Kept& kept) const {
@@ -314,6 +363,8 @@ template <class R> class ForwardSensitivity {
   Arena& arena_;
   const LoopInput<double>& in_;
   SensitivityEquation<R> equation_;
+  double *by_q_ = nullptr, *by_v_ = nullptr;  // inverse dynamics, if prepared
+  std::optional<RowDerivatives<double>> rows_;
 };
 
 /// Without loops: M Da = Dtau - D(M a + h). `inverse_dynamics` gives the derivatives of that, at the motion.
@@ -395,8 +446,7 @@ class AllowedMotions {
   void products(const double* X, int rows, const double* Y, double* out) const {
     std::fill(out, out + rows * nv_, 0.0);
     for (int r = 0; r < rows; ++r)
-      for (int i = 0; i < count; ++i)
-        for (int k = 0; k < nv_; ++k) out[r * nv_ + k] += X[i * rows + r] * Y[i * nv_ + k];
+      for (int i = 0; i < count; ++i) subtract_scaled(out + r * nv_, Y + i * nv_, -X[i * rows + r], nv_);
   }
 
   /// Of no pattern that a mechanism might have.
@@ -412,8 +462,7 @@ class AllowedMotions {
     for (int k = 0; k < nv_; ++k) me[k] = lane(x[k], l);
     const auto size = [&] {
       std::fill(my_mass, my_mass + nv_, 0.0);
-      for (int i = 0; i < nv_; ++i)
-        for (int k = 0; k < nv_; ++k) my_mass[k] += M[i * nv_ + k] * me[i];
+      for (int i = 0; i < nv_; ++i) subtract_scaled(my_mass, M + i * nv_, -me[i], nv_);
       double sum = 0.0;
       for (int k = 0; k < nv_; ++k) sum += me[k] * my_mass[k];
       return std::sqrt(std::max(sum, 0.0));
@@ -423,7 +472,7 @@ class AllowedMotions {
       for (int i = 0; i < count; ++i) {
         double along = 0.0;
         for (int k = 0; k < nv_; ++k) along += shares[i * nv_ + k] * me[k];
-        for (int k = 0; k < nv_; ++k) me[k] -= along * L[i * nv_ + k];
+        subtract_scaled(me, L + i * nv_, along, nv_);
       }
     const double left = size();
     if (!(left > tolerances::present * whole) || !(whole > tolerances::present)) return false;
@@ -490,7 +539,8 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
     tree_dynamics_derivatives<R>(tree, arena, in, out);
     return 0.0;
   }
-  const ForwardSensitivity<R> state(tree, arena, in);
+  ForwardSensitivity<R> state(tree, arena, in);
+  state.prepare();
   if (tangent && tree.loops.rows > 0) {
     const double worst = derivatives_along_loops(tree, arena, in, state, out);
     return worst > tolerances::contradiction ? std::max(worst, state.error()) : state.error();

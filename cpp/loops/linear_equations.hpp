@@ -95,6 +95,7 @@ template <class R> class LinearEquations {
     const double* J = state.equation().J();
     const LoopMotions motions(tree_, arena_, J, column, row);
     state.find_multipliers(tree_.nv - motions.freedom < tree_.loops.rows);
+    state.prepare();
     const LinearErrors errors = {state.equation().solved, state.error()};
     std::optional<LoopMotions> of_positions;
     if (state.holds_velocities_only()) of_positions.emplace(tree_, arena_, rows_of_positions(J), column, row);

@@ -32,21 +32,22 @@
 namespace sarrus {
 
 /// What multiplies J x, J a - gamma, J v - c, and phi, each of all rows; null: nothing.
-struct RowForces {
-  const double *of_x = nullptr, *of_a = nullptr, *of_v = nullptr, *of_position = nullptr;
+template <class T> struct RowForces {
+  const T *of_x = nullptr, *of_a = nullptr, *of_v = nullptr, *of_position = nullptr;
 };
 
-template <class R> class LoopPullback {
+template <class R, class T> class LoopPullback {
  public:
-  using Number = Varied<R>;
+  using Number = Varied<R, T>;
+  using Covectors = sarrus::Covectors<T>;
+  using RowForces = sarrus::RowForces<T>;
 
-  LoopPullback(const Tree& tree, Arena& arena, const LoopInput<double>& in, const Kinematics<double>& k, const double* a,
-               const double* x)
+  LoopPullback(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k, const T* a, const T* x)
       : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x) {}
 
   /// Of all constraints, or as many. `dimensions`: by these too; null: not.
-  void add(const RowForces& by, Pullback& to, const Gradient& gradient, int constraints = -1,
-           const Dimensions* dimensions = nullptr) const {
+  void add(const RowForces& by, Pullback<T>& to, const Gradient<T>& gradient, int constraints = -1,
+           const Dimensions<T>* dimensions = nullptr) const {
     for (int i = 0; i < (constraints < 0 ? tree_.loops.constraints : constraints); ++i) {
       const Arena::Scope scope(arena_);
       const Constraint& c = tree_.loops.constraint[i];
@@ -57,7 +58,7 @@ template <class R> class LoopPullback {
         continue;
       }
       const bool plain = joint && joint->plain() && !c.driven && c.target != Target::coordinates;
-      const Vec3<double> p = plain ? (k_.link[c.child].X * c.X_child).p : k_.link[c.child].X.p;
+      const Vec3<T> p = plain ? (k_.link[c.child].X * cast<T>(c.X_child)).p : k_.link[c.child].X.p;
       const Covectors e = plain ? of_plain_joint(c, *joint, by, to) : of_bodies(c, by, to);
       const int link[] = {c.parent, c.child};
       to.add_between(link, c.body, e, p);
@@ -68,24 +69,26 @@ template <class R> class LoopPullback {
   }
 
  private:
+  static Number number(const T& x) { return {x, R(0.0)}; }
+
   /// Of the child, about its frame's origin.
-  Covectors of_plain_joint(const Constraint& c, const LoopJoint& joint, const RowForces& by, const Pullback& to) const {
-    const Transform<double> child = k_.link[c.child].X * c.X_child;
-    const auto force = [&](const double* rows) {
-      Force<double> f = Force<double>::zero();
+  Covectors of_plain_joint(const Constraint& c, const LoopJoint& joint, const RowForces& by, const Pullback<T>& to) const {
+    const Transform<T> child = k_.link[c.child].X * cast<T>(c.X_child);
+    const auto force = [&](const T* rows) {
+      Force<T> f = Force<T>::zero();
       for (int r = 0; r < c.rows; ++r) {
         const int n = joint.component[r];
         (n < 3 ? f.angular(n) : f.linear(n - 3)) = rows[c.row + r];
       }
-      return Force<double>{child.R * f.angular, child.R * f.linear};
+      return Force<T>{child.R * f.angular, child.R * f.linear};
     };
     Covectors e = Covectors::zero();
-    const Motion<double> V_p = to.V_about(c.parent, child.p);
+    const Motion<T> V_p = to.V_about(c.parent, child.p);
     if (by.of_x) e.W = force(by.of_x), e.S += cross_force(to.W_about(c.parent, child.p), e.W);
     if (by.of_v) e.S1 = force(by.of_v), e.S += cross_force(V_p, e.S1);
     if (by.of_position) e.S += force(by.of_position);
     if (by.of_a) {
-      const Motion<double> V = to.V_about(c.child, child.p);
+      const Motion<T> V = to.V_about(c.child, child.p);
       e.S2 = force(by.of_a);
       e.S1 += cross_force(V_p + V, e.S2);
       e.S += cross_force(to.A_about(c.parent, child.p), e.S2) + cross_force(V_p, cross_force(V, e.S2));
@@ -100,33 +103,33 @@ template <class R> class LoopPullback {
   };
 
   /// Of the child, about its origin.
-  Covectors of_bodies(const Constraint& c, const RowForces& by, const Pullback& to) const {
-    const LinkMotion<double>&child = k_.link[c.child], &parent = k_.link[c.parent];
+  Covectors of_bodies(const Constraint& c, const RowForces& by, const Pullback<T>& to) const {
+    const LinkMotion<T>&child = k_.link[c.child], &parent = k_.link[c.parent];
     const LoopState<Number> s = beside_the_child(c);
-    const Motion<double> W = in_axes(child.X.R, to.W_about(c.child, child.X.p)), W_p = to.W_about(c.parent, parent.X.p);
-    Force<double> of_x, of_a, of_position;  // on the child, in its frame's axes
+    const Motion<T> W = in_axes(child.X.R, to.W_about(c.child, child.X.p)), W_p = to.W_about(c.parent, parent.X.p);
+    Force<T> of_x, of_a, of_position;  // on the child, in its frame's axes
     Covectors e = covectors_of<R>(child, 2, [&](int first, int last) {
       MovedRows moved;
-      move_child(c, s, moved_body<R>(child, tree_.gravity, first, last), W, W_p, moved);
+      move_child(c, s, moved_body<R>(child, cast<T>(tree_.gravity), first, last), W, W_p, moved);
       Number scalar = 0.0;
-      of_x = of_a = of_position = Force<double>::zero();
+      of_x = of_a = of_position = Force<T>::zero();
       for (int r = 0; r < c.rows; ++r) {
         const Row<Number>& row = moved.row[r];
-        const auto put = [&](Force<double>& sum, double share) {
+        const auto put = [&](Force<T>& sum, const T& share) {
           for (int n = 0; n < 3; ++n)
             sum.angular(n) += row.force.angular(n).value * share, sum.linear(n) += row.force.linear(n).value * share;
         };
-        if (by.of_x) scalar += dot(moved.W, row.force) * Number(by.of_x[c.row + r]), put(of_x, by.of_x[c.row + r]);
-        if (by.of_v) scalar += dot(moved.V, row.force) * Number(by.of_v[c.row + r]);
-        if (by.of_a) scalar -= row.gamma * Number(by.of_a[c.row + r]), put(of_a, by.of_a[c.row + r]);
+        if (by.of_x) scalar += dot(moved.W, row.force) * number(by.of_x[c.row + r]), put(of_x, by.of_x[c.row + r]);
+        if (by.of_v) scalar += dot(moved.V, row.force) * number(by.of_v[c.row + r]);
+        if (by.of_a) scalar -= row.gamma * number(by.of_a[c.row + r]), put(of_a, by.of_a[c.row + r]);
         if (by.of_position) put(of_position, by.of_position[c.row + r]);  // on the loops phi changes as J says
       }
       return scalar.rate;
     });
-    const Transform<double> frame = child.X * c.X_child;
-    const auto about_child = [&](const Force<double>& f) {
-      const Vec3<double> F = frame.R * f.linear;
-      return Force<double>{frame.R * f.angular + cross(Vec3<double>(frame.p - child.X.p), F), F};
+    const Transform<T> frame = child.X * cast<T>(c.X_child);
+    const auto about_child = [&](const Force<T>& f) {
+      const Vec3<T> F = frame.R * f.linear;
+      return Force<T>{frame.R * f.angular + cross(Vec3<T>(frame.p - child.X.p), F), F};
     };
     e.W = about_child(of_x), e.S2 = about_child(of_a), e.S += about_child(of_position);
     e.S1 += cross_force(child.V, e.S2);
@@ -134,49 +137,49 @@ template <class R> class LoopPullback {
   }
 
   /// By numbers of its kind: differences, which are exact where rows are linear in them, as all are.
-  void by_own_numbers(const Constraint& c, const RowForces& by, const Pullback& to, double* out) const {
+  void by_own_numbers(const Constraint& c, const RowForces& by, const Pullback<T>& to, T* out) const {
     visit_constraint(c.kind, [&](const auto& kind) {
       using Kind = std::decay_t<decltype(kind)>;
       if constexpr (between_bodies<Kind> && !std::is_same_v<Kind, LoopJoint>) {
-        const LinkMotion<double>&child = k_.link[c.child], &parent = k_.link[c.parent];
+        const LinkMotion<T>&child = k_.link[c.child], &parent = k_.link[c.parent];
         RelativeMotion<Number> m;
         Motion<Number> W;
-        relative(c, beside_the_child(c), moved_body<R>(child, tree_.gravity, 0, 0),
+        relative(c, beside_the_child(c), moved_body<R>(child, cast<T>(tree_.gravity), 0, 0),
                  in_axes(child.X.R, to.W_about(c.child, child.X.p)), to.W_about(c.parent, parent.X.p), m, W);
         Kind other = kind;
         other.fields([&](const char*, auto& x) {
           if constexpr (std::is_same_v<decltype(x), double&>) {
             const double here = x, step = here == 0.0 ? 1e-3 : 1e-3 * std::abs(here);
-            double slope = 0.0;
+            T slope = T(0.0);
             for (const double way : {1.0, -1.0}) {
               x = here + way * step;
               Row<Number> row[6];
               other.evaluate(m, row);
               for (int r = 0; r < c.rows; ++r) {
-                double sum = 0.0;
+                T sum = T(0.0);
                 if (by.of_x) sum += dot(W, row[r].force).value * by.of_x[c.row + r];
                 if (by.of_v) sum += dot(m.V, row[r].force).value * by.of_v[c.row + r];
                 if (by.of_a) sum -= row[r].gamma.value * by.of_a[c.row + r];
                 if (by.of_position) sum += row[r].residual.value * by.of_position[c.row + r];
-                slope += way * sum;
+                slope += T(way) * sum;
               }
             }
-            x = here, *out++ += slope / (2.0 * step);
+            x = here, *out++ += slope * T(0.5 / step);
           }
         });
       }
     });
   }
   /// By those of a coupler, which is linear in them: of q^k, with k q^(k - 1) and k (k - 1) q^(k - 2), and by its offset.
-  void by_coefficients(const Constraint& c, const RowForces& by, double* out) const {
+  void by_coefficients(const Constraint& c, const RowForces& by, T* out) const {
     const Coupler* coupler = std::get_if<Coupler>(&c.kind);
     if (!coupler) return;
-    const auto times = [&](const double* force) { return force ? force[c.row] : 0.0; };
+    const auto times = [&](const T* force) { return force ? force[c.row] : T(0.0); };
     for (int i = 0; i < c.columns; ++i) {
-      const double q = in_.q[c.coordinate[i]], v = in_.v[c.column[i]];
-      double power[3] = {0.0, 0.0, 1.0};  // of q: the last three
+      const T q = in_.q[c.coordinate[i]], v = in_.v[c.column[i]];
+      T power[3] = {T(0.0), T(0.0), T(1.0)};  // of q: the last three
       for (int k = 1; k <= static_cast<int>(coupler->coefficients[i].size()); ++k) {
-        const double slope = k * power[2], curvature = k * (k - 1) * power[1];
+        const T slope = T(k) * power[2], curvature = T(k * (k - 1)) * power[1];
         *out++ += times(by.of_x) * slope * x_[c.column[i]] + times(by.of_v) * slope * v +
                   times(by.of_a) * (slope * a_[c.column[i]] + curvature * v * v) + times(by.of_position) * q * power[2];
         power[0] = power[1], power[1] = power[2], power[2] *= q;
@@ -185,7 +188,7 @@ template <class R> class LoopPullback {
     *out -= times(by.of_position);
   }
 
-  static void place(const LoopState<Number>& s, int i, const MovedBody<R>& b) {
+  static void place(const LoopState<Number>& s, int i, const MovedBody<R, T>& b) {
     s.X[i] = b.X;
     RneaLink<Number>& link = const_cast<RneaLink<Number>&>(s.link[i]);
     link.w = b.w, link.dw = b.dw, link.a = b.a;
@@ -199,12 +202,12 @@ template <class R> class LoopPullback {
     s.time = varied(arena_, 1, in_.time, none);
     s.pfaffian_values = varied(arena_, tree_.loops.pfaffian_values, in_.pfaffian_values, none);
     s.X = arena_.take<Transform<Number>>(tree_.links), s.link = arena_.take<RneaLink<Number>>(tree_.links);
-    place(s, c.parent, moved_body<R>(k_.link[c.parent], tree_.gravity, 0, 0));
+    place(s, c.parent, moved_body<R>(k_.link[c.parent], cast<T>(tree_.gravity), 0, 0));
     return s;
   }
 
-  void move_child(const Constraint& c, const LoopState<Number>& s, const MovedBody<R>& b, const Motion<double>& W,
-                  const Motion<double>& W_p, MovedRows& out) const {
+  void move_child(const Constraint& c, const LoopState<Number>& s, const MovedBody<R, T>& b, const Motion<T>& W,
+                  const Motion<T>& W_p, MovedRows& out) const {
     RelativeMotion<Number> m;
     relative(c, s, b, W, W_p, m, out.W);
     rows_of(c, m, out.row);
@@ -212,24 +215,24 @@ template <class R> class LoopPullback {
   }
 
   /// How the frames move, and how virtually.
-  void relative(const Constraint& c, const LoopState<Number>& s, const MovedBody<R>& b, const Motion<double>& W,
-                const Motion<double>& W_p, RelativeMotion<Number>& m, Motion<Number>& virtually) const {
+  void relative(const Constraint& c, const LoopState<Number>& s, const MovedBody<R, T>& b, const Motion<T>& W,
+                const Motion<T>& W_p, RelativeMotion<Number>& m, Motion<Number>& virtually) const {
     place(s, c.child, b);
-    const LinkMotion<double>& parent = k_.link[c.parent];
+    const LinkMotion<T>& parent = k_.link[c.parent];
     Columns<Number> l;
     Motion<Number> A_drive;
     relative_pose(s, c, true, m, l, A_drive);
     const auto of_child = [&](const Vec3<Number>& w, const Vec3<Number>& u) {
       return cast<Number>(c.X_child).to_child(Motion<Number>{w, u});
     };
-    const auto of_parent = [&](const Motion<double>& V) {  // of its point at the child's frame
-      const Vec3<Number> w = cast<Number>(V.angular), r = l.child.p - cast<Number>(parent.X.p);
-      return in_axes(l.child.R, Motion<Number>{w, cast<Number>(V.linear) + cross(w, r)});
+    const auto of_parent = [&](const Motion<T>& V) {  // of its point at the child's frame
+      const Vec3<Number> w = still<R>(V.angular), r = l.child.p - still<R>(parent.X.p);
+      return in_axes(l.child.R, Motion<Number>{w, still<R>(V.linear) + cross(w, r)});
     };
     m.V = of_child(b.w, b.u) + of_parent(parent.V) * Number(-1.0);
     m.velocity_size.angular = m.velocity_size.linear = Number(1.0);
     complete_relative_motion(s, c, l.child, A_drive, m, l);
-    virtually = of_child(cast<Number>(W.angular), cast<Number>(W.linear)) + of_parent(W_p) * Number(-1.0);
+    virtually = of_child(still<R>(W.angular), still<R>(W.linear)) + of_parent(W_p) * Number(-1.0);
   }
 
   /// Without residuals.
@@ -248,11 +251,12 @@ template <class R> class LoopPullback {
   }
 
   /// Along the velocities that it touches.
-  void add_between_coordinates(const Constraint& c, const RowForces& by, const Gradient& gradient) const {
+  void add_between_coordinates(const Constraint& c, const RowForces& by, const Gradient<T>& gradient) const {
     Number *q = arena_.take<Number>(tree_.nq), *v = arena_.take<Number>(tree_.nv);
-    for (int k = 0; k < c.columns; ++k) q[c.coordinate[k]] = in_.q[c.coordinate[k]], v[c.column[k]] = in_.v[c.column[k]];
+    for (int k = 0; k < c.columns; ++k)
+      q[c.coordinate[k]] = number(in_.q[c.coordinate[k]]), v[c.column[k]] = number(in_.v[c.column[k]]);
     Number* J = arena_.take<Number>(c.rows * c.columns);
-    const double* values = in_.pfaffian_values;
+    const T* values = in_.pfaffian_values;
     const R* none = nullptr;
     const CoordinateState<Number> state = {
         q,
@@ -262,32 +266,32 @@ template <class R> class LoopPullback {
         c.coordinate,
         c.column,
         c.columns};
-    for (int first = 0; first < c.columns; first += width_of<R>) {
-      const int count = std::min(width_of<R>, c.columns - first);
+    for (int first = 0; first < c.columns; first += columns_of<T, R>) {
+      const int count = std::min(columns_of<T, R>, c.columns - first);
       for (const bool of_q : {true, false}) {
         const auto along = [&](int l) -> R& {
           const int k = first + l;
           return of_q ? q[c.coordinate[k]].rate : v[c.column[k]].rate;
         };
-        for (int l = 0; l < count; ++l) lane(along(l), l) = 1.0;
+        for (int l = 0; l < count; ++l) column_in<T>(along(l), l) = T(1.0);
         Number scalar = 0.0;
         visit_constraint(c.kind, [&](const auto& kind) {
           if constexpr (!between_bodies<decltype(kind)>)
             for (int r = 0; r < c.rows; ++r) {
               const auto row =
                   kind.evaluate(state, r, [&](int k, const Number& slope, const Number&) { J[k * c.rows + r] = slope; });
-              const auto motion = [&](const double* of) {
+              const auto motion = [&](const T* of) {
                 Number sum = 0.0;
-                for (int k = 0; k < c.columns; ++k) sum += J[k * c.rows + r] * Number(of[c.column[k]]);
+                for (int k = 0; k < c.columns; ++k) sum += J[k * c.rows + r] * number(of[c.column[k]]);
                 return sum;
               };
-              if (by.of_x) scalar += motion(x_) * Number(by.of_x[c.row + r]);
-              if (by.of_v && of_q) scalar += (motion(in_.v) - row.velocity) * Number(by.of_v[c.row + r]);
-              if (by.of_a) scalar += (motion(a_) - row.gamma) * Number(by.of_a[c.row + r]);
+              if (by.of_x) scalar += motion(x_) * number(by.of_x[c.row + r]);
+              if (by.of_v && of_q) scalar += (motion(in_.v) - row.velocity) * number(by.of_v[c.row + r]);
+              if (by.of_a) scalar += (motion(a_) - row.gamma) * number(by.of_a[c.row + r]);
             }
         });
         for (int l = 0; l < count; ++l) {
-          (of_q ? gradient.q : gradient.v)[c.column[first + l]] += lane(scalar.rate, l);
+          (of_q ? gradient.q : gradient.v)[c.column[first + l]] += column_in<T>(scalar.rate, l);
           along(l) = R(0.0);
         }
       }
@@ -296,15 +300,18 @@ template <class R> class LoopPullback {
 
   const Tree& tree_;
   Arena& arena_;
-  const LoopInput<double>& in_;
-  const Kinematics<double>& k_;
-  const double *a_, *x_;
+  const LoopInput<T>& in_;
+  const Kinematics<T>& k_;
+  const T *a_, *x_;
 };
 
 /// w . forward dynamics by q, v, tau and the inertial parameters of all bodies, in one run of 3 nv + 10 (bodies - 1).
-template <class R> class ForwardPullback {
+template <class R, class T> class ForwardPullback {
  public:
-  ForwardPullback(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* w, double* out)
+  using RowForces = sarrus::RowForces<T>;
+  using Gradient = sarrus::Gradient<T>;
+  using Pullback = sarrus::Pullback<T>;
+  ForwardPullback(const Tree& tree, Arena& arena, const LoopInput<T>& in, const T* w, T* out)
       : tree_(tree),
         arena_(arena),
         in_(in),
@@ -312,107 +319,110 @@ template <class R> class ForwardPullback {
         n_(tree.nv),
         rows_(tree.loops.rows),
         out_(out),
-        x_(arena.take<double>(tree.nv + tree.loops.rows)),
-        by_{out, out + tree.nv, arena.take<double>(tree.nv)} {}
+        x_(arena.take<T>(tree.nv + tree.loops.rows)),
+        by_{out, out + tree.nv, arena.take<T>(tree.nv)} {}
 
-  void of_tree(const Dimensions* dimensions) {
-    double* a = arena_.take<double>(n_);
-    const auto work = aba(tree_, arena_, AbaInput<double>{in_.q, in_.v, in_.tau, in_.wrenches, in_.wrench}, a);
+  void of_tree(const Dimensions<T>* dimensions) {
+    T* a = arena_.take<T>(n_);
+    const auto work = aba(tree_, arena_, AbaInput<T>{in_.q, in_.v, in_.tau, in_.wrenches, in_.wrench}, a);
     accelerate_from_rest(tree_, arena_, work, w_, x_);
-    const Kinematics<double> k = motion(a);
+    const Kinematics<T> k = motion(a);
     Pullback pullback(tree_, arena_, k, in_.v, a, x_);
     by_motion(pullback, dimensions, [](const Gradient&) {});
   }
 
   /// Returns how far the accelerations themselves may be off, relative, or how much rows contradict one another if that is more. `open` as the
   /// dimensions: what tells those that leave loops open.
-  double of_loops(bool tangent, const Dimensions* dimensions, const Dimensions* open) {
-    SensitivityEquation<R> equation(tree_, arena_, in_, true);
+  T of_loops(bool tangent, const Dimensions<T>* dimensions, const Dimensions<T>* open) {
+    SensitivityEquation<R, T> equation(tree_, arena_, in_, true);
     // [x; y]; and what tells whether rows depend on one another, with the forces z, J^T z = 0
     const int n = n_ + rows_;
-    double *b = cleared(2 * n), left[2] = {0.0, 0.0}, *solved = arena_.take<double>(2 * n), *z = solved + n + n_;
+    T *b = cleared(2 * n), left[2] = {T(0.0), T(0.0)}, *solved = arena_.take<T>(2 * n), *z = solved + n + n_;
     std::copy(w_, w_ + n_, b);
     for (int r = 0; r < rows_; ++r) b[n + n_ + r] = equation.probe(r);
     solve(equation, rows_ > 0 ? 2 : 1, b, solved, false, left);
-    const bool dependent = rows_ > 0 && left[1] > tolerances::contradiction;
+    const auto dependent = left[1] > T(tolerances::contradiction);
+    const bool some = any(dependent);  // of the states
     std::copy(solved, solved + n, x_);
     if (dimensions)
       equation.find_multipliers(arena_, dependent);
     else
       equation.take_multipliers(arena_);
-    const Kinematics<double> k = motion(equation.a);
+    const Kinematics<T> k = motion(equation.a);
     Pullback pullback(tree_, arena_, k, in_.v, equation.a, x_);
-    const LoopPullback<R> loops(tree_, arena_, in_, k, equation.a, x_);
-    double *of_x = arena_.take<double>(rows_), *of_a = arena_.take<double>(rows_);
+    const LoopPullback<R, T> loops(tree_, arena_, in_, k, equation.a, x_);
+    T *of_x = arena_.take<T>(rows_), *of_a = arena_.take<T>(rows_);
     for (int r = 0; r < rows_; ++r) of_x[r] = -equation.lambda[r], of_a[r] = x_[n_ + r];
     by_motion(pullback, dimensions, [&](const Gradient& by) { loops.add({of_x, of_a, nullptr}, pullback, by, -1, dimensions); });
     if (rows_ == 0) return equation.error;
 
-    double* c = cleared(2 * n_);  // z . (J a - gamma) by q and v
-    if (dependent) {
+    T* c = cleared(2 * n_);  // z . (J a - gamma) by q and v
+    if (some) {
       set_size(equation, z);
       pull(pullback, loops, {nullptr, z, nullptr}, {c, c + n_, by_.a}, nullptr);
     }
-    const double* allowed = nullptr;  // a displacement
+    const T* allowed = nullptr;  // a displacement
     if (tangent) {  // what J^T takes away of what is by v
-      double *by_v = cleared(3 * n), *along = arena_.take<double>(3 * n);
+      T *by_v = cleared(3 * n), *along = arena_.take<T>(3 * n);
       std::copy(by_.v, by_.v + n_, by_v), std::copy(c + n_, c + 2 * n_, by_v + n);
       scatter(equation, by_v + 2 * n);
-      solve(equation, dependent ? 3 : 1, by_v, along, false);
+      solve(equation, some ? 3 : 1, by_v, along, false);
       allowed = along + 2 * n;
       take_away(equation, along + n_, by_.v);
       go_along(equation, pullback, loops, along + n_, by_.q, dimensions);
-      if (dependent) pull_velocities(pullback, loops, along + n + n_, c, nullptr);
-      if (open && dependent) see_open(equation, pullback, loops, *open);
+      if (some) pull_velocities(pullback, loops, along + n + n_, c, nullptr);
+      if constexpr (std::is_same_v<T, double>)
+        if (open && some) see_open(equation, pullback, loops, *open);
     }
-    return dependent ? std::max(equation.error, contradiction(equation, c, allowed)) : equation.error;
+    if (!some) return equation.error;
+    const T contradicts = contradiction(equation, c, allowed);
+    return select(both(dependent, contradicts > equation.error), contradicts, equation.error);
   }
 
  private:
-  Kinematics<double> motion(const double* a) {
-    const Kinematics<double> k = Kinematics<double>::over(tree_, arena_.take<double>(Kinematics<double>::size(tree_)));
+  Kinematics<T> motion(const T* a) {
+    const Kinematics<T> k = Kinematics<T>::over(tree_, arena_.take<T>(Kinematics<T>::size(tree_)));
     kinematics(tree_, arena_, in_.q, in_.v, a, k);
     return k;
   }
-  double* cleared(int n) {
-    double* x = arena_.take<double>(n);
-    std::fill(x, x + n, 0.0);
+  T* cleared(int n) {
+    T* x = arena_.take<T>(n);
+    std::fill(x, x + n, T(0.0));
     return x;
   }
 
   /// Right-hand sides one after the other, and what solves each (n_ + rows_), several side by side where that pays; `left`: the relative residual
   /// of each.
-  void solve(const SensitivityEquation<R>& equation, int count, const double* b, double* solved, bool positions,
-             double* left = nullptr) {
+  void solve(const SensitivityEquation<R, T>& equation, int count, const T* b, T* solved, bool positions, T* left = nullptr) {
     if (count == 1 || equation.goes_by_fronts())
-      solve_by<double>(equation, count, b, solved, positions, left);
+      solve_by<T>(equation, count, b, solved, positions, left);
     else
       solve_by<R>(equation, count, b, solved, positions, left);
   }
   template <class S>
-  void solve_by(const SensitivityEquation<R>& equation, int count, const double* b, double* solved, bool positions,
-                double* left) {
+  void solve_by(const SensitivityEquation<R, T>& equation, int count, const T* b, T* solved, bool positions, T* left) {
     const Arena::Scope scope(arena_);
     const int n = n_ + rows_;
     S *sides = arena_.take<S>(n), *terms = arena_.take<S>(n), *x = arena_.take<S>(n);
-    for (int first = 0; first < count; first += width_of<S>) {
-      const int some = std::min(width_of<S>, count - first);
+    for (int first = 0; first < count; first += columns_of<T, S>) {
+      const int some = std::min(columns_of<T, S>, count - first);
       for (int k = 0; k < n; ++k) {
         sides[k] = S(0.0);
-        for (int l = 0; l < some; ++l) lane(sides[k], l) = b[(first + l) * n + k];
+        for (int l = 0; l < some; ++l) column_in<T>(sides[k], l) = b[(first + l) * n + k];
         terms[k] = sides[k] * sides[k];
       }
       const S residual = equation.solve(arena_, static_cast<const S*>(sides), static_cast<const S*>(terms), x, positions);
       for (int l = 0; l < some; ++l) {
-        for (int k = 0; k < n; ++k) solved[(first + l) * n + k] = lane(x[k], l);
-        if (left) left[first + l] = lane(residual, l);
+        for (int k = 0; k < n; ++k) solved[(first + l) * n + k] = column_in<T>(x[k], l);
+        if (left) left[first + l] = column_in<T>(residual, l);
       }
     }
   }
 
   /// One pass, of what multiplies the rows.
   template <class Loops>
-  void pull(Pullback& pullback, const Loops& loops, const RowForces& forces, const Gradient& by, const Dimensions* dimensions) {
+  void pull(Pullback& pullback, const Loops& loops, const RowForces& forces, const Gradient& by,
+            const Dimensions<T>* dimensions) {
     pullback.clear();
     loops.add(forces, pullback, by, -1, dimensions);
     if (dimensions) pullback.by_placements(in_.q, *dimensions);
@@ -420,42 +430,41 @@ template <class R> class ForwardPullback {
   }
   /// -y . (J v - c) by q is added to `by`.
   template <class Loops>
-  void pull_velocities(Pullback& pullback, const Loops& loops, const double* y, double* by, const Dimensions* dimensions) {
+  void pull_velocities(Pullback& pullback, const Loops& loops, const T* y, T* by, const Dimensions<T>* dimensions) {
     const Arena::Scope scope(arena_);
-    double *none = arena_.take<double>(n_), *of_v = arena_.take<double>(rows_);
+    T *none = arena_.take<T>(n_), *of_v = arena_.take<T>(rows_);
     for (int r = 0; r < rows_; ++r) of_v[r] = -y[r];
     pull(pullback, loops, {nullptr, nullptr, of_v}, {by, none, none}, dimensions);
   }
   /// The same, and `by` becomes what is left of it along the loops; by dimensions, with q going along.
-  template <class Loops> void go_along(const SensitivityEquation<R>& equation, Pullback& pullback, const Loops& loops,
-                                       const double* y, double* by, const Dimensions* dimensions) {
+  template <class Loops> void go_along(const SensitivityEquation<R, T>& equation, Pullback& pullback, const Loops& loops,
+                                       const T* y, T* by, const Dimensions<T>* dimensions) {
     pull_velocities(pullback, loops, y, by, dimensions);
-    double *b = cleared(n_ + rows_), *of_q = arena_.take<double>(n_ + rows_), *none = arena_.take<double>(n_);
+    T *b = cleared(n_ + rows_), *of_q = arena_.take<T>(n_ + rows_), *none = arena_.take<T>(n_);
     std::copy(by, by + n_, b);
     solve(equation, 1, b, of_q, true);
     take_away(equation, of_q + n_, by);
     if (!dimensions) return;
-    double* of_position = of_q + n_;
+    T* of_position = of_q + n_;
     for (int r = 0; r < rows_; ++r) of_position[r] = -of_position[r];
     keep_positions(of_position);
     pullback.clear();
     loops.add({nullptr, nullptr, nullptr, of_position}, pullback, {none, none, none}, -1, dimensions);
     pullback.by_placements(in_.q, *dimensions);
   }
-  void keep_positions(double* of_position) const {
+  void keep_positions(T* of_position) const {
     for (int i = 0; i < tree_.loops.constraints; ++i) {
       const Constraint& c = tree_.loops.constraint[i];
       for (int r = 0; r < c.rows; ++r)
-        if (!holds_position(c, r)) of_position[c.row + r] = 0.0;
+        if (!holds_position(c, r)) of_position[c.row + r] = T(0.0);
     }
   }
   template <class Loops>
-  void see_open(const SensitivityEquation<R>& equation, Pullback& pullback, const Loops& loops, const Dimensions& open) {
+  void see_open(const SensitivityEquation<R, T>& equation, Pullback& pullback, const Loops& loops, const Dimensions<T>& open) {
     const MultiplierRates<R> rates(tree_, arena_, in_.q, equation);
-    double *z = arena_.take<double>(rows_), *turned = arena_.take<double>(rows_), *by = cleared(n_),
-           *none = arena_.take<double>(n_);
-    double size = 0.0;
-    for (int r = 0; r < rows_; ++r) z[r] = scattered(r);
+    T *z = arena_.take<T>(rows_), *turned = arena_.take<T>(rows_), *by = cleared(n_), *none = arena_.take<T>(n_);
+    T size = T(0.0);
+    for (int r = 0; r < rows_; ++r) z[r] = T(scattered(r));
     rates.leave_dependent(z);
     for (int r = 0; r < rows_; ++r) size += z[r] * z[r];
     for (int r = 0; r < rows_ && size > 0.0; ++r) z[r] /= std::sqrt(size);
@@ -468,9 +477,9 @@ template <class R> class ForwardPullback {
   }
 
   /// x . inverse dynamics - lambda . J x + y . (J a - gamma) is the negative of what is asked for.
-  template <class Loops> void by_motion(Pullback& pullback, const Dimensions* dimensions, Loops loops) {
+  template <class Loops> void by_motion(Pullback& pullback, const Dimensions<T>* dimensions, Loops loops) {
     const int parameters = 10 * (tree_.bodies - 1);
-    std::fill(out_, out_ + 2 * n_, 0.0), std::fill(by_.a, by_.a + n_, 0.0);
+    std::fill(out_, out_ + 2 * n_, T(0.0)), std::fill(by_.a, by_.a + n_, T(0.0));
     if (dimensions) pullback.keep_bodies();
     pullback.add_bodies(in_.wrenches, in_.wrench);
     pullback.template add_passive<R>(in_.q, by_, dimensions);
@@ -488,69 +497,70 @@ template <class R> class ForwardPullback {
   }
 
   /// P^T, of the y of its solution.
-  void take_away(const SensitivityEquation<R>& equation, const double* y, double* force) {
+  void take_away(const SensitivityEquation<R, T>& equation, const T* y, T* force) {
     const Arena::Scope scope(arena_);
-    double* away = arena_.take<double>(rows_);
+    T* away = arena_.take<T>(rows_);
     for (int r = 0; r < rows_; ++r) away[r] = -y[r];
     add_constraint_forces(tree_, equation.J(), away, force);
   }
 
   /// A unit of z is one of all rows, weighed as residuals are.
-  void set_size(const SensitivityEquation<R>& equation, double* z) const {
-    double size = 0.0;
+  void set_size(const SensitivityEquation<R, T>& equation, T* z) const {
+    T size = T(0.0);
     for (int r = 0; r < rows_; ++r) size += z[r] * z[r] / equation.row_weight(r);
-    for (int r = 0; r < rows_; ++r) z[r] /= std::sqrt(size);
+    for (int r = 0; r < rows_; ++r) z[r] /= sqrt(size);
   }
 
   /// Forces that move everything about equally.
-  void scatter(const SensitivityEquation<R>& equation, double* force) const {
-    for (int k = 0; k < n_; ++k) force[k] = scattered(k) * equation.inertia(k) * tree_.unit[k];
+  void scatter(const SensitivityEquation<R, T>& equation, T* force) const {
+    for (int k = 0; k < n_; ++k) force[k] = equation.inertia(k) * T(scattered(k) * tree_.unit[k]);
   }
   /// How rows that depend on one another contradict one another along some displacement and some change of v, or of those that the loops allow
   /// this one: where they do there is no derivative. c: what z, which has them all, makes of J a - gamma by q and v. Relative to what J and gamma
   /// have in them, and to forces that turn with a radian.
-  double contradiction(const SensitivityEquation<R>& equation, const double* c, const double* allowed) {
+  T contradiction(const SensitivityEquation<R, T>& equation, const T* c, const T* allowed) {
     const Arena::Scope scope(arena_);
-    double *q = arena_.take<double>(n_), *v = arena_.take<double>(n_);
-    for (int k = 0; k < n_; ++k) q[k] = v[k] = allowed ? allowed[k] : scattered(k) * tree_.unit[k];
+    T *q = arena_.take<T>(n_), *v = arena_.take<T>(n_);
+    for (int k = 0; k < n_; ++k) q[k] = v[k] = allowed ? allowed[k] : T(scattered(k) * tree_.unit[k]);
     if (allowed && equation.holds_velocities_only()) {
-      double *b = cleared(n_ + rows_), *by_positions = arena_.take<double>(n_ + rows_);
+      T *b = cleared(n_ + rows_), *by_positions = arena_.take<T>(n_ + rows_);
       scatter(equation, b);
       solve(equation, 1, b, by_positions, true);
       std::copy(by_positions, by_positions + n_, q);
     }
-    double speed = 0.0, size_q = 0.0, size_v = 0.0, turned = equation.terms(), moved = 0.0, by_q = 0.0, by_v = 0.0;
+    T speed = T(0.0), size_q = T(0.0), size_v = T(0.0), turned = equation.terms(), moved = T(0.0), by_q = T(0.0), by_v = T(0.0);
     for (int k = 0; k < n_; ++k) {
-      speed += square(in_.v[k]) * tree_.per_unit_square[k];
-      size_q += square(q[k]) * tree_.per_unit_square[k], size_v += square(v[k]) * tree_.per_unit_square[k];
+      const T per_unit = T(tree_.per_unit_square[k]);
+      speed += square(in_.v[k]) * per_unit;
+      size_q += square(q[k]) * per_unit, size_v += square(v[k]) * per_unit;
       by_q += c[k] * q[k], by_v += c[n_ + k] * v[k];
     }
     for (int k = 0; k < n_; ++k) {
       turned += equation.inertia(k) * (square(equation.a[k]) + square(in_.v[k]) * speed);
       moved += equation.inertia(k) * square(in_.v[k]);
     }
-    const double size = turned * size_q + moved * size_v;
-    const double left = size > 0.0 ? std::sqrt((square(by_q) + square(by_v)) / size) : 0.0;
-    return left > tolerances::contradiction ? left : 0.0;
+    const T size = turned * size_q + moved * size_v;
+    const T left = select(size > T(0.0), sqrt((square(by_q) + square(by_v)) / select(size > T(0.0), size, T(1.0))), T(0.0));
+    return select(left > T(tolerances::contradiction), left, T(0.0));
   }
 
   const Tree& tree_;
   Arena& arena_;
-  const LoopInput<double>& in_;
-  const double* w_;
+  const LoopInput<T>& in_;
+  const T* w_;
   int n_, rows_;
-  double *out_, *x_;
+  T *out_, *x_;
   Gradient by_;
 };
 
 /// If asked for, by dimensions too, and what tells of each whether it leaves loops open; both are zero before.
-template <class R>
-double forward_dynamics_vjp(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* w, bool tangent,
-                            double* out, const Dimensions* dimensions = nullptr, const Dimensions* open = nullptr) {
-  ForwardPullback<R> pullback(tree, arena, in, w, out);
+template <class R, class T>
+T forward_dynamics_vjp(const Tree& tree, Arena& arena, const LoopInput<T>& in, const T* w, bool tangent, T* out,
+                       const Dimensions<T>* dimensions = nullptr, const Dimensions<T>* open = nullptr) {
+  ForwardPullback<R, T> pullback(tree, arena, in, w, out);
   if (tree.loops.rows + tree.loops.rotor_rows > 0) return pullback.of_loops(tangent, dimensions, open);
   pullback.of_tree(dimensions);
-  return 0.0;
+  return T(0.0);
 }
 
 }  // namespace sarrus

@@ -278,6 +278,29 @@ def test_products_of_forward_dynamics(closed, seed, along):
     assert_allclose(product, wanted, rtol=0, atol=1e-9 * size)
 
 
+@examples(25)
+@given(
+    closed_mechanisms(kinds=st.just(("fixed", "revolute", "prismatic", "cylindrical", "planar", "spherical"))),
+    seeds(),
+    st.sampled_from(["tangent", "any"]),
+)
+@example(
+    random_closed(1666, bodies=4, loops=1, copies=1, branching=0.0, kinds=SMOOTH), 0, "any"
+)  # columns not in the order of links
+def test_matrices_of_plain_joints_are_what_dual_numbers_say(closed, seed, along):
+    """All columns come of recursions there, and products along one direction of numbers that carry their rates."""
+    robot, state, rng = closed.robot, (closed.q, closed.v, closed.tau), np.random.default_rng(seed)
+    how = {"time": closed.time, "along": along, "return_status": True}
+    matrices, status = D.forward_dynamics(robot, *state, **how)
+    assume(status == 0)
+    for d, e in rng.normal(size=(2, 2, robot.nv)):
+        product, verdict = D.forward_dynamics_jvp(robot, *state, d, e, e, **how)
+        assume(verdict == 0)
+        size = max(np.abs(m).max(initial=1.0) for m in (matrices.q, matrices.v, matrices.tau))
+        wanted = matrices.q @ d + matrices.v @ e + matrices.tau @ e
+        assert_allclose(product, wanted, rtol=0, atol=1e-9 * size)
+
+
 def test_the_gradient_by_inertial_parameters_is_that_of_the_accelerations():
     description = sarrus.mechanisms.slider_crank().description
     bodies = [dataclasses.replace(b, inertia=b.inertia + sarrus.Inertia.sphere(1.0, 0.5)) for b in description.bodies]
@@ -350,17 +373,88 @@ def test_products_of_a_batch():
     v = robot.project_velocity(q, rng.normal(size=(6, robot.nv)))
     tau, w = rng.normal(size=(2, 6, robot.nv))
     q[2] = np.nan
-    found, status = D.forward_dynamics_vjp(robot, q, v, tau, w[0], threads=2, return_status=True)
+    found, status = D.forward_dynamics_vjp(robot, q, v, tau, w, threads=2, return_status=True)
     assert_array_equal(status, [0, 0, 1, 0, 0, 0])
     assert np.isnan(found.q[2]).all()
-    one = D.forward_dynamics_vjp(robot, q[4], v[4], tau[4], w[0])
-    for field in dataclasses.fields(one):
-        if getattr(one, field.name) is not None:  # by dimensions, where asked
-            assert_array_equal(getattr(found, field.name)[4], getattr(one, field.name))
+    assert_are_those_of_each(
+        found, status, lambda i, **how: D.forward_dynamics_vjp(robot, q[i], v[i], tau[i], w[i], **how)
+    )
     place = np.empty((6, robot.nv))
     along = D.forward_dynamics_jvp(robot, q[3], v[3], tau[3], w, w, w[0], out=place)
     assert along is place
     assert_array_equal(along[1], D.forward_dynamics_jvp(robot, q[3], v[3], tau[3], w[1], w[1], w[0]))
+
+
+def assert_are_those_of_each(found, status, one, digits=1e-10):
+    """States side by side say what each says alone, but for rounding."""
+    for i in range(len(status)):
+        alone, verdict = one(i, return_status=True)
+        assert status[i] == verdict
+        for field in dataclasses.fields(alone):
+            x, y = getattr(found, field.name), getattr(alone, field.name)
+            if y is not None and verdict == 0:
+                assert_allclose(x[i], y, rtol=0, atol=digits * np.abs(y).max(initial=1.0))
+
+
+@examples(15)
+@given(closed_mechanisms(kinds=st.just(SMOOTH)), seeds(), st.sampled_from(["tangent", "any"]))
+def test_products_of_closed_mechanisms_side_by_side(closed, seed, along):
+    robot, rng = closed.robot, np.random.default_rng(seed)
+    how = {"time": closed.time, "return_status": True}
+    v, _ = robot.project_velocity(closed.q, closed.v + rng.normal(size=(5, robot.nv)), **how)
+    tau, w = rng.normal(size=(2, 5, robot.nv))
+
+    def forward(i, **options):
+        return D.forward_dynamics_vjp(robot, closed.q, v[i], tau[i], w[i], time=closed.time, along=along, **options)
+
+    assert_are_those_of_each(*forward(slice(None), return_status=True), forward, 1e-8)
+    if robot.nu:
+        u = rng.normal(size=(5, robot.nu))
+
+        def efforts(i, **options):
+            return D.actuator_efforts_vjp(robot, closed.q, v[i], tau[i], u[i], time=closed.time, check=False, **options)
+
+        assert_are_those_of_each(*efforts(slice(None), return_status=True), efforts, 1e-8)
+
+
+@examples(15)
+@given(mechanisms(springs=True, friction=True, armature=True, backward=st.sampled_from([0.0, 0.5])), seeds())
+def test_products_of_trees_side_by_side(robot, seed):
+    rng = np.random.default_rng(seed)
+    q, v, a = (np.stack(x) for x in zip(*(random_state(robot, rng) for _ in range(5)), strict=True))
+    w = rng.normal(size=(5, robot.nv))
+    loads = {"wrenches": {rng.choice(robot.bodies): rng.normal(size=6)}, "base_velocity": rng.normal(size=6)}
+
+    def inverse(i, **options):
+        return D.inverse_dynamics_vjp(robot, q[i], v[i], a[i], w[i], dimensions=True, **loads, **options)
+
+    def forward(i, **options):
+        return D.forward_dynamics_vjp(robot, q[i], v[i], a[i], w[i], **options)
+
+    for ask in (inverse, forward):
+        assert_are_those_of_each(*ask(slice(None), return_status=True), ask)
+
+
+def test_products_tell_state_by_state_where_there_is_no_derivative():
+    """Among states side by side only a singular one, one off the loops, and one whose rows contradict one another."""
+    # its rows depend on one another in the singular state alone
+    robot = sarrus.without_redundant_constraints(sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0))
+    q = robot.assemble(fixed={"motor": 0.7})
+    q = np.stack([q, np.zeros(3), q, q + np.array([0.0, 0.1, 0.0]), q])
+    v, w = np.zeros((5, 3)), np.ones(3)
+    v[0] = v[4] = robot.project_velocity(q[0], [1.0, -1.0, 1.0])
+    found, status = D.forward_dynamics_vjp(robot, q, v, v, w, return_status=True)
+    assert_array_equal(status, [0, 3, 0, 4, 0])
+    assert_are_those_of_each(
+        found, status, lambda i, **how: D.forward_dynamics_vjp(robot, q[i], v[i], v[i], w, **how), 1e-9
+    )
+    robot = sarrus.mechanisms.bennett()  # at rest rows agree
+    q = robot.assemble()
+    v = np.array([[0.0], [1.0]] * 3) * robot.project_velocity(q, np.ones(3))
+    how = {"along": "any", "return_status": True}
+    found, status = D.forward_dynamics_vjp(robot, q, v, v[0], w, **how)
+    assert_array_equal(status, [D.forward_dynamics_vjp(robot, q, one, v[0], w, **how)[1] for one in v])
+    assert status[1] == 3
 
 
 # ---- what the library chooses ----------------------------------------------------------------------------------------

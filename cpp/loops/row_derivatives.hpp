@@ -1,0 +1,134 @@
+// Derivatives of the rows of plain joints that close loops, by the columns of a tree in motion (dynamics/rnea_derivatives.hpp): of a joint
+// between the bodies b and c, with rows psi fixed in c, f = psi lambda, about one point, and e = 1 for columns that move c, -1 for those of b
+//
+//   J v              by q     e psi . (S' - V_b x S)
+//   J a - gamma      by q     e psi . (S'' - A_b x S - (V_c + V_b) x S' + V_c x (V_b x S))         = psi . (A_c - A_b + V_c x V_b)
+//                    by v     e psi . (2 S' - (V_c + V_b) x S)
+//   (J^T lambda)_k   by q_j   S_k . (S_j x* f)    of both that move c where j carries f and not S_k, of both that move b where j carries S_k
+//                             - S_k . (S_j x* f)  of S_k that moves b, and S_j that moves c
+//
+// What moves both bodies carries all along, and changes nothing. Of joints whose velocities are no rates 2 S' is what stands for it, and each
+// carries all columns.
+//
+//   cost    of each joint its columns, squared
+#pragma once
+
+#include "../dynamics/rnea_derivatives.hpp"
+#include "constraints.hpp"
+
+namespace sarrus {
+
+/// Whether all constraints are such joints, that nothing drives.
+inline bool has_plain_rows(const Tree& tree) {
+  for (int i = 0; i < tree.loops.constraints; ++i) {
+    const Constraint& c = tree.loops.constraint[i];
+    const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
+    if (!joint || !joint->plain() || c.driven || c.target != Target::none) return false;
+  }
+  return true;
+}
+
+template <class T> class RowDerivatives {
+ public:
+  /// lambda (rows).
+  RowDerivatives(const Tree& tree, Arena& arena, const TreeMotion<T>& motion, const T* lambda)
+      : loops_(tree.loops),
+        velocity_by_q_(arena.take<T>(loops_.entries)),
+        by_q_(arena.take<T>(loops_.entries)),
+        by_v_(arena.take<T>(loops_.entries)) {
+    int pairs = 0;
+    for (int i = 0; i < loops_.constraints; ++i) pairs += loops_.constraint[i].columns * loops_.constraint[i].columns;
+    T* force = force_by_q_ = arena.take<T>(pairs);
+    for (int i = 0; i < loops_.constraints; ++i) {
+      const Arena::Scope scope(arena);
+      const Constraint& c = loops_.constraint[i];
+      derive(tree, arena, motion, c, lambda + c.row, force);
+      force += c.columns * c.columns;
+    }
+  }
+
+  /// J v, and J a - gamma, along a displacement d of q and a change w of v, either of which may be null: put(row, its rate).
+  template <class R, class Put> void velocities(const R* d, Put put) const {
+    along(velocity_by_q_, d, static_cast<const T*>(nullptr), static_cast<const R*>(nullptr), put);
+  }
+  template <class R, class Put> void accelerations(const R* d, const R* w, Put put) const { along(by_q_, d, by_v_, w, put); }
+  /// J^T lambda along a displacement: put(velocity, what a constraint makes of it).
+  template <class R, class Put> void forces(const R* d, Put put) const {
+    const T* rate = force_by_q_;
+    for (int i = 0; i < loops_.constraints; ++i) {
+      const Constraint& c = loops_.constraint[i];
+      for (int k = 0; k < c.columns; ++k) {
+        R sum = R(0.0);
+        for (int j = 0; j < c.columns; ++j) sum += d[c.column[j]] * R(*rate++);
+        put(c.column[k], sum);
+      }
+    }
+  }
+
+ private:
+  template <class R, class Put> void along(const T* by_q, const R* d, const T* by_v, const R* w, Put put) const {
+    for (int i = 0; i < loops_.constraints; ++i) {
+      const Constraint& c = loops_.constraint[i];
+      R sum[6];
+      for (R& x : sum) x = R(0.0);
+      int entry = c.entry;
+      for (int k = 0; k < c.columns; ++k)
+        for (int r = 0; r < c.rows; ++r, ++entry) {
+          if (d) sum[r] += d[c.column[k]] * R(by_q[entry]);
+          if (w) sum[r] += w[c.column[k]] * R(by_v[entry]);
+        }
+      for (int r = 0; r < c.rows; ++r) put(c.row + r, sum[r]);
+    }
+  }
+
+  void derive(const Tree& tree, Arena& arena, const TreeMotion<T>& motion, const Constraint& c, const T* lambda, T* force) {
+    const auto numbers = tree.numbers<T>();
+    const LoopJoint& joint = std::get<LoopJoint>(c.kind);
+    const Transform<T> X = motion.k.link[c.child].X * numbers(c.X_child);
+    Motion<T> V_c, A_c, V_b, A_b;
+    motion_about(tree, motion.k, c.child, X.p, V_c, A_c), motion_about(tree, motion.k, c.parent, X.p, V_b, A_b);
+    const Motion<T> both = V_c + V_b;
+    Force<T> f = Force<T>::zero();
+    for (int r = 0; r < c.rows; ++r) {
+      const int n = joint.component[r];
+      (n < 3 ? f.angular(n) : f.linear(n - 3)) = lambda[r];
+    }
+    f = {X.R * f.angular, X.R * f.linear};
+    Motion<T>* S = arena.take<Motion<T>>(c.columns);
+    for (int k = 0; k < c.columns; ++k) {
+      const MovedColumn<T>& moved = motion.column[c.column[k]];
+      const Vec3<T> r = X.p - motion.k.link[tree.link[tree.column_link[c.column[k]]].root].X.p;
+      const auto about = [&](const Motion<T>& m) { return Motion<T>{m.angular, m.linear + cross(m.angular, r)}; };
+      S[k] = about(moved.S);
+      const Motion<T> S1 = about(moved.S1), across = cross_motion(V_b, S[k]);
+      const auto put = [&](const Motion<T>& m, T* out) {
+        T six[6];
+        store(in_axes(X.R, m), six);
+        for (int r = 0; r < c.rows; ++r)
+          out[c.entry + k * c.rows + r] = k < c.of_child ? six[joint.component[r]] : -six[joint.component[r]];
+      };
+      put(less(S1, across), velocity_by_q_);
+      put(less(about(moved.S2) + cross_motion(V_c, across), cross_motion(A_b, S[k]) + cross_motion(both, S1)), by_q_);
+      put(less(about(moved.twice), cross_motion(both, S[k])), by_v_);
+    }
+    for (int k = 0; k < c.columns; ++k)
+      for (int j = 0; j < c.columns; ++j) {
+        const bool k_of_child = k < c.of_child, j_of_child = j < c.of_child;
+        const bool counts = k_of_child ? j_of_child && !carries(tree, c.column[j], c.column[k])
+                                       : j_of_child || carries(tree, c.column[j], c.column[k]);
+        const T power = counts ? dot(S[k], cross_force(S[j], f)) : T(0.0);
+        *force++ = k_of_child == j_of_child ? power : -power;
+      }
+  }
+  /// Whether velocity j carries the column of k along, both of which move one body.
+  static bool carries(const Tree& tree, int j, int k) {
+    const int of_j = tree.column_link[j], of_k = tree.column_link[k];  // columns may stand in another order than links
+    return of_j < of_k || (of_j == of_k && (j <= k || !moves_by_rates(tree.link[of_j])));
+  }
+  static Motion<T> less(const Motion<T>& a, const Motion<T>& b) { return a + b * T(-1.0); }
+
+  const Loops& loops_;
+  T *velocity_by_q_, *by_q_, *by_v_, *force_by_q_;
+};
+
+}  // namespace sarrus
