@@ -11,8 +11,10 @@
 // Three stages, each from where the last one helps:
 //
 //   proximal   Newton on Alart and Curnier's function (1991) of the problem with G + eps, w - eps p_ref, whose friction is unique; p_ref follows
-//   interior   primal-dual path with Nesterov and Todd's scaling, De Saxce's shift renewed in every step: feet at the limit of their friction,
-//              where every Newton method crawls, and Painleve's impacts, where it is led the wrong way
+//   interior   primal-dual path with Nesterov and Todd's scaling, De Saxce's shift and its rates in every step: feet at the limit of their
+//              friction, where every Newton method crawls, Painleve's impacts, where it is led the wrong way, and many points on few
+//              bodies, where a shift that only follows turns around the answer; first in steps as long as they go (Mehrotra's), then
+//              near the path
 //   sweeps     over exact solutions of one contact, from zero, then Newton
 //
 // Forces are not unique where G is singular, velocities are but in Painleve's cases: there the answer is the one near the start, if it is found
@@ -101,7 +103,8 @@ class ConeSolver {
     };
     solution.reached = solution.natural_map == 0.0;
     tries(1, &ConeSolver::proximal, start);
-    if (!slip_) tries(2, &ConeSolver::interior, zero);  // whose matrix is symmetric
+    if (!slip_) tries(2, &ConeSolver::interior_at_once, zero);
+    if (!slip_) tries(2, &ConeSolver::interior_slowly, zero);
     tries(3, &ConeSolver::swept, zero);
     tries(4, &ConeSolver::proximal_from_afar, start);
     tries(4, &ConeSolver::proximal_from_afar, zero);
@@ -146,6 +149,14 @@ class ConeSolver {
   void add_shift(double* u) const {
     for (int i = 0; i < contacts_; ++i)
       if (!slipping(i)) u[3 * i] += mu_[i] * length(u + 3 * i + 1);
+  }
+  /// To K, the rates of velocities, those of the shifts.
+  void add_rate_of_shift(const double* p) {
+    velocities(p, u_);
+    for (int i = 0; i < contacts_; ++i)
+      if (const double t = length(u_ + 3 * i + 1); t > 0.0)
+        for (int r = 3 * i + 1; r < 3 * i + 3; ++r)
+          for (int k = 0; k < n_; ++k) K_[3 * i * n_ + k] += mu_[i] * u_[r] / t * G_[r * n_ + k];
   }
   /// Its largest entry [m/s, rad/s]; no less than the rounding of impulses so large that no velocity shows beside them.
   double natural_map(const double* p) {
@@ -352,7 +363,9 @@ class ConeSolver {
   }
 
   struct InteriorPoint;
-  void interior(double* p);
+  void interior(double* answer, bool slowly);
+  void interior_at_once(double* p) { interior(p, false); }
+  void interior_slowly(double* p) { interior(p, true); }
 
   Arena& arena_;
   int n_, contacts_, iterations_ = 0;
@@ -417,14 +430,17 @@ struct ConeSolver::InteriorPoint {
   }
 };
 
-inline void ConeSolver::interior(double* answer) {
+inline void ConeSolver::interior(double* answer, bool slowly) {
   const Arena::Scope scope(arena_);
   const int m = 3 * contacts_, ends = intervals();
   ScaledCone* cone = arena_.take<ScaledCone>(contacts_);
   InteriorPoint at = InteriorPoint::take(*this), by = InteriorPoint::take(*this);
   double *r = take(n_), *x = take(n_), *correction = take(m), *correct_low = take(ends), *correct_high = take(ends), *h = take(m);
+  int* other = arena_.take<int>(n_);
+  double *K = take(n_ * n_), *right = take(n_), *left = take(n_);
   const double start = 2.0;
-  double best = cones::unbounded;
+  double target = start * start, best = cones::unbounded;
+  int stuck = 0;
   const auto has = [](double end) { return bounded(end); };
   const auto wide = [&](int i) { return std::max(mu_[i], cones::thinnest); };
   for (int i = 0; i < contacts_; ++i)
@@ -438,7 +454,7 @@ inline void ConeSolver::interior(double* answer) {
   }
   const auto above = [&](int j) { return has(low_[j]) ? at.p[m + j] - low_[j] : 1.0; };
   const auto below = [&](int j) { return has(high_[j]) ? high_[j] - at.p[m + j] : 1.0; };
-  for (int k = 0; k < 50; ++k) {
+  for (int k = 0; k < (slowly ? 100 : 50); ++k) {
     project(at.p, x);
     if (const double map = natural_map(x); map < best) {
       best = map, std::copy(x, x + n_, answer);
@@ -451,6 +467,7 @@ inline void ConeSolver::interior(double* answer) {
     velocities(at.p, r), add_shift(r);
     std::copy(G_, G_ + n_ * n_, K_);
     for (int i = 0; i < n_; ++i) K_[i * n_ + i] += 1e-14;
+    add_rate_of_shift(at.p);
     for (int i = 0; i < contacts_; ++i) {
       cone[i].scale(at.p + 3 * i, at.z + 3 * i, wide(i));
       for (int a = 0; a < 3; ++a) {
@@ -470,14 +487,15 @@ inline void ConeSolver::interior(double* answer) {
     }
     for (int i = 0; i < n_; ++i) worst = std::max(worst, std::abs(r[i]));
     gap /= std::max(count, 1), ++iterations_;
-    if (!cholesky(n_, K_)) break;
+    std::copy(K_, K_ + n_ * n_, K);
+    if (!eliminate(n_, K_, [&](int row, int with) { other[row] = with; })) break;
     const auto step = [&](double centre) {
       for (int i = 0; i < n_; ++i) by.p[i] = -r[i];
       for (int i = 0; i < contacts_; ++i) {
-        double right[3], moved[3];
-        ScaledCone::product(cone[i].lambda, cone[i].lambda, right);
-        for (int a = 0; a < 3; ++a) right[a] = (a == 0 ? centre : 0.0) - right[a] - correction[3 * i + a];
-        cone[i].divide(right, h + 3 * i);
+        double turned[3], moved[3];
+        ScaledCone::product(cone[i].lambda, cone[i].lambda, turned);
+        for (int a = 0; a < 3; ++a) turned[a] = (a == 0 ? centre : 0.0) - turned[a] - correction[3 * i + a];
+        cone[i].divide(turned, h + 3 * i);
         ScaledCone::times(cone[i].inverse, h + 3 * i, moved);
         for (int a = 0; a < 3; ++a) by.p[3 * i + a] += moved[a] * (a == 0 ? wide(i) : 1.0);
       }
@@ -486,7 +504,13 @@ inline void ConeSolver::interior(double* answer) {
         by.high[j] = has(high_[j]) ? (centre - below(j) * at.high[j] - correct_high[j]) / below(j) : 0.0;
         by.p[m + j] += by.low[j] - by.high[j];
       }
-      cholesky_solve(n_, K_, by.p);
+      std::copy(by.p, by.p + n_, right), std::fill(by.p, by.p + n_, 0.0);
+      for (int round = 0; round < 2; ++round) {  // the second one takes away the rounding of the first
+        for (int i = 0; i < n_; ++i) left[i] = right[i] - scalar_product(K + i * n_, by.p, n_);
+        for (int i = 0; i < n_; ++i) std::swap(left[i], left[other[i]]);
+        solve_eliminated(n_, K_, left);
+        for (int i = 0; i < n_; ++i) by.p[i] += left[i];
+      }
       for (int i = 0; i < contacts_; ++i) {
         double d[3] = {by.p[3 * i] * wide(i), by.p[3 * i + 1], by.p[3 * i + 2]}, moved[3];
         ScaledCone::times(cone[i].inverse, d, moved);
@@ -511,23 +535,50 @@ inline void ConeSolver::interior(double* answer) {
       }
       return std::min(1.0, 0.995 * most);
     };
-    std::fill(correction, correction + m, 0.0);
-    std::fill(correct_low, correct_low + ends, 0.0), std::fill(correct_high, correct_high + ends, 0.0);
-    step(0.0);
-    const double left = 1.0 - reach(), centre = std::max(gap * left * left * left, 0.01 * worst * worst);
-    for (int i = 0; i < contacts_; ++i) {
-      double d[3] = {by.p[3 * i] * wide(i), by.p[3 * i + 1], by.p[3 * i + 2]}, a[3], b[3];
-      ScaledCone::times(cone[i].inverse, d, a), ScaledCone::times(cone[i].W, by.z + 3 * i, b);
-      ScaledCone::product(a, b, correction + 3 * i);
+    const auto off_path = [&](double middle) {
+      double most = 0.0;
+      for (int i = 0; i < contacts_; ++i) {
+        double squared[3];
+        ScaledCone::product(cone[i].lambda, cone[i].lambda, squared);
+        for (int a = 0; a < 3; ++a) most = std::max(most, std::abs(squared[a] - (a == 0 ? middle : 0.0)));
+      }
+      for (int j = 0; j < ends; ++j) {
+        if (has(low_[j])) most = std::max(most, std::abs(above(j) * at.low[j] - middle));
+        if (has(high_[j])) most = std::max(most, std::abs(below(j) * at.high[j] - middle));
+      }
+      return most / middle;
+    };
+    const auto forget_corrections = [&] {
+      std::fill(correction, correction + m, 0.0);
+      std::fill(correct_low, correct_low + ends, 0.0), std::fill(correct_high, correct_high + ends, 0.0);
+    };
+    forget_corrections();
+    double share = 0.0;
+    if (slowly) {  // near the path of this target, and only then the next
+      while (off_path(target) < 0.5 && worst < std::min(0.3 * std::sqrt(target), 1e3 * target)) target *= 0.3;
+      step(target), share = reach();
+    } else {
+      step(0.0);
+      const double blocked = 1.0 - reach(), centre = std::max(gap * blocked * blocked * blocked, 0.01 * worst * worst);
+      for (int i = 0; i < contacts_; ++i) {
+        double d[3] = {by.p[3 * i] * wide(i), by.p[3 * i + 1], by.p[3 * i + 2]}, a[3], b[3];
+        ScaledCone::times(cone[i].inverse, d, a), ScaledCone::times(cone[i].W, by.z + 3 * i, b);
+        ScaledCone::product(a, b, correction + 3 * i);
+      }
+      for (int j = 0; j < ends; ++j) correct_low[j] = by.p[m + j] * by.low[j], correct_high[j] = -by.p[m + j] * by.high[j];
+      step(centre);
+      share = reach();
+      if (share < 0.3) {  // it is too near to an edge to go along the path: back to the middle
+        forget_corrections();
+        step(std::max(0.5 * gap, centre)), share = reach();
+      }
     }
-    for (int j = 0; j < ends; ++j) correct_low[j] = by.p[m + j] * by.low[j], correct_high[j] = -by.p[m + j] * by.high[j];
-    step(centre);
-    const double share = reach();
     double sum = 0.0;
     for (int i = 0; i < n_; ++i) at.p[i] += share * by.p[i], sum += std::abs(at.p[i]);
     for (int i = 0; i < m; ++i) at.z[i] += share * by.z[i] * (i % 3 == 0 ? wide(i / 3) : 1.0), sum += std::abs(at.z[i]);
     for (int j = 0; j < ends; ++j) at.low[j] += share * by.low[j], at.high[j] += share * by.high[j];
-    if (!finite_bits(sum)) break;
+    stuck = share < 0.05 ? stuck + 1 : 0;
+    if (!finite_bits(sum) || stuck == (slowly ? 20 : 6)) break;
   }
   polish(answer, 8);
 }

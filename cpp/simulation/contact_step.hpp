@@ -13,7 +13,7 @@
 //
 // What comes near in this step gets rows, nothing else: with far corners in it the problem has many more rows of the same rank. What was left out
 // and would sink in by what was found gets them then, so that this is a matter of cost. Where the cones are not solved the step is halved,
-// twice; and then it fails. It is never applied half solved.
+// twice; then what nearly touches counts as touching; and then it fails. It is never applied half solved.
 #pragma once
 
 #include "../contact/cone_residuals.hpp"
@@ -22,7 +22,7 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// Steps are halved so often.
+/// Steps are halved so often, where their cones are not solved.
 constexpr int halvings = 2;
 }  // namespace contact_steps
 
@@ -36,8 +36,9 @@ enum class StepOutcome { failed, free, pushed };
 
 class ContactStep {
  public:
-  ContactStep(System<double>& s, double time, double h, const SimulationState<double>& x)
-      : s_(s), tree_(s.tree), arena_(s.arena), x_(x), time_(time), h_(h), nv_(s.tree.nv) {}
+  /// nearly: what nearly touches may count as touching, where the cones are not solved otherwise.
+  ContactStep(System<double>& s, double time, double h, const SimulationState<double>& x, bool nearly = false)
+      : s_(s), tree_(s.tree), arena_(s.arena), x_(x), time_(time), h_(h), nv_(s.tree.nv), nearly_(nearly) {}
 
   /// The state is that after the step, or where the cones were not solved what it was.
   StepOutcome take() {
@@ -142,6 +143,7 @@ class ContactStep {
     }
     inverse_along_rows(e, factor, arena_, n, J, G);
     const ConeProblem problem = {contacts, n, G, w, friction, low, high};
+    if (nearly_) take_as_touching(rows, w);
     const ConeSolution found = solve_parts(problem, arena_, p, least);
     if (!found.reached) return false;
     double fastest = 0.0;
@@ -163,6 +165,17 @@ class ContactStep {
     }
     tell(rows, least, found.natural_map);
     return true;
+  }
+
+  /// Where points outnumber the motions of what they are on, distances of nanometres make velocities that no motion has: which points carry is
+  /// then theirs to say, by forces without bound. As near as what gets rows at once they count as touching instead, and velocities of rows are
+  /// those of motions.
+  void take_as_touching(StepRows& rows, double* w) const {
+    for (StepRow& row : rows) {
+      if (!row.acts) continue;
+      if (row.contact && !row.bounces && std::abs(row.distance) < row.near) *w -= row.shift, row.shift = 0.0;
+      w += row.rows();
+    }
   }
 
   /// How well all of that holds.
@@ -213,7 +226,7 @@ class ContactStep {
   const SimulationState<double>& x_;
   double time_, h_;
   int nv_;
-  bool pushed_ = false;
+  bool nearly_, pushed_ = false;
   struct {
     double positions = 0.0, momentum = 0.0, natural_map = 0.0;
     ConeResiduals cones;
@@ -233,27 +246,31 @@ inline void extrapolate(System<double>& s, double end, const double* whole, cons
   if (s.projects()) close_step(s, end, x);
 }
 
-/// The step, or where its cones are not solved its halves. What nothing pushes moves to second order.
-inline void contact_step(System<double>& s, double time, double h, const SimulationState<double>& x,
-                         int halvings = contact_steps::halvings) {
+/// The step, or where its cones are not solved its halves; false: nor theirs. What nothing pushes moves to second order.
+inline bool halved_step(System<double>& s, double time, double h, const SimulationState<double>& x, int halvings) {
   const Arena::Scope scope(s.arena);
   const int size = s.integrated();
   double *before = s.arena.take<double>(size), *whole = s.arena.take<double>(size);
   std::copy(x.q, x.q + size, before);
   const StepOutcome outcome = ContactStep(s, time, h, x).take();
-  if (outcome == StepOutcome::pushed || s.status != 0.0) return;
+  if (outcome == StepOutcome::pushed || s.status != 0.0) return true;
   if (outcome == StepOutcome::free) {
     std::copy(x.q, x.q + size, whole), std::copy(before, before + size, x.q);
     for (const double begin : {time, time + 0.5 * h})
-      if (ContactStep(s, begin, 0.5 * h, x).take() != StepOutcome::free) return void(std::copy(whole, whole + size, x.q));
-    return extrapolate(s, time + h, whole, x);
+      if (ContactStep(s, begin, 0.5 * h, x).take() != StepOutcome::free) return std::copy(whole, whole + size, x.q), true;
+    extrapolate(s, time + h, whole, x);
+    return true;
   }
-  if (halvings == 0) {
-    s.status = no_convergence;
-    return;
-  }
-  contact_step(s, time, 0.5 * h, x, halvings - 1);
-  if (s.status == 0.0) contact_step(s, time + 0.5 * h, 0.5 * h, x, halvings - 1);
+  if (halvings == 0) return false;
+  for (const double begin : {time, time + 0.5 * h})
+    if (s.status == 0.0 && !halved_step(s, begin, 0.5 * h, x, halvings - 1)) return std::copy(before, before + size, x.q), false;
+  return true;
+}
+
+/// As it is, in halves, or with what nearly touches as touching; else its status says that it is none.
+inline void contact_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
+  if (halved_step(s, time, h, x, contact_steps::halvings)) return;
+  if (ContactStep(s, time, h, x, true).take() == StepOutcome::failed) s.status = no_convergence;
 }
 
 }  // namespace sarrus

@@ -20,7 +20,7 @@ constexpr double ahead = 2.0;
 /// A contact, whose impulse (n, t1, t2) lies in its cone, or something along one velocity, whose impulse lies between two ends.
 struct StepRow {
   double* J;  // 3 x nv, or nv
-  bool contact, acts;
+  bool contact, acts, bounces;
   double distance, shift, near, friction, low, high, guess[3];
   const RigidContact* told = nullptr;  // what it gives goes to the states of this, or
   const TouchingPoint<double>* point = nullptr;  // is that of shapes
@@ -79,7 +79,7 @@ class StepRows {
 
   StepRow& add(bool contact) {
     StepRow& row = row_[count_++];
-    row = {doubles((contact ? 3 : 1) * nv_), contact, false, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, {}};
+    row = {doubles((contact ? 3 : 1) * nv_), contact, false, false, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, {}};
     std::fill(row.J, row.J + row.rows() * nv_, 0.0);
     return row;
   }
@@ -94,7 +94,7 @@ class StepRows {
   void bounce(StepRow& row, double restitution, double deepest) {
     const double before = approach(row, x_.v);
     if (!(restitution > 0.0 && before < -contact_steps::bounces * gravity_ * h_)) return;
-    row.shift = restitution * before;
+    row.shift = restitution * before, row.bounces = true;
     if (row.distance > 0.0 && row.distance + h_ * before > -deepest) --count_;
   }
   StepRow& add_point(const Kinematics<double>& k, int first, int second, const Vec3<double>& p, const Vec3<double>& normal) {

@@ -1,5 +1,8 @@
 """The solver of contact's cone problem against its conditions, a slow fixed point and closed forms."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -11,6 +14,7 @@ from tests.effort import examples
 from tests.oracles.cones import Problem, by_fixed_point, natural_map, violations
 from tests.random_mechanisms import seeds
 
+DATA = Path(__file__).parents[1] / "data"
 # what the solver promises of the natural map, as a share of the largest velocity
 REACHED = 1e-10
 # the fixed point stops where a round changes 1e-13, and its rounds contract slowly
@@ -192,6 +196,58 @@ def test_what_the_search_for_the_least_forces_alone_solves_is_solved():
     -1 -1 -2 -1 -2 0 1  2 2 2 0 0 -1 0  0 1 2 2 2 0 -1  1 0 1 0 0 0 0  -2 -1 0 -2 -1 2 -1  -1 2 1 -1 0 1 -2"""
     Y, motion = np.array(rows.split(), float).reshape(12, 7), np.array([0.0, -1, -2, -1, 1, 2, -1])
     problem = Problem(Y @ Y.T, Y @ motion, np.full(4, 0.5), np.zeros(0), np.zeros(0))
+    assert_solves(problem, Answer(problem))
+
+
+def hyperstatic(seed):
+    """Many points of one to three boxes that lie on the ground, some of whose motions a loop has taken away: four times as many rows as motions,
+    friction up to 2, in any units.
+    """
+    rng = np.random.default_rng(seed)
+    bodies = int(rng.integers(1, 4))
+    each = 16 if bodies == 1 else 8
+    rows, inertia, weight = [], [], []
+    for body in range(bodies):
+        size, mass = 10.0 ** rng.uniform(-0.5, 0.5, 2)
+        inertia += [*(mass * size**2 * rng.uniform(0.1, 1, 3)), mass, mass, mass]
+        weight += [0, 0, 0, 0, 0, -1]
+        for _ in range(each):
+            x, y, z = size * np.array([*rng.choice([-1.0, 1.0, -0.6, 0.6], 2), -0.3])
+            J = np.zeros((3, 6 * bodies))
+            arm = np.array([[0, z, -y], [-z, 0, x], [y, -x, 0]])
+            J[:, 6 * body : 6 * body + 6] = np.hstack([arm, np.eye(3)])[[2, 0, 1]]
+            rows.append(J)
+    root = np.sqrt(np.array(inertia))
+    Y = np.vstack(rows) / root
+    if bodies > 1:
+        taken = np.linalg.qr(rng.normal(size=(6 * bodies, int(rng.integers(1, 6 * bodies - 4)))))[0]
+        Y = Y - (Y @ taken) @ taken.T
+    w = Y @ (rng.choice([0.01, 0.3, 1.0]) * rng.normal(size=len(root)) + root * weight)
+    if rng.random() < 0.5:  # some are a little away
+        w[::3] += abs(rng.normal(size=len(w) // 3)) * 10.0 ** rng.uniform(-5, -1)
+    mass, speed = 10.0 ** rng.integers(-6, 7), 10.0 ** rng.integers(-6, 4)
+    return Problem(Y @ Y.T / mass, w * speed, rng.uniform(0, 2, bodies * each))
+
+
+def test_many_points_on_few_bodies():
+    """Forces are far from unique there, and friction of up to 2 lets a shift that only follows turn around the answer. What is not solved says so."""
+    left = 0
+    for seed in range(100):
+        problem = hyperstatic(seed)
+        answer = Answer(problem)
+        if answer.reached:
+            assert_solves(problem, answer)
+        else:
+            left += 1
+            assert answer.natural_map > REACHED * abs(problem.w).max()
+    assert left <= 3  # 6 where De Saxce's shift was only renewed
+
+
+def test_sixteen_corners_of_a_four_bar():
+    """Of a step in which four boxes in a ring lie down: 48 rows of rank 7, in which the shift's own rates lead to the answer."""
+    told = json.loads((DATA / "four_bar_sixteen_corners.json").read_text())
+    Y = np.array(told["Y"])
+    problem = Problem(Y @ Y.T, np.array(told["w"]), np.full(len(Y) // 3, told["friction"]))
     assert_solves(problem, Answer(problem))
 
 

@@ -85,6 +85,24 @@ def test_boxes_fall_and_rest(example):
     assert found["on its side: energy at the end [J]"] == pytest.approx(4 * 9.81 * 0.005, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("turn", "height"),
+    [((0.3, 0.4, 0.1), 0.15), ((-0.73191661, -0.19377403, -0.59308952), 0.18934700)],
+)
+def test_boxes_dropped_askew_land_with_sixteen_corners(example, turn, height):
+    """On loops such corners outnumber motions by far, and no three of them say which carry: runs ended there with IntegrationError."""
+    dropped = example("dropped")
+    robot = dropped.four_bar()
+    q = dropped.started(robot, turn, height)
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.5, method="contact", dt=4e-3)
+    held = run.statistics["contact"]
+    assert held["natural_map"] < CONES
+    assert held["kinematics"] < LOOPS
+    # it lies flat, on the ground
+    assert abs(run.v[-1]).max() < AT_REST
+    assert_allclose(run.energy[-1], 4 * 9.81 * 0.005, rtol=1e-6)
+
+
 def test_a_strandbeest_walks(example):
     """As far as its lowest feet say that it does."""
     found = example("strandbeest").main(duration=4.5)
