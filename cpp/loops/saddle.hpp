@@ -170,6 +170,7 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
   T unheld = T(0.0);  // size, squared, of what would be moved if nothing held it
   for (int i = 0; i < nv; ++i) unheld += b[i] * b[i] * s.mobility[i];
   for (int r = 0; r < s.rows; ++r) unheld += b[nv + r] * b[nv + r] * s.row_weight[r];
+  LastCorrection<T> last = {T(0.0), T(0.0), T(0.0), unheld};
   for (int k = 0; k < most && any(active); ++k) {
     for (int i = 0; i < n; ++i) step[i] = r[i];
     solve(s.plan, f, arena, step, work);
@@ -193,8 +194,10 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
     const T clearly = by_residual * T(1.0 / 0.9);
     active = both(taken, select(by_motion < clearly, by_motion, clearly) < was);
     error = select(taken, now, error);
+    last.moved = moved, last.before = k > 0 ? before : size, last.size = size;
     before = moved;
   }
+  expect_settled(last);
   return error;
 }
 

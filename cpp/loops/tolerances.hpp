@@ -6,6 +6,14 @@ namespace sarrus {
 /// A tolerance that stands for rounding, as a scalar; `in_single`: what it is in code for single precision (recording/record.hpp).
 template <class T> inline T tolerance(double x, [[maybe_unused]] double in_single) { return T(x); }
 
+/// What the last correction of an equation's solution moved, that before it (or the solution itself), and the solution, squared.
+template <class T> struct LastCorrection {
+  T moved, before, size, unheld;
+};
+/// Whether there would be no more: nothing to ask where corrections go on until then. Code for single precision has as many as sample states need
+/// (recording/record.hpp).
+template <class T> inline void expect_settled(const LastCorrection<T>&) {}
+
 }  // namespace sarrus
 
 namespace sarrus::tolerances {

@@ -52,6 +52,13 @@ inline void sincos(Record x, Record& s, Record& c) {
 /// Single precision has tolerances of its own where rounding is meant.
 template <> inline Record tolerance<Record>(double x, double in_single) { return Record(Record::graph().single ? in_single : x); }
 
+/// Corrections shrink by about the same factor: what the next one would move is assumed to be below 1e-5 of the solution.
+template <> inline void expect_settled(const LastCorrection<Record>& last) {
+  if (!Record::graph().single) return;
+  const Record most = sqrt(last.size * last.before) * Record(1e-5) + last.unheld * Record(1e-14);
+  Record::graph().assume((last.moved < most).id);
+}
+
 struct Law;
 void evaluate(const Law& law, const Record* time, Record (&out)[3]);
 void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]);

@@ -23,10 +23,6 @@ Numbers = Any  # an array of objects that compute
 
 NEARBY = 0.03  # how far a last configuration is from the next one, in samples [rad, sizes of the bodies]
 MOST_STEPS = 100  # each is recorded; Newton's steps that near need three
-HELD_IN_SINGLE = (
-    64 * 2.0**-24
-)  # of accelerations along the loops' rows, what rounding leaves: twice what it does where rows depend on one another
-NOTHING = 1e-30  # of its square, at rest
 BROKEN = 8  # what the status has besides where an assumption does not hold
 
 
@@ -125,23 +121,9 @@ class Recorder:
         )
         self.status = status if self.status is None else self.status.larger(status)
         sizes = {"v": self.robot.nv, "q": self.robot.nq, "c": self.robot.nc, "u": self.robot.nu, "Q": self.robot.nq + 1}
-        numbers = np.array(result, dtype=object).reshape(
+        return np.array(result, dtype=object).reshape(
             [sizes.get(axis) or int(axis) if axis not in sizes else sizes[axis] for axis in axes]
         )
-        if operation == "forward_dynamics" and self.scalar == "float" and self.robot.nc:
-            self._assume_held(numbers, *inputs)
-        return numbers
-
-    def _assume_held(
-        self, a: Numbers, q: Numbers, v: Numbers, _: Numbers, time: Numbers | None = None, *__: Any
-    ) -> None:
-        """That the loops hold, J a = gamma, as far as rounding lets them: single precision does not ask whether corrections were enough."""
-        scale = self._loops.row_scale
-        terms = self.call("constraint_jacobian", q, time) * self._flat(a) * scale[:, None]
-        gamma = self.call("constraint_bias", q, v, time) * scale
-        lacking = terms.sum(axis=1) - gamma
-        size = HELD_IN_SINGLE**2 * ((terms * terms).sum() + gamma @ gamma)
-        self.assume((size + NOTHING) / (lacking @ lacking + NOTHING), 1.0 - 1e-6)
 
     def _read(self, operation: str, keys: Sequence[str], inputs: Sequence[Numbers | None]) -> list[Any]:
         """Arrays as flat lists, of the sizes that the operation reads; what ends in "?" may be missing."""
