@@ -429,9 +429,9 @@ def complete_velocity(
 
     >>> delta = sarrus.mechanisms.delta()
     >>> q = delta.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
-    >>> v = delta.complete_velocity(q, {}, frames={"platform": (0.0, 0.1, 0.0)}, expressed_in="world_aligned")
+    >>> v = delta.complete_velocity(q, {}, frames={"platform": (0.1, 0.0, 0.0)}, expressed_in="world_aligned")
     >>> [round(float(v[delta.joint(name).v_slice][0]), 3) for name in delta.actuated]
-    [0.0, -0.231, 0.231]
+    [-0.254, 0.165, 0.165]
     """
     answer: Array = completed(robot, q, None, known, frames, options)
     return answer
