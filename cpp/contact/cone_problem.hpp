@@ -362,7 +362,7 @@ class ConeSolver {
     polish(p, 8);
   }
 
-  struct InteriorPoint;
+  class InteriorPoint;
   void interior(double* answer, bool slowly);
   void interior_at_once(double* p) { interior(p, false); }
   void interior_slowly(double* p) { interior(p, true); }
@@ -422,40 +422,187 @@ struct ScaledCone {
   }
 };
 
-/// The unknowns of a step, and the step itself.
-struct ConeSolver::InteriorPoint {
-  double *p, *z, *low, *high;  // (rows), (contacts, 3), and of the intervals' ends
-  static InteriorPoint take(ConeSolver& c) {
-    return {c.take(c.n_), c.take(3 * c.contacts_), c.take(c.intervals()), c.take(c.intervals())};
+/// The unknowns of the path, the equation of a step at them, and the step.
+class ConeSolver::InteriorPoint {
+ public:
+  static constexpr double start = 2.0;
+
+  explicit InteriorPoint(ConeSolver& c) : c_(c), n_(c.n_), contacts_(c.contacts_), m_(3 * c.contacts_), ends_(c.intervals()) {
+    at_ = unknowns(), by_ = unknowns();
+    cone_ = c.arena_.take<ScaledCone>(contacts_), other_ = c.arena_.take<int>(n_);
+    r_ = c.take(n_), K_ = c.take(n_ * n_), right_ = c.take(n_), left_ = c.take(n_), h_ = c.take(m_);
+    correction_ = c.take(m_), correct_low_ = c.take(ends_), correct_high_ = c.take(ends_);
+    for (int i = 0; i < m_; ++i) {
+      const bool normal = i % 3 == 0;
+      at_.p[i] = normal ? start : 0.0, at_.z[i] = normal ? start * std::max(1.0, c.mu_[i / 3]) : 0.0;
+    }
+    pairs_ = contacts_;
+    for (int j = 0; j < ends_; ++j) {
+      const double low = c.low_[j], high = c.high_[j];
+      const bool l = bounded(low), u = bounded(high);
+      at_.p[m_ + j] = l && u ? 0.5 * (low + high) : l ? low + start : u ? high - start : 0.0;
+      at_.low[j] = l ? start : 0.0, at_.high[j] = u ? start : 0.0, pairs_ += l + u;
+    }
   }
+
+  const double* impulses() const { return at_.p; }
+  double gap() const { return gap_; }
+  double worst() const { return worst_; }  // of what the equations still lack
+
+  /// What the equations lack here, and the matrix of a step, eliminated. Returns whether it could be.
+  bool set_up() {
+    gap_ = worst_ = 0.0;
+    c_.velocities(at_.p, r_), c_.add_shift(r_);
+    double* K = c_.K_;
+    std::copy(c_.G_, c_.G_ + n_ * n_, K);
+    for (int i = 0; i < n_; ++i) K[i * n_ + i] += 1e-14;
+    c_.add_rate_of_shift(at_.p);
+    for (int i = 0; i < contacts_; ++i) {
+      ScaledCone& cone = cone_[i];
+      cone.scale(at_.p + 3 * i, at_.z + 3 * i, wide(i));
+      for (int a = 0; a < 3; ++a) {
+        gap_ += square(cone.lambda[a]);
+        r_[3 * i + a] -= at_.z[3 * i + a];
+        for (int b = 0; b < 3; ++b) {
+          double sum = 0.0;
+          for (int k = 0; k < 3; ++k) sum += cone.inverse[3 * a + k] * cone.inverse[3 * k + b];
+          K[(3 * i + a) * n_ + 3 * i + b] += sum * (a == 0 ? wide(i) : 1.0) * (b == 0 ? wide(i) : 1.0);
+        }
+      }
+    }
+    for (int j = 0; j < ends_; ++j) {
+      gap_ += above(j) * at_.low[j] + below(j) * at_.high[j];
+      r_[m_ + j] -= at_.low[j] - at_.high[j];
+      K[(m_ + j) * n_ + m_ + j] += at_.low[j] / above(j) + at_.high[j] / below(j);
+    }
+    for (int i = 0; i < n_; ++i) worst_ = std::max(worst_, std::abs(r_[i]));
+    gap_ /= std::max(pairs_, 1), ++c_.iterations_;
+    std::copy(K, K + n_ * n_, K_);
+    forget_corrections();
+    return eliminate(n_, K, [&](int row, int with) { other_[row] = with; });
+  }
+
+  /// Towards the point of the path where all products are `centre`. Returns how much of it stays within cones and intervals.
+  double step(double centre) {
+    for (int i = 0; i < n_; ++i) by_.p[i] = -r_[i];
+    for (int i = 0; i < contacts_; ++i) {
+      const ScaledCone& cone = cone_[i];
+      double turned[3], moved[3];
+      ScaledCone::product(cone.lambda, cone.lambda, turned);
+      for (int a = 0; a < 3; ++a) turned[a] = (a == 0 ? centre : 0.0) - turned[a] - correction_[3 * i + a];
+      cone.divide(turned, h_ + 3 * i);
+      ScaledCone::times(cone.inverse, h_ + 3 * i, moved);
+      for (int a = 0; a < 3; ++a) by_.p[3 * i + a] += moved[a] * (a == 0 ? wide(i) : 1.0);
+    }
+    for (int j = 0; j < ends_; ++j) {
+      by_.low[j] = bounded(c_.low_[j]) ? (centre - above(j) * at_.low[j] - correct_low_[j]) / above(j) : 0.0;
+      by_.high[j] = bounded(c_.high_[j]) ? (centre - below(j) * at_.high[j] - correct_high_[j]) / below(j) : 0.0;
+      by_.p[m_ + j] += by_.low[j] - by_.high[j];
+    }
+    solve(by_.p);
+    for (int i = 0; i < contacts_; ++i) {
+      double d[3], moved[3];
+      motion(i, d), ScaledCone::times(cone_[i].inverse, d, moved);
+      for (int a = 0; a < 3; ++a) moved[a] = h_[3 * i + a] - moved[a];
+      ScaledCone::times(cone_[i].inverse, moved, by_.z + 3 * i);  // of s = (z_n / mu, z_t)
+    }
+    for (int j = 0; j < ends_; ++j) {
+      by_.low[j] -= at_.low[j] / above(j) * by_.p[m_ + j];
+      by_.high[j] += at_.high[j] / below(j) * by_.p[m_ + j];
+    }
+    return reach();
+  }
+
+  /// How far the products are from being `middle`, all of them, relative to it.
+  double off_path(double middle) const {
+    double most = 0.0;
+    for (int i = 0; i < contacts_; ++i) {
+      double squared[3];
+      ScaledCone::product(cone_[i].lambda, cone_[i].lambda, squared);
+      for (int a = 0; a < 3; ++a) most = std::max(most, std::abs(squared[a] - (a == 0 ? middle : 0.0)));
+    }
+    for (int j = 0; j < ends_; ++j) {
+      if (bounded(c_.low_[j])) most = std::max(most, std::abs(above(j) * at_.low[j] - middle));
+      if (bounded(c_.high_[j])) most = std::max(most, std::abs(below(j) * at_.high[j] - middle));
+    }
+    return most / middle;
+  }
+
+  /// Mehrotra's: the products of the last step's parts, of which the next one is aware.
+  void correct() {
+    for (int i = 0; i < contacts_; ++i) {
+      double d[3], a[3], b[3];
+      motion(i, d), ScaledCone::times(cone_[i].inverse, d, a), ScaledCone::times(cone_[i].W, by_.z + 3 * i, b);
+      ScaledCone::product(a, b, correction_ + 3 * i);
+    }
+    for (int j = 0; j < ends_; ++j) correct_low_[j] = by_.p[m_ + j] * by_.low[j], correct_high_[j] = -by_.p[m_ + j] * by_.high[j];
+  }
+  void forget_corrections() {
+    std::fill(correction_, correction_ + m_, 0.0);
+    std::fill(correct_low_, correct_low_ + ends_, 0.0), std::fill(correct_high_, correct_high_ + ends_, 0.0);
+  }
+
+  /// That share of the step. Returns whether all are numbers still.
+  bool go(double share) {
+    double sum = 0.0;
+    for (int i = 0; i < n_; ++i) at_.p[i] += share * by_.p[i], sum += std::abs(at_.p[i]);
+    for (int i = 0; i < m_; ++i) at_.z[i] += share * by_.z[i] * (i % 3 == 0 ? wide(i / 3) : 1.0), sum += std::abs(at_.z[i]);
+    for (int j = 0; j < ends_; ++j) at_.low[j] += share * by_.low[j], at_.high[j] += share * by_.high[j];
+    return finite_bits(sum);
+  }
+
+ private:
+  struct Unknowns {
+    double *p, *z, *low, *high;  // (rows), (contacts, 3), and of the intervals' ends
+  };
+  Unknowns unknowns() { return {c_.take(n_), c_.take(m_), c_.take(ends_), c_.take(ends_)}; }
+  double wide(int i) const { return std::max(c_.mu_[i], cones::thinnest); }
+  double above(int j) const { return bounded(c_.low_[j]) ? at_.p[m_ + j] - c_.low_[j] : 1.0; }
+  double below(int j) const { return bounded(c_.high_[j]) ? c_.high_[j] - at_.p[m_ + j] : 1.0; }
+  /// The step of contact i's impulse, as ScaledCone measures it.
+  void motion(int i, double* d) const { d[0] = by_.p[3 * i] * wide(i), d[1] = by_.p[3 * i + 1], d[2] = by_.p[3 * i + 2]; }
+
+  void solve(double* x) {
+    std::copy(x, x + n_, right_), std::fill(x, x + n_, 0.0);
+    for (int round = 0; round < 2; ++round) {  // the second one takes away the rounding of the first
+      for (int i = 0; i < n_; ++i) left_[i] = right_[i] - scalar_product(K_ + i * n_, x, n_);
+      for (int i = 0; i < n_; ++i) std::swap(left_[i], left_[other_[i]]);
+      solve_eliminated(n_, c_.K_, left_);
+      for (int i = 0; i < n_; ++i) x[i] += left_[i];
+    }
+  }
+  double reach() const {
+    double most = 1e9;
+    const auto stays = [&](double a, double d) { most = d < 0.0 ? std::min(most, -a / d) : most; };
+    for (int i = 0; i < contacts_; ++i) {
+      double d[3];
+      motion(i, d);
+      most = std::min({most, ScaledCone::reach(cone_[i].x, d), ScaledCone::reach(cone_[i].s, by_.z + 3 * i)});
+    }
+    for (int j = 0; j < ends_; ++j) {
+      if (bounded(c_.low_[j])) stays(above(j), by_.p[m_ + j]), stays(at_.low[j], by_.low[j]);
+      if (bounded(c_.high_[j])) stays(below(j), -by_.p[m_ + j]), stays(at_.high[j], by_.high[j]);
+    }
+    return std::min(1.0, 0.995 * most);
+  }
+
+  ConeSolver& c_;
+  const int n_, contacts_, m_, ends_;
+  Unknowns at_, by_;
+  ScaledCone* cone_;
+  int* other_;  // rows exchanged
+  double *r_, *K_, *right_, *left_, *h_, *correction_, *correct_low_, *correct_high_;
+  int pairs_ = 0;
+  double gap_ = 0.0, worst_ = 0.0;
 };
 
 inline void ConeSolver::interior(double* answer, bool slowly) {
   const Arena::Scope scope(arena_);
-  const int m = 3 * contacts_, ends = intervals();
-  ScaledCone* cone = arena_.take<ScaledCone>(contacts_);
-  InteriorPoint at = InteriorPoint::take(*this), by = InteriorPoint::take(*this);
-  double *r = take(n_), *x = take(n_), *correction = take(m), *correct_low = take(ends), *correct_high = take(ends), *h = take(m);
-  int* other = arena_.take<int>(n_);
-  double *K = take(n_ * n_), *right = take(n_), *left = take(n_);
-  const double start = 2.0;
-  double target = start * start, best = cones::unbounded;
+  InteriorPoint point(*this);
+  double *x = take(n_), best = cones::unbounded, target = square(InteriorPoint::start);
   int stuck = 0;
-  const auto has = [](double end) { return bounded(end); };
-  const auto wide = [&](int i) { return std::max(mu_[i], cones::thinnest); };
-  for (int i = 0; i < contacts_; ++i)
-    for (int k = 0; k < 3; ++k)
-      at.p[3 * i + k] = k == 0 ? start : 0.0, at.z[3 * i + k] = k == 0 ? start * std::max(1.0, mu_[i]) : 0.0;
-  int count = contacts_;
-  for (int j = 0; j < ends; ++j) {
-    const bool l = has(low_[j]), u = has(high_[j]);
-    at.p[m + j] = l && u ? 0.5 * (low_[j] + high_[j]) : l ? low_[j] + start : u ? high_[j] - start : 0.0;
-    at.low[j] = l ? start : 0.0, at.high[j] = u ? start : 0.0, count += l + u;
-  }
-  const auto above = [&](int j) { return has(low_[j]) ? at.p[m + j] - low_[j] : 1.0; };
-  const auto below = [&](int j) { return has(high_[j]) ? high_[j] - at.p[m + j] : 1.0; };
   for (int k = 0; k < (slowly ? 100 : 50); ++k) {
-    project(at.p, x);
+    project(point.impulses(), x);
     if (const double map = natural_map(x); map < best) {
       best = map, std::copy(x, x + n_, answer);
       if (map < cones::near * tolerance_ / cones::reached) {
@@ -463,122 +610,23 @@ inline void ConeSolver::interior(double* answer, bool slowly) {
         if (natural_map(x) <= tolerance_) return void(std::copy(x, x + n_, answer));
       }
     }
-    double gap = 0.0, worst = 0.0;
-    velocities(at.p, r), add_shift(r);
-    std::copy(G_, G_ + n_ * n_, K_);
-    for (int i = 0; i < n_; ++i) K_[i * n_ + i] += 1e-14;
-    add_rate_of_shift(at.p);
-    for (int i = 0; i < contacts_; ++i) {
-      cone[i].scale(at.p + 3 * i, at.z + 3 * i, wide(i));
-      for (int a = 0; a < 3; ++a) {
-        gap += square(cone[i].lambda[a]);
-        r[3 * i + a] -= at.z[3 * i + a];
-        for (int b = 0; b < 3; ++b) {
-          double sum = 0.0;
-          for (int c = 0; c < 3; ++c) sum += cone[i].inverse[3 * a + c] * cone[i].inverse[3 * c + b];
-          K_[(3 * i + a) * n_ + 3 * i + b] += sum * (a == 0 ? wide(i) : 1.0) * (b == 0 ? wide(i) : 1.0);
-        }
-      }
-    }
-    for (int j = 0; j < ends; ++j) {
-      gap += above(j) * at.low[j] + below(j) * at.high[j];
-      r[m + j] -= at.low[j] - at.high[j];
-      K_[(m + j) * n_ + m + j] += at.low[j] / above(j) + at.high[j] / below(j);
-    }
-    for (int i = 0; i < n_; ++i) worst = std::max(worst, std::abs(r[i]));
-    gap /= std::max(count, 1), ++iterations_;
-    std::copy(K_, K_ + n_ * n_, K);
-    if (!eliminate(n_, K_, [&](int row, int with) { other[row] = with; })) break;
-    const auto step = [&](double centre) {
-      for (int i = 0; i < n_; ++i) by.p[i] = -r[i];
-      for (int i = 0; i < contacts_; ++i) {
-        double turned[3], moved[3];
-        ScaledCone::product(cone[i].lambda, cone[i].lambda, turned);
-        for (int a = 0; a < 3; ++a) turned[a] = (a == 0 ? centre : 0.0) - turned[a] - correction[3 * i + a];
-        cone[i].divide(turned, h + 3 * i);
-        ScaledCone::times(cone[i].inverse, h + 3 * i, moved);
-        for (int a = 0; a < 3; ++a) by.p[3 * i + a] += moved[a] * (a == 0 ? wide(i) : 1.0);
-      }
-      for (int j = 0; j < ends; ++j) {
-        by.low[j] = has(low_[j]) ? (centre - above(j) * at.low[j] - correct_low[j]) / above(j) : 0.0;
-        by.high[j] = has(high_[j]) ? (centre - below(j) * at.high[j] - correct_high[j]) / below(j) : 0.0;
-        by.p[m + j] += by.low[j] - by.high[j];
-      }
-      std::copy(by.p, by.p + n_, right), std::fill(by.p, by.p + n_, 0.0);
-      for (int round = 0; round < 2; ++round) {  // the second one takes away the rounding of the first
-        for (int i = 0; i < n_; ++i) left[i] = right[i] - scalar_product(K + i * n_, by.p, n_);
-        for (int i = 0; i < n_; ++i) std::swap(left[i], left[other[i]]);
-        solve_eliminated(n_, K_, left);
-        for (int i = 0; i < n_; ++i) by.p[i] += left[i];
-      }
-      for (int i = 0; i < contacts_; ++i) {
-        double d[3] = {by.p[3 * i] * wide(i), by.p[3 * i + 1], by.p[3 * i + 2]}, moved[3];
-        ScaledCone::times(cone[i].inverse, d, moved);
-        for (int a = 0; a < 3; ++a) moved[a] = h[3 * i + a] - moved[a];
-        ScaledCone::times(cone[i].inverse, moved, by.z + 3 * i);  // of s = (z_n / mu, z_t)
-      }
-      for (int j = 0; j < ends; ++j) {
-        by.low[j] -= at.low[j] / above(j) * by.p[m + j];
-        by.high[j] += at.high[j] / below(j) * by.p[m + j];
-      }
-    };
-    const auto reach = [&] {
-      double most = 1e9;
-      const auto stays = [&](double a, double d) { most = d < 0.0 ? std::min(most, -a / d) : most; };
-      for (int i = 0; i < contacts_; ++i) {
-        const double d[3] = {by.p[3 * i] * wide(i), by.p[3 * i + 1], by.p[3 * i + 2]};
-        most = std::min({most, ScaledCone::reach(cone[i].x, d), ScaledCone::reach(cone[i].s, by.z + 3 * i)});
-      }
-      for (int j = 0; j < ends; ++j) {
-        if (has(low_[j])) stays(above(j), by.p[m + j]), stays(at.low[j], by.low[j]);
-        if (has(high_[j])) stays(below(j), -by.p[m + j]), stays(at.high[j], by.high[j]);
-      }
-      return std::min(1.0, 0.995 * most);
-    };
-    const auto off_path = [&](double middle) {
-      double most = 0.0;
-      for (int i = 0; i < contacts_; ++i) {
-        double squared[3];
-        ScaledCone::product(cone[i].lambda, cone[i].lambda, squared);
-        for (int a = 0; a < 3; ++a) most = std::max(most, std::abs(squared[a] - (a == 0 ? middle : 0.0)));
-      }
-      for (int j = 0; j < ends; ++j) {
-        if (has(low_[j])) most = std::max(most, std::abs(above(j) * at.low[j] - middle));
-        if (has(high_[j])) most = std::max(most, std::abs(below(j) * at.high[j] - middle));
-      }
-      return most / middle;
-    };
-    const auto forget_corrections = [&] {
-      std::fill(correction, correction + m, 0.0);
-      std::fill(correct_low, correct_low + ends, 0.0), std::fill(correct_high, correct_high + ends, 0.0);
-    };
-    forget_corrections();
+    if (!point.set_up()) break;
+    const double gap = point.gap(), worst = point.worst();
     double share = 0.0;
     if (slowly) {  // near the path of this target, and only then the next
-      while (off_path(target) < 0.5 && worst < std::min(0.3 * std::sqrt(target), 1e3 * target)) target *= 0.3;
-      step(target), share = reach();
+      while (point.off_path(target) < 0.5 && worst < std::min(0.3 * std::sqrt(target), 1e3 * target)) target *= 0.3;
+      share = point.step(target);
     } else {
-      step(0.0);
-      const double blocked = 1.0 - reach(), centre = std::max(gap * blocked * blocked * blocked, 0.01 * worst * worst);
-      for (int i = 0; i < contacts_; ++i) {
-        double d[3] = {by.p[3 * i] * wide(i), by.p[3 * i + 1], by.p[3 * i + 2]}, a[3], b[3];
-        ScaledCone::times(cone[i].inverse, d, a), ScaledCone::times(cone[i].W, by.z + 3 * i, b);
-        ScaledCone::product(a, b, correction + 3 * i);
-      }
-      for (int j = 0; j < ends; ++j) correct_low[j] = by.p[m + j] * by.low[j], correct_high[j] = -by.p[m + j] * by.high[j];
-      step(centre);
-      share = reach();
+      const double blocked = 1.0 - point.step(0.0), centre = std::max(gap * blocked * blocked * blocked, 0.01 * worst * worst);
+      point.correct();
+      share = point.step(centre);
       if (share < 0.3) {  // it is too near to an edge to go along the path: back to the middle
-        forget_corrections();
-        step(std::max(0.5 * gap, centre)), share = reach();
+        point.forget_corrections();
+        share = point.step(std::max(0.5 * gap, centre));
       }
     }
-    double sum = 0.0;
-    for (int i = 0; i < n_; ++i) at.p[i] += share * by.p[i], sum += std::abs(at.p[i]);
-    for (int i = 0; i < m; ++i) at.z[i] += share * by.z[i] * (i % 3 == 0 ? wide(i / 3) : 1.0), sum += std::abs(at.z[i]);
-    for (int j = 0; j < ends; ++j) at.low[j] += share * by.low[j], at.high[j] += share * by.high[j];
     stuck = share < 0.05 ? stuck + 1 : 0;
-    if (!finite_bits(sum) || stuck == (slowly ? 20 : 6)) break;
+    if (!point.go(share) || stuck == (slowly ? 20 : 6)) break;
   }
   polish(answer, 8);
 }
