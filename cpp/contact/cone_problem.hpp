@@ -286,22 +286,33 @@ class ConeSolver {
   /// Of all impulses with these velocities the least, in the scales of p', where each counts as the energy that it alone would leave: those of G + eps,
   /// corrected.
   void find_least(const double* p, double* least) {
-    double* step = take(n_);
     std::copy(p, p + n_, least);
-    bool found = false;
-    for (int k = 0; k < 20 && !found; ++k) {
-      double moved = 0.0, size = 0.0;
-      velocities(least, u_);
-      for (int i = 0; i < n_; ++i) u_[i] += cones::least * least[i];
-      found = function(least, u_, F_) <= 1e-30 * n_ && k > 0;
-      if (found || !newton_step(least, u_, F_, cones::least, step)) break;
-      for (int i = 0; i < n_; ++i) least[i] += step[i], moved += step[i] * step[i], size += least[i] * least[i];
-      if (!finite_bits(moved)) break;
-      found = moved <= 1e-18 * size;
+    bool found = softened(least, cones::least);
+    if (!found) {  // from far: contacts that give way a lot, and then less and less
+      std::copy(p, p + n_, least);
+      for (double soft = 1.0; soft > cones::least && (found = softened(least, soft)); soft *= 0.1) {
+      }
+      found = found && softened(least, cones::least);
     }
     // what is found is off by eps p / eigenvalue of G: a reference that is the least one takes that away, and leaves what G does not see
     if (found) points(least, cones::least, 3, 4, false);
     if (!found || natural_map(least) > tolerance_ + 10.0 * cones::least * size_of(p)) std::copy(p, p + n_, least);
+  }
+  /// Newton's steps to the one answer that there is where contacts give way. Returns whether they arrive.
+  bool softened(double* x, double soft) {
+    const Arena::Scope scope(arena_);
+    double* step = take(n_);
+    for (int k = 0; k < 20; ++k) {
+      double moved = 0.0, size = 0.0;
+      velocities(x, u_);
+      for (int i = 0; i < n_; ++i) u_[i] += soft * x[i];
+      if (function(x, u_, F_) <= 1e-30 * n_ && k > 0) return true;
+      if (!newton_step(x, u_, F_, soft, step)) return false;
+      for (int i = 0; i < n_; ++i) x[i] += step[i], moved += step[i] * step[i], size += x[i] * x[i];
+      if (!finite_bits(moved)) return false;
+      if (moved <= 1e-18 * size) return true;
+    }
+    return false;
   }
   double size_of(const double* p) const {
     double most = 0.0;

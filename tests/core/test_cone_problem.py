@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sarrus import _core
@@ -115,6 +115,7 @@ def test_without_friction_it_is_least_squares(seed):
 
 @examples(30)
 @given(seed=seeds(), order=seeds())
+@example(4557, 0)  # of which Newton's steps from the impulses miss the least ones
 def test_neither_order_nor_start_matter(seed, order):
     problem = random_problem(seed, most_friction=0.3)
     k, rng = len(problem.friction), np.random.default_rng(order)
