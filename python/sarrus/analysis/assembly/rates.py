@@ -43,7 +43,7 @@ def _known_before(
 
     As with :meth:`Closing.nearby` it checks no more than it must: names were checked when `how` was made, and numbers are the core's to check.
     """
-    moved = _of_one_state(q, v, frames, axes) if frames else {}
+    moved = {} if frames is None else _of_one_state(q, v, frames, axes)
     if type(known) is not dict or moved is None:
         return None
     how = robot._prepared.get(
