@@ -47,7 +47,18 @@ def rows(tell: Callable[[str], None], seconds: float = 2.0, library: Path | None
         )
         found.append(_row(f"{robot.name}: forward dynamics", times["D"], None, times["own"]))
         found.append(_row(f"{robot.name}: a cotangent times that", times["vjp"], None, times["own"]))
+        found.append(_products_of_many(robot, q, 1000, seconds))
     return [*found, *_linear(gallery.delta(), 1000, seconds), _through_time(1000, 100, seconds)]
+
+
+def _products_of_many(robot: sarrus.Mechanism, q: np.ndarray, count: int, seconds: float) -> Row:
+    """A cotangent times the derivatives of forward dynamics, in states side by side; the time is that of one."""
+    v = robot.project_velocity(q, np.random.default_rng(1).normal(size=(count, robot.nv)))
+    state = {"robot": robot, "D": sarrus.derivatives, "q": np.tile(q, (count, 1)), "v": v}
+    codes = {"own": "robot.forward_dynamics(q, v, v)", "vjp": "D.forward_dynamics_vjp(robot, q, v, v, v)"}
+    sides = {side: measure.statement(code, "_", [None], **state) for side, code in codes.items()}
+    times = {side: x / count for side, x in measure.interleave(sides, seconds).items()}
+    return _row(f"{robot.name}: a cotangent times that, one of {count}", times["vjp"], None, times["own"])
 
 
 def _through_time(count: int, steps: int, seconds: float) -> Row:

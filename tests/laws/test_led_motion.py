@@ -176,6 +176,7 @@ def test_motors_that_do_not_determine_a_frame():
     [
         ({"frames": {"platform": [1.0, 2.0]}}, sarrus.ShapeError, r"velocities of frame 'platform' are \(\.\.\., 6\)"),
         ({"frames": {"platform": np.zeros(3)}, "expressed_in": "world"}, ValueError, "'frame' or 'world_aligned'"),
+        ({"expressed_in": "world"}, ValueError, "'frame' or 'world_aligned'"),
         ({"frames": {"ground": np.zeros(3)}}, sarrus.ModelError, "fixed to the ground"),
         ({"frames": {"motor1": 1.0}}, sarrus.ModelError, "'motor1' is a joint, no frame: it belongs to known="),
         ({"frames": {"plattform": np.zeros(3)}}, sarrus.NameNotFoundError, "platform"),

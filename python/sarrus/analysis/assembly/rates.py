@@ -27,6 +27,9 @@ def completed(
 ) -> Any:
     """Velocities (..., nv), or at v accelerations, with which joints and frames move as said and all else moves as little as it can."""
     axes = options.pop("expressed_in", "frame")
+    if not isinstance(axes, str) or axes not in AXES:
+        what = "velocities" if v is None else "accelerations"
+        raise ValueError(f"{what} of frames are given in the axes of the 'frame' or 'world_aligned'; got {axes!r}")
     asked = _known_before(robot, q, v, known, frames, axes)
     how, x, rows, values = asked or _checked(robot, q, v, known, {} if frames is None else frames, axes)
     if values is not None:
@@ -43,7 +46,7 @@ def _known_before(
 
     As with :meth:`Closing.nearby` it checks no more than it must: names were checked when `how` was made, and numbers are the core's to check.
     """
-    moved = {} if frames is None else _of_one_state(q, v, frames, axes)
+    moved = {} if frames is None else _of_one_state(q, v, frames)
     if type(known) is not dict or moved is None:
         return None
     how = robot._prepared.get(
@@ -67,9 +70,9 @@ def _known_before(
     return how, held, rows, how.no_change
 
 
-def _of_one_state(q: ArrayLike, v: ArrayLike | None, frames: Rates, axes: str) -> dict[str, Array] | None:
+def _of_one_state(q: ArrayLike, v: ArrayLike | None, frames: Rates) -> dict[str, Array] | None:
     """Velocities of frames, (3,) or (6,), where nothing but floats of one state is given."""
-    if type(frames) is not dict or v is not None or type(q) is not np.ndarray or q.ndim != 1 or axes not in AXES:
+    if type(frames) is not dict or v is not None or type(q) is not np.ndarray or q.ndim != 1:
         return None
     arrays = {name: np.asarray(x) for name, x in frames.items() if type(x) in (tuple, list, np.ndarray)}
     good = len(arrays) == len(frames) and all(x.shape in ((3,), (6,)) and x.dtype == float for x in arrays.values())
@@ -108,10 +111,6 @@ def _in_frame(
     if x.ndim == 0 or x.shape[-1] not in (3, 6):
         expected = "(..., 6), [angular; linear], or those of its origin, (..., 3)"
         raise ShapeError(f"{what} of frame '{frame}' are {expected}; got shape {x.shape}")
-    if expressed_in not in AXES:
-        raise ValueError(
-            f"{what} of frames are given in the axes of the 'frame' or 'world_aligned'; got {expressed_in!r}"
-        )
     parts = [x[..., k : k + 3] for k in range(0, x.shape[-1], 3)]
     if expressed_in == "world_aligned":
         R = robot.pose(q, frame, return_status=True)[0][..., :3, :3]
