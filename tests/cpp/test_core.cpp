@@ -316,6 +316,7 @@ class States {
         rows[i] = i / n % 2 || i % n < n - t.loops.rows ? i % n + 1 : i % n < n - rows_of_positions(t) ? -(i % n + 1) : 0;
       for (long i = 0; !std::strcmp(name, "guide") && i < count; ++i)
         rows[i * n] = i % 2 ? t.nv : 2;  // too many rows, and too few
+      for (long i = 1; !std::strcmp(name, "tangent") && i < count; ++i) rows[i] = rows[0];  // chosen for a whole call
       for (long i = 0; !std::strcmp(name, "held") && i < rows.size(); ++i) rows[i] = i % n == 0;
       for (long i = 0; !std::strcmp(name, "steps") && i < count; ++i)  // damping, how many, from how far off
         rows[3 * i] = 1.0, rows[3 * i + 1] = 3.0, rows[3 * i + 2] = 1e300;
@@ -458,7 +459,7 @@ void many_say_what_one_says(const Mechanism& m, States& states) {
   for (int op = 0; op < operations; ++op) {
     // loops stand open here, and of what nobody can give or move the statics of substructures leave more than rounding
     const bool statics = op == find("mobility_numbers") || op == find("actuator_efforts") || op == find("loop_jacobian") ||
-                         op == find("effort_regressor");
+                         op == find("effort_regressor") || op == find("actuator_efforts_vjp");
     if (m.tree().loops.substructures && statics) continue;
     if (op == find("mobility_numbers") && m.tree().nv > 40)
       continue;  // of so many open rows rounding decides which depend on one another
