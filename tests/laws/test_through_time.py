@@ -97,7 +97,7 @@ def test_on_loops(closed, method, stabilisation):
     robot, (q, v, _, time) = closed.robot, closed.state
     how = {"method": method, "stabilisation": stabilisation}
     found = D.step(robot, q, v, 0.005, time=float(time), **how)
-    wanted = differences(robot, q, v, np.eye(2 * robot.nv), 0.005, h=1e-4, dt=0.005, start=float(time), **how)
+    wanted = differences(robot, q, v, np.eye(2 * robot.nv), 0.005, h=1e-5, dt=0.005, start=float(time), **how)
     assert_close(np.hstack([found.q, found.v])[: 2 * robot.nv], wanted, 1e-5)
 
 
