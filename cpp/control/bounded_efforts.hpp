@@ -15,49 +15,64 @@ namespace sarrus {
 
 struct EffortBounds {
   static constexpr double far = 1e30;  // no limit
-  static constexpr double rounding = 1e-10;  // by which limits may be missed, relative to the largest effort or limit
+  static constexpr double rounding = 1e-10;  // by which limits may be missed, of the largest effort or limit
 
   const double *lower, *upper;  // actuators
 
   void clip(int nu, double* u) const {
     for (int i = 0; i < nu; ++i) u[i] = std::min(std::max(u[i], lower[i]), upper[i]);
   }
-  double slack(int nu, const double* u) const {
-    double largest = 0.0;
+  double largest(int nu, const double* unit, const double* u) const {
+    double most = 0.0;
     for (int i = 0; i < nu; ++i)
       for (const double x : {u[i], lower[i], upper[i]})
-        if (std::abs(x) < far) largest = std::max(largest, std::abs(x));
-    return rounding * largest;
+        if (std::abs(x) < far) most = std::max(most, unit[i] * std::abs(x));
+    return most;
   }
 };
 
 /// The least motion of u along k directions, rows of `moves` (nu x k), that brings it between the bounds. Returns by how much they lack, or 0.
-inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k, const double* moves, const EffortBounds& bounds,
-                           double* u) {
-  const double slack = bounds.slack(nu, u);
-  const auto low = [&](int i) { return std::max(bounds.lower[i] - u[i], -EffortBounds::far); };
-  const auto high = [&](int i) { return std::min(bounds.upper[i] - u[i], EffortBounds::far); };
-  double lacking = 0.0;
-  for (int i = 0; i < nu; ++i) lacking = std::max({lacking, low(i), -high(i)});
-  if (lacking <= slack || k == 0) {
-    bounds.clip(nu, u);
-    return lacking <= slack ? 0.0 : lacking;
+/// The programme, whose tolerance is absolute, sees unit u of the largest of these, and directions that have a row of length 1: no unit matters.
+inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k, const double* moves, const double* unit,
+                           const EffortBounds& bounds, double* u) {
+  const double size = bounds.largest(nu, unit, u);
+  double lacking = 0.0, beyond = 0.0, widest = 0.0;
+  for (int i = 0; i < nu; ++i) {
+    const double short_of = std::max(bounds.lower[i] - u[i], u[i] - bounds.upper[i]);
+    lacking = std::max(lacking, short_of), beyond = std::max(beyond, unit[i] * short_of), widest = std::max(widest, unit[i]);
   }
+  constexpr double slack = EffortBounds::rounding;
+  if (beyond <= slack * size || k == 0) {
+    bounds.clip(nu, u);
+    return beyond <= slack * size ? 0.0 : lacking;
+  }
+  const auto low = [&](int i) {
+    return bounds.lower[i] > -EffortBounds::far ? (bounds.lower[i] - u[i]) * unit[i] / size : -EffortBounds::far;
+  };
+  const auto high = [&](int i) {
+    return bounds.upper[i] < EffortBounds::far ? (bounds.upper[i] - u[i]) * unit[i] / size : EffortBounds::far;
+  };
   const int n = k + 1, rows = 2 * nu;
   double *H = arena.take<double>(n * n), *zero = arena.take<double>(n), *y = arena.take<double>(n),
          *C = arena.take<double>(rows * n), *lower = arena.take<double>(rows), *upper = arena.take<double>(rows),
-         *force = arena.take<double>(rows);
-  const auto unit = [&](int size) {
-    std::fill(H, H + size * size, 0.0), std::fill(zero, zero + size, 0.0);
-    for (int j = 0; j < size; ++j) H[j * size + j] = 1.0;
+         *force = arena.take<double>(rows), *scaled = arena.take<double>(nu * k), longest = 0.0;
+  for (int i = 0; i < nu; ++i) {
+    const double* row = moves + i * k;
+    longest = std::max(longest, unit[i] * std::sqrt(dot_product(k, row, row)));
+  }
+  for (int i = 0; i < nu; ++i)
+    for (int j = 0; j < k; ++j) scaled[i * k + j] = unit[i] * moves[i * k + j] / longest;
+  const auto set_cost = [&](int count) {
+    std::fill(H, H + count * count, 0.0), std::fill(zero, zero + count, 0.0);
+    for (int j = 0; j < count; ++j) H[j * count + j] = 1.0;
   };
-  const auto move = [&](double scale) {
-    for (int i = 0; i < nu; ++i) u[i] += scale * dot_product(k, moves + i * k, y);
+  const auto move = [&](double share) {
+    for (int i = 0; i < nu; ++i) u[i] += share * size / unit[i] * dot_product(k, scaled + i * k, y);
     bounds.clip(nu, u);
   };
-  unit(k);
+  set_cost(k);
   for (int i = 0; i < nu; ++i) lower[i] = low(i) - 0.5 * slack, upper[i] = high(i) + 0.5 * slack;
-  if (solve(k, nu, H, zero, moves, lower, upper, y, force) > 0) {
+  if (solve(k, nu, H, zero, scaled, lower, upper, y, force) > 0) {
     double most = 0.0, *end = arena.take<double>(nu);
     for (int i = 0; i < nu; ++i) most = std::max(most, std::abs(force[i]));
     const auto holds = [&](int i) { return std::abs(force[i]) > 1e-9 * most; };
@@ -66,7 +81,7 @@ inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k
       if (holds(i)) end[active++] = force[i] > 0.0 ? high(i) : low(i);
     for (int i = 0, r = 0; i < nu; ++i)  // columns, of so many numbers
       if (holds(i)) {
-        for (int j = 0; j < k; ++j) C[j * active + r] = moves[i * k + j];
+        for (int j = 0; j < k; ++j) C[j * active + r] = scaled[i * k + j];
         ++r;
       }
     PivotedQr(active, k, C, arena, 1e-12).solve(end, y);  // with all digits
@@ -74,17 +89,17 @@ inline double move_between(QuadraticProgramme solve, Arena& arena, int nu, int k
     return 0.0;
   }
   constexpr double little = 1e-4;  // |y| counts next to nothing beside t
-  unit(n);
+  set_cost(n);
   for (int i = 0; i < nu; ++i)
     for (const int side : {0, 1}) {
       double* row = C + (i + side * nu) * n;
-      for (int j = 0; j < k; ++j) row[j] = moves[i * k + j] / little;
-      row[k] = side ? -1.0 : 1.0;
+      for (int j = 0; j < k; ++j) row[j] = scaled[i * k + j] / little;
+      row[k] = (side ? -1.0 : 1.0) * unit[i] / widest;
       lower[i + side * nu] = side ? -EffortBounds::far : low(i), upper[i + side * nu] = side ? high(i) : EffortBounds::far;
     }
   if (solve(n, rows, H, zero, C, lower, upper, y, force) <= 0) return lacking;  // enough, but perhaps not the least
   move(1.0 / little);
-  return y[k] <= slack ? 0.0 : y[k];
+  return y[k] <= slack ? 0.0 : y[k] * size / widest;
 }
 
 /// u (actuators), and by how much the bounds lack; returns the relative residual of the motors' equation.
@@ -92,10 +107,14 @@ inline double bounded_efforts(QuadraticProgramme solve, const Tree& tree, Arena&
                               const double* time, const double* pfaffian_values, const Sharing<double>& sharing,
                               const EffortBounds& bounds, double* u, double& lacking) {
   const int nu = tree.loops.actuators;
-  double *P = arena.take<double>(nu * nu), *root = arena.take<double>(nu), *moves = arena.take<double>(nu * nu);
+  double *P = arena.take<double>(nu * nu), *root = arena.take<double>(nu), *unit = arena.take<double>(nu),
+         *moves = arena.take<double>(nu * nu);
   const double error =
       actuator_efforts(tree, arena, in, time, pfaffian_values, sharing, u, static_cast<OffLoops<double>*>(nullptr), P);
-  for (int i = 0; i < nu; ++i) root[i] = sharing.weights ? std::sqrt(sharing.weights[i]) : unit_of_effort<double>(tree, i);
+  for (int i = 0; i < nu; ++i) {
+    unit[i] = unit_of_effort<double>(tree, i);
+    root[i] = sharing.weights ? std::sqrt(sharing.weights[i]) : unit[i];
+  }
   for (int j = 0; j < nu; ++j)
     for (int i = 0; i < nu; ++i) P[j * nu + i] *= root[i] / root[j];
   constexpr double nothing = 1e-3;  // what is left of a projector's column, longest first, is of order one or rounding
@@ -106,7 +125,7 @@ inline double bounded_efforts(QuadraticProgramme solve, const Tree& tree, Arena&
     range.times(v);
     for (int i = 0; i < nu; ++i) moves[i * range.rank + j] = v[i] / root[i];
   }
-  lacking = move_between(solve, arena, nu, range.rank, moves, bounds, u);
+  lacking = move_between(solve, arena, nu, range.rank, moves, unit, bounds, u);
   return error;
 }
 

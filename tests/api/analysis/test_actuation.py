@@ -312,6 +312,28 @@ def test_limits_that_are_too_narrow(rng):
     assert not realizable(robot, q, v, a, limits=(-1e-3 - 0.99 * missing, 1e-3 + 0.99 * missing))
 
 
+@pytest.mark.parametrize("heavier", [1e-15, 1e-9, 1e9])
+@pytest.mark.parametrize("of", ["revolute", "cables"])
+def test_limits_know_no_unit_of_force(rng, of, heavier):
+    """Within limits and with limits that are too narrow, of bodies of micrograms too: the programme's own tolerance is absolute."""
+    robot = sarrus.mechanisms.five_bar(actuated=4) if of == "revolute" else sarrus.mechanisms.cable_platform()
+    bodies = robot.description.bodies
+    other = robot.replace(
+        inertias={b.name: sarrus.Inertia.from_parameters(heavier * b.inertia.parameters) for b in bodies}
+    )
+    q, v, a = state(robot, rng)
+    limit = np.abs(robot.actuator_efforts(q, v, a)).max()
+    low, high = (-0.9 * limit, 0.9 * limit) if of == "revolute" else (-20.0 * limit, -0.01 * limit)
+    u = robot.actuator_efforts(q, v, a, limits=(low, high))
+    agree(other.actuator_efforts(q, v, a, limits=(heavier * low, heavier * high)) / heavier, u)
+    lacking = []
+    for one, scale in ((robot, 1.0), (other, heavier)):
+        with pytest.raises(sarrus.NotRealizableError, match="wider by") as error:
+            one.actuator_efforts(q, v, a, limits=(-1e-3 * limit * scale, 1e-3 * limit * scale))
+        lacking.append(float(str(error.value).split("wider by ")[1].split()[0]) / scale)
+    assert_allclose(lacking[1], lacking[0], rtol=1e-2)  # of which three digits are told
+
+
 def test_limits_on_one_side_and_none(rng):
     robot = sarrus.mechanisms.five_bar(actuated=4)
     q, v, a = state(robot, rng)
