@@ -45,7 +45,8 @@ template <class T> T effort_regressor(const Tree& tree, Arena& arena, const Kine
     const T* x = b;
     if (rows > 0) {
       const SharedOut<T> shared = solve(tree, arena, *motors, static_cast<const T*>(b), static_cast<OffLoops<T>*>(nullptr));
-      x = shared.x, worst = select(shared.error > worst, shared.error, worst);
+      const T error = shared.error * square(unit_of_effort<T>(tree, m));  // of a moment of 1 along its unit of effort
+      x = shared.x, worst = select(error > worst, error, worst);
     }
     for (int i = 0; i < n; ++i) out[m * row + i] = x[i];
     link_velocities(tree, k, x, V + m * tree.links);

@@ -84,6 +84,12 @@ class Held {
       for (std::size_t j = i + 1; j < first_[body + 1]; ++j) span = std::max(span, (all_[i].p - all_[j].p).norm());
     return span;
   }
+  /// Root of the mean square of its masses' distances from the first of them.
+  double swing(int body, const Inertia<double>& b) const {
+    const Vec3<double> p = first_[body] < first_[body + 1] ? all_[first_[body]].p : zero3<double>();
+    const double square = 0.5 * (b.I.xx + b.I.yy + b.I.zz) - 2.0 * dot(b.h, p) + b.m * dot(p, p);
+    return b.m > 0.0 ? std::sqrt(std::max(square / b.m, 0.0)) : 0.0;
+  }
 
  private:
   struct Point {
@@ -356,7 +362,8 @@ void Mechanism::bake_motors() {
   }
 }
 
-/// Mean over the bodies of the largest distance between two places where something holds them, with rods and wheels [m].
+/// Mean over the bodies of the largest distance between two places where something holds them, with rods and wheels [m]. Where nothing has
+/// two such places, of the distance of its masses from that which it has.
 double Mechanism::characteristic_length() const {
   Held held(bodies_.size());
   double sum = 0.0;
@@ -391,6 +398,9 @@ double Mechanism::characteristic_length() const {
     held.sort();
     see_bodies();
   }
+  if (count == 0 && !(held.span(0) > 0.0))  // nor is anything held in two places
+    for (std::size_t b = 1; b < bodies_.size(); ++b)
+      see(held.swing(static_cast<int>(b), description_.bodies[bodies_[b].described].inertia));
   const double length = count > 0 ? sum / count : held.span(0);
   return 0.0 < length && std::isfinite(length) ? length : 1.0;
 }

@@ -20,14 +20,14 @@ from ._arrays import Array, check_counts, check_mapping, checked_number, real_ar
 from ._showing import Brief
 from .dimensions import Dimensions, Moves, checked_inputs
 from .errors import AssemblyError, ModelError, ShapeError, StateError
-from .identification.model import Base, combined, independent_columns
+from .identification.model import Base, independent_columns
 from .mechanism import Mechanism, checked_mechanism
 from .spatial import log
 
 __all__ = ["Calibration", "Measurements", "calibrate"]
 
 SHARPEST = 1e-12  # of the largest singular value, one below which rounding decides
-ROUNDING = 1e-15  # [m, rad] of residuals, which loops closed to 1e-13 cannot undercut by much
+ROUNDING = 1e-15  # [rad, sizes of the bodies] of residuals, which loops closed to 1e-13 cannot undercut by much
 SMALL = 0.02  # of a combination, a part that its name leaves out
 SETTLED = 1e-6  # of the cost, a step that gains less is the last
 
@@ -170,8 +170,9 @@ def calibrate(
     if not looked.any():
         raise ModelError(f"no dimension can change: the loops would bind with any of {', '.join(chosen.names)}")
     before, known = _size(residual), np.where(chosen.angular, *reversed(_of_lengths_and_angles("spread", spread)))
+    least = ROUNDING / min(rows.noise[0] / robot._length, rows.noise[1])
     for _ in range(iterations):
-        if _size(residual) * min(rows.noise) < ROUNDING:
+        if _size(residual) < least:
             break
         weight = _believed(residual, loss)
         change = _least_step(rows.derivatives(moves) * weight[:, None], residual * weight, known)
@@ -197,7 +198,7 @@ def calibrate(
     zero = {name: np.zeros((1, way.shape[1])) for name, way in rows.inputs.items()}
     return Calibration(
         chosen.changed(x), dict(zip(chosen.names, x.tolist(), strict=True)), {name: way[0] for name, way in chosen.led(zero, x).items()},
-        tuple(combined(row, chosen.names, k, SMALL) for row, k in zip(base.combination, base.kept.tolist(), strict=True)), base.combination @ x,
+        base.expressions(chosen.names, known, SMALL), base.combination @ x,
         np.sqrt(np.diag(covariance)), unseen, binding, float(s[0] / s[-1]), before, _size(residual),
         tuple(rows.names[i] for i in np.flatnonzero(weight**2 < 0.5)), covariance, base,
     )  # fmt: skip

@@ -1,5 +1,7 @@
 """Calibration finds the dimensions that made the measurements, in what shows, and names what does not."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,6 +9,7 @@ from numpy.testing import assert_allclose
 import sarrus
 from sarrus.calibration import Measurements, calibrate
 from sarrus.dimensions import Dimensions
+from tests.variants import scaled
 
 EXACT = 1e-9  # [m, rad] asked for; loops are closed to 1e-13
 
@@ -131,6 +134,27 @@ def test_what_cannot_be_told_apart_is_named():
     assert "do not show" in found.report() or not found.unseen
     out = calibrate(robot, Measurements(inputs, {"slider": robot.pose(q, "slider")[:, :3, 3]}), near=q)
     assert "pin.parent.y" in out.binding and "pin.parent.x" not in out.binding
+
+
+@pytest.mark.parametrize(
+    "size", [(1e-6, 1e-15), (1e-3, 1e-3), (1e3, 1e9)], ids=["micrometres", "millimetres", "kilometres"]
+)
+def test_units_do_not_matter(size):
+    """What is found of a mechanism of micrometres, or of kilometres, is as exact beside its size, and has the same names."""
+    robot, q, inputs = slider_crank()
+    real, there = made(robot, q, inputs, {"motor.offset": 0.003, "wrist.parent.x": 0.001})
+    seen, answers = real.pose(there, "slider")[:, :3, 3], []
+    for m, kg in ((1.0, 1.0), size):
+        scaled_robot, units = scaled(robot, m, kg)
+        measured = Measurements(inputs, {"slider": m * seen}, noise=(1e-9 * m, 1e-9))
+        near = q * units.coordinates(robot)
+        answers.append(calibrate(scaled_robot, measured, near=near, spread=(0.01 * m, 0.01)))
+    usual, other = answers
+    assert other.unseen == usual.unseen and other.condition == pytest.approx(usual.condition, rel=1e-6)
+    assert [re.sub(r"[-+] [\d.e+-]+ ", "+ ", name) for name in other.names] == [
+        re.sub(r"[-+] [\d.e+-]+ ", "+ ", name) for name in usual.names
+    ]
+    assert max(usual.after, other.after) < 1e-6
 
 
 def test_deviations_are_those_of_many_calibrations():

@@ -8,6 +8,7 @@ import sarrus
 from sarrus.identification import Samples, exciting_motion, identify, identify_runs
 from sarrus.identification.consistent import pseudo_inertias
 from sarrus.identification.model import EffortModel, base_of, independent_columns
+from tests.variants import scaled
 
 ROUNDING = 1e-9  # of solves of condition 1e3 and less
 
@@ -105,9 +106,8 @@ def test_base_has_the_rank_of_the_projected_equations(name):
 def test_base_of_a_planar_arm_is_the_published_one():
     """Khalil and Dombre, Modeling, Identification and Control of Robots, 2002, ch. 9: six of two links in a vertical plane, m2 within mx1 and I1."""
     robot = double_pendulum()
-    names = base_of(EffortModel(robot, robot.actuated, {}, None), samples(robot, *states(robot))).expressions(
-        EffortModel(robot, robot.actuated, {}, None).names
-    )
+    model = EffortModel(robot, robot.actuated, {}, None)
+    names = base_of(model, samples(robot, *states(robot))).expressions(model.names, model.units)
     assert len(names) == 6
     lumped = [name for name in names if " " in name]
     assert sum("lower.m" in name or ".m" in name.split(" ")[-1] for name in lumped) == 2
@@ -118,7 +118,7 @@ def test_dependent_columns_are_told_by_name_and_factor():
     X[:, 2] = 0.4 * X[:, 0] - 2.0 * X[:, 1]
     X[:, 3] = 0.0
     base = independent_columns(X, np.arange(4), np.zeros(4))
-    assert base.expressions(["m2", "m1", "m3", "m4"]) == ("m2 + 0.4 m3", "m1 - 2 m3")
+    assert base.expressions(["m2", "m1", "m3", "m4"], np.ones(4)) == ("m2 + 0.4 m3", "m1 - 2 m3")
     assert base.unseen.tolist() == [3]
 
 
@@ -221,6 +221,59 @@ def test_which_joint_closes_a_loop_does_not_matter():
     assert answers[0].keys() == answers[1].keys()
 
 
+SIZES = {
+    "micrometres": (1e-6, 1e-15, 1e-3),
+    "millimetres": (1e-3, 1e-3, 1.0),
+    "kilometres": (1e3, 1e9, 30.0),
+    "grams": (1.0, 1e-3, 1.0),
+}
+ROUGH = {"damping": ["motor"], "friction": ["pin1"], "armature": ["motor"]}
+
+
+def by_motor(robot, u):
+    ends = np.cumsum([robot.joint(name).type.nv for name in robot.actuated])[:-1]
+    return dict(zip(robot.actuated, np.split(u, ends, axis=1)))
+
+
+def in_other_units(robot, data, m, kg, s):
+    """Mechanism and samples, and of each parameter of a body what it grows by."""
+    there, units = scaled(robot, m, kg, s)
+    motors = [unit for name in robot.actuated for _, unit in robot.joint(name).type.velocities]
+    rate = units.velocities(robot)
+    u = np.hstack(list(data.efforts.values())) * [units.force * m / units.of(unit) for unit in motors]
+    t = None if data.t is None else data.t * s
+    a = None if data.a is None else data.a * rate / s
+    return there, Samples(by_motor(there, u), data.q * units.coordinates(robot), data.v * rate, a, t)
+
+
+def agree_in_units(found, usual, m, kg):
+    """The same base by name, as sure, and the same bodies, though the numbers are in other units."""
+    parts = [[name.count(" + ") + name.count(" - ") for name in of.names] for of in (found, usual)]
+    assert parts[0] == parts[1]
+    assert (len(found.unexcited), found.unseen) == (len(usual.unexcited), usual.unseen)
+    sure = [of.values / of.deviations for of in (found, usual)]
+    assert_allclose(*sure, rtol=0, atol=1e-6 * np.abs(sure[1]).max())
+    each = kg * m ** np.repeat([0.0, 1.0, 2.0], [1, 3, 6])
+    bodies = [of.parameters[: len(of.parameters) // 10 * 10].reshape(-1, 10) for of in (found, usual)]
+    assert_allclose(bodies[0] / each, bodies[1], rtol=0, atol=1e-5 * np.abs(bodies[1]).max())
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "arm"])
+def test_units_do_not_matter(name, size):
+    """A machine of micrometres, or of kilometres, tells as much as one of metres; so do its names."""
+    robot = MECHANISMS[name]()
+    q, v, a = states(robot, 200)
+    data = samples(robot, q, v, a, real=otherwise(robot))
+    u = np.hstack(list(data.efforts.values()))
+    u = u + 1e-3 * np.abs(u).max(axis=0) * np.random.default_rng(4).normal(size=u.shape)
+    data = Samples(by_motor(robot, u), q, v, a)
+    terms = ROUGH if name == "four_bar" else {}
+    usual = identify(robot, data, terms=terms)
+    there, same = in_other_units(robot, data, *SIZES[size])
+    agree_in_units(identify(there, same, terms=terms), usual, *SIZES[size][:2])
+
+
 def test_passive_joints_are_named_with_zeros():
     robot = double_pendulum()
     q, v, _ = states(robot)
@@ -266,6 +319,27 @@ def test_runs_tell_what_equations_do():
     assert_allclose(found.values, found._base.combination @ model.values, rtol=0, atol=1e-6)
     assert found.held_out.max() < 1e-6
     assert_allclose(found.robot.joint("motor").type.damping, 0.5, atol=1e-3)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_units_do_not_matter_to_runs_and_motions(size):
+    """Of a slider-crank, whose velocities are of two kinds: slightly wrong data, so that there is noise to weigh."""
+    robot, (m, kg, s) = sarrus.mechanisms.slider_crank(), SIZES[size]
+    t = np.arange(201) / 200
+    u = (8.0 * np.sin(9.0 * t) + 4.0)[:, None]
+    real = robot.replace(damping={"motor": 0.5})
+    run = sarrus.simulate(real, robot.assemble(), np.zeros(3), 1.0, sarrus.control.Efforts(t, u, ["motor"]), dt=0.005)
+    v = run.v * (1.0 + 1e-4 * np.random.default_rng(0).normal(size=(len(t), 1)))
+    data, asked = Samples({"motor": u}, run.q, v, t=run.t), {"terms": {"damping": ["motor"]}, "bodies": ["rod"]}
+    there, same = in_other_units(robot, data, m, kg, s)
+    agree_in_units(identify_runs(there, same, **asked), identify_runs(robot, data, **asked), m, kg)
+
+    asked = {"rounds": 3, "samples": 20, "efforts": ["motor", "guide"]}
+    motions = [
+        exciting_motion(robot, {"motor": (0.2, 0.9)}, 2.0, **asked),
+        exciting_motion(there, {"motor": (0.2, 0.9)}, 2.0 * s, **asked),
+    ]
+    assert_allclose(motions[1].condition, motions[0].condition, rtol=1e-3)
 
 
 def test_a_motion_is_made_that_tells_more():

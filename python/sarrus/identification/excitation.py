@@ -131,7 +131,7 @@ def exciting_motion(
             return float(np.inf)
         if kept is None:
             kept = base_of(model, Samples(dict.fromkeys(ranges, t), *moved)).kept
-        X = model.rows(*moved, kept)[..., :-1].reshape(-1, len(kept))
+        X = (model.turn_of_motors[:, None, None] * model.rows(*moved, kept)[..., :-1]).reshape(-1, len(kept))
         return float(np.linalg.cond(X / np.maximum(np.linalg.norm(X, axis=0), 1e-300)))
 
     def within(c: Array) -> Array:

@@ -179,15 +179,16 @@ def identify(
         )
     fitted, out, counts = _statistics(model, data, base.kept, held_out)
     nominal = base.combination @ model.values
-    size = max(float(np.sqrt(np.mean(model.measured(data) ** 2, axis=0).max())), 1e-100)
+    size = np.sqrt(np.mean((model.turn_of_motors * model.measured(data)) ** 2, axis=0)).max() / model.turn_of_motors
+    size = np.maximum(size, 1e-100)
     fit = _weighted(fitted, counts[0], base.size, SHARPEST * size)
-    expressions = base.expressions(model.names)
-    dark = [x / x[np.abs(x).argmax()] for x in fit.dark]
-    terms_of = [f"({e})" for e in expressions]
-    unexcited = [combined(np.where(abs(x) > 1e-3, x, 0.0), terms_of, int(abs(x).argmax())) for x in dark]
+    expressions = base.expressions(model.names, model.units)
+    terms_of, units = [f"({e})" for e in expressions], model.units[base.kept]
+    largest = np.abs(fit.dark / units).argmax(axis=1).tolist()
+    unexcited = [combined(x / x[k], terms_of, k, 1.0 / units, 1e-3) for x, k in zip(fit.dark, largest, strict=True)]
     values = nominal + fit.change
     # of data without noise, or efforts that are zero, bodies need not be that exact
-    blunt = min(1.0, float(fit.noise.max() / (BLUNT * size)))
+    blunt = min(1.0, float((fit.noise / (BLUNT * size)).max()))
     parameters, misfit = _whole(model, base, values, blunt * fit.root, consistent)
     return Identification(
         expressions, values, fit.deviations, nominal, fit.covariance, model.motors, fit.noise, _deviation(out, fit.change, counts[1]), fit.condition,
@@ -241,7 +242,7 @@ class _Fit:
     condition: float
 
 
-def _weighted(sums: Array, count: int, size: Array, least: float) -> _Fit:
+def _weighted(sums: Array, count: int, size: Array, least: Array) -> _Fit:
     """Least squares, each motor weighted by what it is off by, until that stays as it is."""
     p = sums.shape[-1] - 1
     noise = np.maximum(np.sqrt(sums[:, -1, -1] / max(count, 1)), least)
@@ -279,12 +280,14 @@ def _whole(model: EffortModel, base: Base, values: Array, root: Array, consisten
         parameters = model.values.copy()
         parameters[base.kept] += values - base.combination @ model.values
         return parameters, 0.0
-    n = 10 * len(model.bodies)
-    nominal, signed = model.values.copy(), np.array([term == "offset" for term, _, _ in model.terms], bool)
+    n, units = 10 * len(model.bodies), model.units
+    nominal, signed = model.values / units, np.array([term == "offset" for term, _, _ in model.terms], bool)
     # a number that was zero departs from its own size
     told = np.zeros(len(nominal))
-    told[base.kept] = np.abs(values)
+    told[base.kept] = np.abs(values) / units[base.kept]
     of_joints = np.where(nominal[n:] > 0.0, nominal[n:], np.maximum(told[n:], 1e-12))
     nominal[n:] = np.where(signed, np.where(nominal[n:] == 0.0, of_joints, nominal[n:]), of_joints)
-    parameters = consistent_parameters(base.combination, values, root, nominal, len(model.bodies), signed)
+    parameters = units * consistent_parameters(
+        base.combination * units, values, root, nominal, len(model.bodies), signed
+    )
     return parameters, float(np.linalg.norm(root @ (base.combination @ parameters - values)))

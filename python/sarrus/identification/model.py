@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from .._arrays import Array, check_mapping, checked_names
 from ..analysis.assembly.closing import on_its_tree
 from ..analysis.independent_coordinates import joint_velocity
+from ..analysis.scaling import sliding, sliding_velocities
 from ..errors import ModelError, ShapeError, StateError, check_name
 from ..mechanism import Mechanism
 from .samples import Samples
@@ -39,6 +40,8 @@ class EffortModel:
     names : of all parameters: "body.m", "body.Ixx", "joint.damping"
     values : (p,) that the mechanism has
     bodies, terms : those of the bodies, 10 each, stand first; (term, joint, index) of the others
+    units : (p,) what is much of each parameter, by the mechanism's mass, length and rate of swinging: what is small beside them is the same for any size
+    turn : (nv,) of each velocity what is as much as 1 rad/s; turn_of_motors : (nu,)
     """
 
     def __init__(
@@ -65,6 +68,26 @@ class EffortModel:
         order = list(specs)
         place = self.robot.nv + 10 * np.array([order.index(name) for name in self.bodies], int)[:, None] + np.arange(10)
         self._columns = place.ravel()
+        self.turn = np.where(sliding_velocities(self.robot), robot._length, 1.0)
+        self.turn_of_motors = self._turn(self.robot.actuated)
+        gravity = float(np.linalg.norm(robot.gravity))
+        self.rate = np.sqrt(gravity / robot._length) if gravity > 0.0 else 1.0
+        self.units = self._units()
+
+    def _turn(self, joints: Sequence[str]) -> Array:
+        """Of each velocity of these joints, what is as much as 1 rad/s: 1, or the mechanism's length where it slides."""
+        slides = [sliding(self.robot.joint(name).type) for name in joints]
+        return np.where(np.concatenate([np.zeros(0, bool), *slides]), self.robot._length, 1.0)
+
+    def _units(self) -> Array:
+        mass, length, rate = self.robot.mass or 1.0, self.robot._length, self.rate
+        of_bodies = mass * length ** np.repeat([0.0, 1.0, 2.0], [1, 3, 6])
+        orders = {"armature": (0, 2), "damping": (1, 2), "stiffness": (2, 2), "friction": (2, 1), "offset": (2, 1)}
+        of_joints = [
+            mass * length**2 * rate ** orders[term][0] / self._turn([joint])[k] ** orders[term][1]
+            for term, joint, k in self.terms
+        ]
+        return np.concatenate([np.tile(of_bodies, len(self.bodies)), of_joints])
 
     def values_of(self, robot: Mechanism) -> Array:
         """(p,) that a mechanism of the same parts has."""
@@ -136,15 +159,20 @@ class EffortModel:
 
     def anywhere(self, data: Samples) -> Array:
         """Rows (., p) of states about those measured, that move and accelerate in all ways that the loops allow: twice as many as columns."""
-        robot, rng = self.robot, np.random.default_rng(0)
+        robot, turn, rng = self.robot, self.turn, np.random.default_rng(0)
         count = 10 + 2 * len(self.names) // robot.nu
+
+        def some() -> Array:
+            return rng.normal(size=(count, robot.nv))
+
         q = data.q[np.linspace(0, len(data) - 1, count).astype(int)]
-        away = robot.integrate(q, 0.1 * robot.project_velocity(q, rng.normal(size=(count, robot.nv))))
+        away = robot.integrate(q, 0.1 * robot.project_velocity(q, turn * some()))
         closed, status = robot.project_configuration(away, return_status=True)
         q = np.where((status == 0)[:, None], closed, q)
-        v = robot.project_velocity(q, rng.normal(size=(count, robot.nv)))
-        a = robot.forward_dynamics(q, v, rng.normal(size=(count, robot.nv)) * np.abs(robot.bias_forces(q, v)).max())
-        return self.rows(q, v, a)[..., :-1].reshape(robot.nu * count, len(self.names))
+        v = robot.project_velocity(q, self.rate * turn * some())
+        a = robot.forward_dynamics(q, v, some() * np.abs(turn * robot.bias_forces(q, v)).max() / turn)
+        rows = self.turn_of_motors[:, None, None] * self.rows(q, v, a)[..., :-1]
+        return rows.reshape(robot.nu * count, len(self.names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,15 +192,16 @@ class Base:
     unseen: NDArray[np.intp]
     size: Array
 
-    def expressions(self, names: Sequence[str]) -> tuple[str, ...]:
+    def expressions(self, names: Sequence[str], units: Array, least: float = 1e-7) -> tuple[str, ...]:
         """Base parameters by name: "arm.m + 0.4 hand.m"."""
         rows = zip(self.combination, self.kept.tolist(), strict=True)
-        return tuple(combined(row, names, first) for row, first in rows)
+        return tuple(combined(row, names, first, units, least) for row, first in rows)
 
 
-def combined(row: Array, names: Sequence[str], first: int, least: float = 1e-7) -> str:
-    """A combination of names, of which one stands first; a factor that is so small beside the largest is none."""
-    rest = [i for i in np.flatnonzero(np.abs(row) > least * np.abs(row).max(initial=0.0)).tolist() if i != first]
+def combined(row: Array, names: Sequence[str], first: int, units: Array, least: float) -> str:
+    """A combination of names, of which one stands first; of each name a unit, and what that brings beside the largest is left out up to `least`."""
+    brings = np.abs(row * units)
+    rest = [i for i in np.flatnonzero(brings > least * brings.max(initial=0.0)).tolist() if i != first]
     parts = [
         f" {'-' if row[i] < 0 else '+'} {'' if abs(abs(row[i]) - 1) < 1e-7 else f'{abs(row[i]):.4g} '}{names[i]}"
         for i in rest
@@ -193,7 +222,7 @@ def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) 
     kept, left = list[int](), np.where(seen, unit, 0.0)
     for k in range(len(size)):
         away = np.linalg.norm(left, axis=0) / least
-        j = int(np.argmax(away)) if order is None else int(order[k])
+        j = int(np.argmax(away > (1.0 - SAME) * away.max())) if order is None else int(order[k])  # of equals the first
         if away[j] > 1.0:
             kept.append(j)
             basis = left[:, j] / np.linalg.norm(left[:, j])

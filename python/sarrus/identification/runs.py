@@ -85,16 +85,19 @@ def identify_runs(
     runs = _Runs(model, data, horizon, hold, steps, threads)
     fitted = np.floor((np.arange(len(runs)) + 1) * held_out + 1e-9) == np.floor(np.arange(len(runs)) * held_out + 1e-9)
     n = 10 * len(model.bodies)
-    start = model.values.copy()
+    units = model.units
+    start = model.values / units
     start[:n] = with_volume(start[:n].reshape(-1, 10)).ravel()
     nominal = base.combination @ model.values
-    size = np.maximum(np.abs(base.combination) @ np.abs(start), 1e-3)
+    size = np.maximum(np.abs(base.combination) @ np.abs(units * start), 1e-3 * units[base.kept])
     start[n:] = np.maximum(start[n:], 1e-2)  # of a friction that was none
+    start = units * start
+    least = 1e-13 * np.concatenate([model.turn, model.rate * model.turn])
     at, before, weight = start, np.inf, np.ones(2 * robot.nv)
     signed = np.zeros(len(model.terms), bool)
     for _ in range(iterations):
         off, slopes = runs.compared(at, base, STEP * size)
-        noise = np.maximum(np.sqrt(np.mean(off[fitted] ** 2, axis=0)), 1e-13)
+        noise = np.maximum(np.sqrt(np.mean(off[fitted] ** 2, axis=0)), least)
         cost = float(np.sum(np.log(noise)))
         weight = 1.0 / noise
         J, r = (slopes * weight[:, None])[fitted].reshape(-1, len(size)), (off * weight)[fitted].ravel()
@@ -105,7 +108,9 @@ def identify_runs(
         root = (s[good, None] * Vt[good]) / scale
         now = base.combination @ at
         values, told = now + change, np.sqrt(np.sum((root @ change) ** 2))
-        at = consistent_parameters(base.combination, values, root, start, len(model.bodies), signed, INSIDE)
+        at = units * consistent_parameters(
+            base.combination * units, values, root, start / units, len(model.bodies), signed, INSIDE
+        )
         if told < 1e-3 or abs(before - cost) < 1e-6:
             break
         before = cost
@@ -116,7 +121,7 @@ def identify_runs(
     names = velocity_names(robot)
     measured = (*(f"{name} at the end" for name in names), *(f"rate of {name}" for name in names))
     return Identification(
-        base.expressions(model.names), values, deviations, nominal, covariance, measured, np.sqrt(np.mean(left[fitted] ** 2, axis=0)), out,
+        base.expressions(model.names, units), values, deviations, nominal, covariance, measured, np.sqrt(np.mean(left[fitted] ** 2, axis=0)), out,
         float(s[0] / s[-1]), tuple(model.names[i] for i in base.unseen), (), model.names, at,
         float(np.linalg.norm(root @ (base.combination @ at - values))), model, base, robot,
     )  # fmt: skip
