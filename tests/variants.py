@@ -7,6 +7,7 @@ import numpy as np
 
 import sarrus
 from sarrus.description import CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
+from sarrus.description.joints import Cable
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,10 @@ def scaled(robot, m, kg, s=None):
             )
         if isinstance(joint, sarrus.Helical):
             values["pitch"] = joint.pitch * units.m
+        if isinstance(joint, sarrus.Gimbal):
+            values["fixed"] = np.array(joint.fixed) * [1.0, 1.0, 1.0, *3 * [units.m]]
+        if isinstance(joint, Cable):
+            values["radius"] = joint.radius * units.m
         if joint.effort_limit is not None:
             values["effort_limit"] = joint.effort_limit * np.array(effort)
         if joint.velocity_limit is not None:

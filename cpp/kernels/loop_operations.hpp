@@ -161,14 +161,14 @@ SARRUS_KERNEL(reduced_dynamics, {
   reduced_dynamics(tree, arena, how, call.frame(), out);
 })
 SARRUS_KERNEL(path_motion, path_motion(tree, arena, PathPiece::over(tree, in[0]), in[1], in[2], in[3], out);)
-// the projector onto the motions that loops leave free, and how many there are
+// the projector onto the motions that loops leave free, velocities told by their scales, and how many there are
 SARRUS_KERNEL(loop_motions, {
   T* J = arena.take<T>(tree.loops.entries);
   ConstraintRows<T> asked;
   asked.J = J;
   constraint_rows(tree, arena, place(tree, arena, in[0], in[2], in[3]), asked, 0, tree.loops.constraints);
   const LoopMotions motions(tree, arena, J, in[1], in[1] + tree.nv);
-  ReducedCoordinates::project(tree.nv, motions.freedom, motions.basis(), out);
+  motions.projector(motions.basis(), out);
   out[tree.nv * tree.nv] = motions.freedom;
 })
 

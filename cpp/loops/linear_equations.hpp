@@ -101,9 +101,10 @@ template <class R> class LinearEquations {
     if (state.holds_velocities_only()) of_positions.emplace(tree_, arena_, rows_of_positions(J), column, row);
     const LoopMotions& displacements = of_positions ? *of_positions : motions;
     const double *N = motions.basis(), *N_q = of_positions ? displacements.basis() : N;
-    if (chooses_) choose(motions.freedom, N, displacements.freedom, N_q);
+    if (chooses_) choose(motions, N, displacements, N_q);
     make_room(motions.freedom, displacements.freedom);
-    if (!depend_on(N, y_.m, out_.freedom, W_) || !depend_on(N_q, y_.k, out_.freedom + 2, G_)) return {errors.state, undetermined};
+    if (!depend_on(N, column, y_.m, out_.freedom, W_) || !depend_on(N_q, column, y_.k, out_.freedom + 2, G_))
+      return {errors.state, undetermined};
     put_motions(state.equation().a);
     const int n = y_.k + y_.m;
     double worst = 0.0;
@@ -139,34 +140,34 @@ template <class R> class LinearEquations {
   }
 
   /// Those in which the motion shows best, and of the configuration those behind them.
-  void choose(int m, const double* N, int k, const double* N_q) {
-    const int nv = tree_.nv;
+  void choose(const LoopMotions& motions, const double* N, const LoopMotions& displacements, const double* N_q) {
+    const int nv = tree_.nv, m = motions.freedom, k = displacements.freedom;
     double* P = arena_.take<double>(nv * nv);
     int* shown = arena_.take<int>(nv);
-    ReducedCoordinates::project(nv, m, N, P);
+    motions.projector(N, P);
     showing(nv, P, m, 0, y_.place);
     y_.k = y_.m = m;
     if (N_q == N) return;
     std::copy(y_.place, y_.place + m, shown);
-    ReducedCoordinates::project(nv, k, N_q, P);
+    displacements.projector(N_q, P);
     showing(nv, P, k, m, shown);
     for (int i = 0; i < k && y_.k < nv; ++i)
       if (std::find(y_.place, y_.place + m, shown[i]) == y_.place + m) y_.place[y_.k++] = shown[i];
   }
 
   /// X = N (E N)^-1, one motion after the other, of the first `count` coordinates. told: freedoms, and then how many of them these determine.
-  bool depend_on(const double* N, int count, double* answer, double* X) const {
+  bool depend_on(const double* N, const double* column, int count, double* answer, double* X) const {
     const int nv = tree_.nv, freedom = static_cast<int>(answer[0]);
     const Arena::Scope scope(arena_);
     double *seen = arena_.take<double>(count * freedom), *one = arena_.take<double>(count), *along = arena_.take<double>(freedom);
     for (int j = 0; j < freedom; ++j)
-      for (int i = 0; i < count; ++i) seen[j * count + i] = N[j * nv + y_.place[i]];
+      for (int i = 0; i < count; ++i) seen[j * count + i] = N[j * nv + y_.place[i]] / column[y_.place[i]];
     const PivotedQr chosen(count, freedom, seen, arena_, tolerances::negligible, 1.0);
     answer[1] = chosen.rank;
     if (chosen.rank < freedom || count > freedom) return false;
     std::fill(X, X + nv * count, 0.0);
     for (int i = 0; i < count; ++i) {
-      std::fill(one, one + count, 0.0), one[i] = 1.0;
+      std::fill(one, one + count, 0.0), one[i] = 1.0 / column[y_.place[i]];
       chosen.solve(one, along);
       for (int j = 0; j < count; ++j) add_multiple(nv, along[j], N + j * nv, X + i * nv);
     }

@@ -29,22 +29,26 @@ class LoopMotions {
     freedom = nv_ - loops_.rank;
   }
 
-  /// An orthonormal basis of them, one motion (nv) after the other.
+  /// A basis of them, one motion (nv) after the other, orthonormal where velocities are told by their scales: C^-1 N.
   const double* basis() const {
-    double *N = arena_.take<double>(freedom * nv_), *spanning = arena_.take<double>(freedom * nv_);
+    double* N = arena_.take<double>(freedom * nv_);
     for (int i = 0; i < freedom; ++i) {
-      double* n = spanning + i * nv_;
+      double* n = N + i * nv_;
       std::fill(n, n + nv_, 0.0), n[loops_.rank + i] = 1.0;
       loops_.times(n);
       for (int k = 0; k < nv_; ++k) n[k] *= column_[k];
     }
-    const PivotedQr orthonormal(nv_, freedom, spanning, arena_, 0.0);
-    for (int i = 0; i < freedom; ++i) {
-      double* n = N + i * nv_;
-      std::fill(n, n + nv_, 0.0), n[i] = 1.0;
-      orthonormal.times(n);
-    }
     return N;
+  }
+
+  /// P (nv, nv), the projector onto them where velocities are told by their scales.
+  SARRUS_NOINLINE void projector(const double* N, double* P) const {
+    double* n = arena_.take<double>(nv_);
+    std::fill(P, P + nv_ * nv_, 0.0);
+    for (int i = 0; i < freedom; ++i) {
+      for (int k = 0; k < nv_; ++k) n[k] = N[i * nv_ + k] / column_[k];
+      for (int a = 0; a < nv_; ++a) add_multiple(nv_, n[a], n, P + a * nv_);
+    }
   }
 
   /// Of all lambda (rows) with J^T lambda = f (nv) that of least norm, in the rows' own units.

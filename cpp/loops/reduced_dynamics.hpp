@@ -66,11 +66,11 @@ SARRUS_NOINLINE inline LoopRates loop_rates(const Tree& tree, Arena& arena, cons
   return rates;
 }
 
-/// E (k, nv) and its rate, of the coordinates that are asked for.
+/// E (k, nv) and its rate, of the coordinates that are asked for, and the unit of each: a row of E counts its rate in that.
 struct ReducedCoordinates {
   int count = 0;
   int* which;
-  double *E, *E_dot;
+  double *E, *E_dot, *unit;
 
   SARRUS_NOINLINE ReducedCoordinates(const Tree& tree, Arena& arena, const ReducedInput& in, const Frame& frame,
                                      const LoopMotions& motions, const double* N)
@@ -85,11 +85,11 @@ struct ReducedCoordinates {
     }
     if (!in.coordinates) {
       double* P = arena.take<double>(nv * nv);
-      project(nv, motions.freedom, N, P);
+      motions.projector(N, P);
       count = motions.freedom;
       showing(nv, P, count, 0, which);
     }
-    E = arena.take<double>(count * nv), E_dot = arena.take<double>(count * nv);
+    E = arena.take<double>(count * nv), E_dot = arena.take<double>(count * nv), unit = arena.take<double>(count);
     std::fill(E, E + count * nv, 0.0), std::fill(E_dot, E_dot + count * nv, 0.0);
     double *J = arena.take<double>(6 * nv), *J_dot = arena.take<double>(6 * nv);
     if (of_frame) {
@@ -98,19 +98,12 @@ struct ReducedCoordinates {
       frame_jacobian(tree, k, frame, J, J_dot);
     }
     for (int i = 0; i < count; ++i) {
-      if (which[i] < nv) {
-        E[i * nv + which[i]] = 1.0;
-        continue;
-      }
-      const int from = (which[i] - nv) * nv;
-      std::copy(J + from, J + from + nv, E + i * nv), std::copy(J_dot + from, J_dot + from + nv, E_dot + i * nv);
+      const int component = which[i] - nv;
+      unit[i] = component < 0 ? in.column[which[i]] : component < 3 ? 1.0 : tree.length;
+      if (component < 0) E[i * nv + which[i]] = 1.0 / unit[i];
+      for (int a = 0; component >= 0 && a < nv; ++a)
+        E[i * nv + a] = J[component * nv + a] / unit[i], E_dot[i * nv + a] = J_dot[component * nv + a] / unit[i];
     }
-  }
-  /// P = N^T N, of motions one after the other.
-  SARRUS_NOINLINE static void project(int nv, int freedom, const double* N, double* P) {
-    std::fill(P, P + nv * nv, 0.0);
-    for (int i = 0; i < freedom; ++i)
-      for (int a = 0; a < nv; ++a) add_multiple(nv, N[i * nv + a], N + i * nv, P + a * nv);
   }
 };
 
@@ -161,13 +154,13 @@ inline void reduced_dynamics(const Tree& tree, Arena& arena, const ReducedInput&
   double *seen = take(k * freedom), size = 0.0;
   for (int j = 0; j < freedom; ++j)
     for (int i = 0; i < k; ++i) seen[j * k + i] = dot_product(nv, y.E + i * nv, N + j * nv);
-  for (int i = 0; i < k * nv; ++i) size += y.E[i] * y.E[i];
+  for (int i = 0; i < k * nv; ++i) size += square(y.E[i] * in.column[i % nv]);
   const PivotedQr determined(k, freedom, seen, arena, tolerances::negligible, std::sqrt(size));
   std::fill(numbers, numbers + ReducedOutput::size(nv), 0.0);
   const ReducedOutput out = ReducedOutput::over(nv, k, numbers);
   *out.freedom = freedom, *out.determined = determined.rank, *out.count = k;
   if (determined.rank < freedom || k > nv) return;
-  for (int i = 0; i < k; ++i) out.which[i] = y.which[i], out.velocity[i] = dot_product(nv, y.E + i * nv, in.v);
+  for (int i = 0; i < k; ++i) out.which[i] = y.which[i], out.velocity[i] = y.unit[i] * dot_product(nv, y.E + i * nv, in.v);
 
   const Dependence d = dependence(tree, arena, motions, N, y, determined, rates.J_dot);
   // the x with J x = g and E x as asked for
@@ -187,7 +180,8 @@ inline void reduced_dynamics(const Tree& tree, Arena& arena, const ReducedInput&
   crba(tree, arena, in.q, M);
   add_product(nv, nv, M, out.bias_acceleration, h);
   for (int i = 0; i < k; ++i) {
-    const double* G = d.G + i * nv;
+    double* G = d.G + i * nv;
+    for (int a = 0; a < nv; ++a) G[a] /= y.unit[i], d.G_dot[i * nv + a] /= y.unit[i];  // of the rates themselves
     out.bias[i] = dot_product(nv, G, h);
     std::fill(rest, rest + nv, 0.0), add_product(nv, nv, M, G, rest);
     for (int j = 0; j <= i; ++j) out.mass[i * k + j] = out.mass[j * k + i] = dot_product(nv, d.G + j * nv, rest);

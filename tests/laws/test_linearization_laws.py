@@ -15,6 +15,7 @@ from tests.gallery import made
 from tests.oracles.linear_equations import linear_equations
 from tests.random_closed import closed_mechanisms
 from tests.random_mechanisms import mechanisms, random_state, seeds
+from tests.variants import scaled
 
 # of A, to the digits that its differences keep where all speeds and lengths are of order one
 DIGITS = 1e-9
@@ -284,6 +285,28 @@ def test_eigenvalues_of_a_mechanism_go_with_the_root_of_its_size():
 
 
 # ---- closed forms --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("m", [1e-6, 1e-3, 1e3])
+def test_coordinates_are_chosen_and_judged_in_no_unit(m):
+    """Of a slider-crank: those in which its motion shows best, and whether the slide determines it, up to dead centre."""
+    robot = sarrus.mechanisms.slider_crank()
+    other, units = scaled(robot, m, m**3)
+    for angle in (0.7, 1e-2, 1e-5, 1e-8, 1e-11):
+        q = robot.assemble(fixed={"motor": angle})
+        v = robot.complete_velocity(q, {"motor": 1.0})
+        states = (robot, q, v), (other, q * units.coordinates(robot), v * units.velocities(robot))
+        usual, there = (each.linearize(*state) for each, *state in states)
+        assert there.coordinates == usual.coordinates
+        rates = [np.sort_complex(np.linalg.eigvals(of.A)) for of in (usual, there)]
+        assert_allclose(rates[1] * units.s, rates[0], rtol=0, atol=1e-6 * np.abs(rates[0]).max())
+        asked = [each.linearize(*state, coordinates=["guide"], return_status=True)[1] for each, *state in states]
+        assert asked[0] == asked[1]
+        reduced = sarrus.works.reduced_dynamics
+        asked = [reduced(each, *state, independent=["guide"], return_status=True)[1] for each, *state in states]
+        assert asked[0] == asked[1]
+        forms = [reduced(each, *state) for each, *state in states]
+        assert forms[0].coordinates == forms[1].coordinates
 
 
 def test_pendulum():
