@@ -58,3 +58,25 @@ def test_a_run_of_another_size(method, kind):
     same = 1e-3 if (method, kind) == ("dopri5", "stop") else 1e-8
     for run in runs[1:]:
         assert np.abs(run - runs[0]).max() < same
+
+
+@pytest.mark.parametrize(("size", "mass"), ((1.0, 1.0), *SIZES))
+def test_limits_are_of_their_own_size(size, mass):
+    """A hundredth beyond them is said of a cart of any size, and a hundredth within is not."""
+
+    def run(share):
+        b = Builder("cart", gravity=(0, 0, 0))
+        b.add_body("cart", Inertia.sphere(mass, 0.1 * size))
+        limits = {
+            "limits": (-size, share * 0.5 * size),
+            "velocity_limit": share * size,
+            "effort_limit": share * mass * size,
+        }
+        b.add_joint("rail", Prismatic("x", **limits), "ground", "cart", actuated=True)
+        push = control.PrescribedEffort("rail", mass * size)
+        return sarrus.simulate(b.build(), [0.0], [0.0], 1.0, push, dt=1e-2)
+
+    assert run(1.01).statistics["limits"] == []
+    with pytest.warns(sarrus.LimitWarning, match="so do 2 others"):
+        beyond = run(0.99)
+    assert {limit["quantity"] for limit in beyond.statistics["limits"]} == {"position", "velocity", "effort"}

@@ -767,7 +767,8 @@ def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
         try:
             # a function that takes q[i] for q[..., i], or makes one number of all states, shows here
             both = np.broadcast_to(_returned(function, called, *arguments), (2, k, n))
-            alike = np.allclose(both, np.stack([one, two]), rtol=1e-9, atol=1e-9, equal_nan=True)
+            least = 1e-9 * float(np.nan_to_num(np.abs(both), posinf=0.0).max(initial=0.0))
+            alike = np.allclose(both, np.stack([one, two]), rtol=1e-9, atol=least, equal_nan=True)
             fault = "" if alike else "something else than for each of them"
         except (IndexError, TypeError, ValueError) as error:
             fault = f"an error ({error})"

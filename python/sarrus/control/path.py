@@ -226,10 +226,10 @@ class Path:
         if self._guide is None:
             rates = self.mechanism._coordinate_rate(self.q[[0, -1]], self.v[[0, -1]])[:, k].tolist()
             return spline(self.t, self.q[:, k], slopes=(rates[0], rates[1]))
-        return self._fitted(k)
+        return self._fitted(k, self.mechanism._length if j.type.coordinates[int(index)][1] == "m" else 1.0)
 
-    def _fitted(self, k: int) -> Law:
-        """Quintics between times that are halved until the law is good enough."""
+    def _fitted(self, k: int, size: float) -> Law:
+        """Quintics between times that are halved until the law is good enough, beside how far the coordinate goes and a thousandth of a size."""
         robot, count = self.mechanism, 4
         while True:
             times = _divided(self.t, 2 * count)
@@ -238,7 +238,7 @@ class Path:
                 y[:, k] for y in (q, robot._coordinate_rate(q, v), robot._coordinate_acceleration(q, v, a))
             )
             law = _quintics(times[::2], np.stack([x, rate, bend], axis=-1)[::2])
-            if np.abs(law(times) - x).max() <= LAW_ERROR * max(float(np.ptp(x)), 1e-3) or count >= 256:
+            if np.abs(law(times) - x).max() <= LAW_ERROR * max(float(np.ptp(x)), 1e-3 * size) or count >= 256:
                 return law
             count *= 2
 

@@ -194,7 +194,8 @@ class CouplerSpec(ConstraintSpec):
         left, offset = tuple(term for term in self.terms if term[0] != joint), self.offset - still
         if left:
             return replace(self, terms=left, offset=offset)
-        if self.law is None and abs(offset) <= 1e-9 * max(1.0, abs(self.offset)):
+        size = sum(abs(c * x**n) for x, coefficients in fixed for n, c in enumerate(coefficients, 1))
+        if self.law is None and abs(offset) <= 1e-9 * (size + abs(self.offset)):
             return None
         reason = "drives it by a law" if self.law else f"is off by {offset:.3g} then"
         raise ModelError(

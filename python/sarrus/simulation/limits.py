@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays import Array
 from ..analysis.assembly.closing import prepared
 from ..control.coordinates import coordinate
 from ..control.elements import EndStop, ForceElement
@@ -21,7 +22,7 @@ __all__ = ["Limit"]
 OnLimits = Literal["warn", "stop", "ignore"]
 LIMITS = get_args(OnLimits)
 QUANTITIES = ("position", "velocity", "effort")  # as the core counts them
-ROUNDING = 1e-9  # by which a limit may be missed, of 1 + |limit|
+ROUNDING = 1e-9  # by which a limit may be missed, of itself and of 1 rad or the mechanism's length (per second)
 Record = dict[str, NDArray[np.float64]]  # of runs by the names in the core's struct, (runs,) or (runs, limits)
 
 
@@ -79,21 +80,26 @@ class JointLimits:
                     self.end_stops.append(EndStop(name, index=k))
                     self.enforced.add((name, k, "position"))
             fast, strong = joint.type.velocity_limit, joint.type.effort_limit
-            self._watch(name, "position", joint._all_q.start, joint.limits)
-            self._watch(name, "velocity", joint._all_v.start, None if fast is None else (-fast, fast))
-            self._watch(name, "effort", joint._all_v.start, None if strong is None else (-strong, strong))
+            sizes = [
+                np.array([mechanism._length if unit == "m" else 1.0 for _, unit in of])
+                for of in (joint.type.coordinates, joint.type.velocities)
+            ]
+            self._watch(name, "position", joint._all_q.start, joint.limits, sizes[0])
+            self._watch(name, "velocity", joint._all_v.start, None if fast is None else (-fast, fast), sizes[1])
+            none = np.zeros_like(sizes[1])
+            self._watch(name, "effort", joint._all_v.start, None if strong is None else (-strong, strong), none)
             if strong is not None:
                 most[joint._all_v] = strong
         if mode == "stop" and np.isfinite(most).any():
             self.effort_limits = most.tolist()
             self.enforced |= {(w.joint, w.index, "effort") for w in self.watched if w.quantity == "effort"}
 
-    def _watch(self, joint: str, quantity: str, first: int, limits: Any) -> None:
+    def _watch(self, joint: str, quantity: str, first: int, limits: Any, sizes: Array) -> None:
         for k, bounds in enumerate(zip(*(() if limits is None else limits), strict=True)):
             lower, upper = map(float, bounds)
             if math.isfinite(lower) or math.isfinite(upper):
                 self.watched.append(Limit(joint, k, quantity, lower, upper))
-                slack = [ROUNDING * (1.0 + abs(x)) for x in (lower, upper)]
+                slack = [ROUNDING * (float(sizes[k]) + abs(x)) for x in (lower, upper)]
                 self.terms.append((QUANTITIES.index(quantity), first + k, lower - slack[0], upper + slack[1]))
 
     def exceeded(self, record: Record, run: int) -> list[dict[str, Any]]:

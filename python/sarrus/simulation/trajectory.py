@@ -536,8 +536,10 @@ class Trajectory:
     def _with_energy(self, energy: Array) -> Trajectory:
         """Itself; ValueError where a table says that the mechanism had another energy."""
         with np.errstate(invalid="ignore"):  # of samples that diverged
-            rounding = 1e-9 + 1e-6 * (np.abs(self.kinetic_energy) + np.abs(self.potential_energy))
-            off = np.abs(self.energy - energy) > rounding
+            size = np.abs(self.kinetic_energy) + np.abs(self.potential_energy)
+            largest = float(np.max(size, initial=0.0, where=np.isfinite(size)))
+            swing = self.mechanism.mass * self.mechanism._length * float(np.linalg.norm(self.mechanism.gravity))
+            off = np.abs(self.energy - energy) > 1e-6 * size + 1e-9 * (largest + swing)
         for k in np.flatnonzero(off)[:1]:
             fault = f"its energy at t = {self.t[k]:.9g} s is {energy[k]:.9g} J, not {self.energy[k]:.9g} J"
             raise ValueError(f"it is of another mechanism than '{self.mechanism.name}': {fault}")
