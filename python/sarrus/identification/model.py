@@ -110,7 +110,7 @@ class EffortModel:
             )
         # of what is not the core's, any column, to hold the place; NumPy takes from a whole array twice as fast as from each motor's part
         columns = np.append(self._columns, np.zeros(len(self.terms) + 1, int))[np.append(kept, -1)]
-        rows = every.take(columns, axis=-1, mode="clip").swapaxes(0, 1)
+        rows: Array = every.take(columns, axis=-1, mode="clip").swapaxes(0, 1)
         along = every[..., :nv]
         for i in np.flatnonzero(kept >= bodies):
             rows[..., i] = self._of_joint(self.terms[kept[i] - bodies], q, v, a, along).T
