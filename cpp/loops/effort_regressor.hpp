@@ -8,10 +8,11 @@
 // What a body adds to row k is parameter_powers() along its own velocity under x_k: Y is not made.
 //
 //   writes  x_k (nv), W_k (10 bodies) of each motor, in one run
-//   cost    a factor, a solve a motor, O(bodies motors)
+//   cost    a factor, a solve a motor (of many states three motors' at once: solving waits for the unknown before), O(bodies motors)
 #pragma once
 
 #include "../dynamics/bodies.hpp"
+#include "../simd/several.hpp"
 #include "efforts.hpp"
 
 namespace sarrus {
@@ -27,30 +28,53 @@ template <class T> void link_velocities(const Tree& tree, const Kinematics<T>& k
   }
 }
 
+/// What solves the equation for motor `first` and those after it, as many as an S holds. Returns x (nv) of each, and what stays open, squared.
+template <class S, class T>
+SharedOut<S> motor_motions(const Tree& tree, Arena& arena, MotorEquation<T>* motors, int first) {
+  const Loops& loops = tree.loops;
+  const int unknowns = tree.nv + loops.rows + loops.motor_rows;
+  S* b = arena.take<S>(unknowns);
+  for (int i = 0; i < unknowns; ++i) b[i] = S(0.0);
+  for (int d = 0; d < directions_of<S> && first + d < loops.actuators; ++d) {
+    const int carrier = loops.actuator[first + d];
+    along(b[carrier], d) = motors && carrier < tree.nv ? motors->motors[carrier] : T(1.0);
+  }
+  if (!motors) return {b, S(0.0)};
+  const LoopEquation<T>& e = motors->e;
+  const Saddle<T>& matrix = e.solved();
+  S* y = arena.take<S>(matrix.plan.unknowns);
+  const S* lifted = e.pieces ? e.pieces->lift(tree, arena, static_cast<const S*>(b)) : b;
+  const S error = refine(matrix, arena, motors->factor, lifted, y, 60);
+  return {e.pieces ? e.pieces->lower(tree, arena, static_cast<const S*>(y)) : y, error};
+}
+
 /// W (actuators x (nv + 10 bodies)), in the order of the description. Returns what of a motor's motion stays open, relative.
 template <class T> T effort_regressor(const Tree& tree, Arena& arena, const Kinematics<T>& k, const LoopState<T>& state, T* out) {
   const Loops& loops = tree.loops;
-  const int nu = loops.actuators, n = tree.nv, rows = loops.rows + loops.motor_rows, row = n + 10 * (tree.bodies - 1);
-  T worst = T(0.0), *b = arena.take<T>(n + rows);
+  const int nu = loops.actuators, n = tree.nv, row = n + 10 * (tree.bodies - 1);
+  T worst = T(0.0);
   std::optional<MotorEquation<T>> motors;
-  if (rows > 0)
+  if (loops.rows + loops.motor_rows > 0)
     motors.emplace(motor_equation(tree, arena, state, Poses<T>{state.in_parent}, state.stored, Sharing<T>{},
                                   static_cast<OffLoops<T>*>(nullptr)));
   Motion<T>* V = arena.take<Motion<T>>(nu * tree.links);
-  for (int m = 0; m < nu; ++m) {
+  const auto add = [&](auto some, int first) {
+    using S = decltype(some);
     const Arena::Scope scope(arena);
-    const int carrier = loops.actuator[m];
-    for (int i = 0; i < n + rows; ++i) b[i] = T(0.0);
-    b[carrier] = rows > 0 && carrier < n ? motors->motors[carrier] : T(1.0);
-    const T* x = b;
-    if (rows > 0) {
-      const SharedOut<T> shared = solve(tree, arena, *motors, static_cast<const T*>(b), static_cast<OffLoops<T>*>(nullptr));
-      const T error = shared.error * square(unit_of_effort<T>(tree, m));  // of a moment of 1 along its unit of effort
-      x = shared.x, worst = select(error > worst, error, worst);
+    const SharedOut<S> shared = motor_motions<S>(tree, arena, motors ? &*motors : nullptr, first);
+    for (int m = first; m < std::min(nu, first + directions_of<S>); ++m) {
+      T* x = out + m * row;
+      for (int i = 0; i < n; ++i) x[i] = along(shared.x[i], m - first);
+      const T error = along(shared.error, m - first) * square(unit_of_effort<T>(tree, m));  // of a moment of 1
+      worst = select(error > worst, error, worst);
+      link_velocities(tree, k, static_cast<const T*>(x), V + m * tree.links);
     }
-    for (int i = 0; i < n; ++i) out[m * row + i] = x[i];
-    link_velocities(tree, k, x, V + m * tree.links);
-  }
+  };
+  int m = 0;
+  if constexpr (width_of<T> > 1)
+    if (motors && !motors->e.solved().plan.fronts)  // which fill registers with the rows of one
+      for (; m + 1 < nu; m += 3) add(Several<T, 3>(), m);
+  for (; m < nu; ++m) add(T(), m);
   for (int i = 1; i < tree.bodies; ++i) {
     const Body& body = tree.body[i];
     const BodyMotion<T> motion = body_motion(tree, k, body);

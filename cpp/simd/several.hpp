@@ -1,5 +1,5 @@
-// Several<T, D>: the rates of a number along D directions, side by side. What Dual<T, R> (dual.hpp) asks of rates, and no more: they are not
-// compared.
+// Several<T, D>: D numbers where an algorithm has one, side by side: the rates of a number along D directions, as Dual<T, R> (dual.hpp) asks for
+// them, or right-hand sides of one equation (loops/saddle.hpp). What is compared is so one by one, and select() takes the answers.
 #pragma once
 
 #include "packet.hpp"
@@ -11,10 +11,12 @@ template <class T, int D> struct Several {
 
   Several() = default;
   SARRUS_INLINE explicit Several(double x) : Several(T(x)) {}
-  SARRUS_INLINE explicit Several(const T& x) {
+  SARRUS_INLINE Several(const T& x) {
 #pragma GCC unroll 8
     for (int d = 0; d < D; ++d) of[d] = x;
   }
+  SARRUS_INLINE Several& operator+=(const Several& b) { return *this = *this + b; }
+  SARRUS_INLINE Several& operator-=(const Several& b) { return *this = *this - b; }
   SARRUS_INLINE Several operator-() const {
     return each([&](int d) SARRUS_INLINED { return -of[d]; });
   }
@@ -30,6 +32,10 @@ template <class T, int D> struct Several {
   friend SARRUS_INLINE Several operator/(const Several& a, const Several& b) {
     return each([&](int d) SARRUS_INLINED { return a.of[d] / b.of[d]; });
   }
+  friend SARRUS_INLINE auto operator<(const Several& a, const Several& b) {
+    return Several<decltype(a.of[0] < b.of[0]), D>::each([&](int d) SARRUS_INLINED { return a.of[d] < b.of[d]; });
+  }
+  friend SARRUS_INLINE auto operator>(const Several& a, const Several& b) { return b < a; }
   template <class F> static SARRUS_INLINE Several each(F&& f) {
     Several r;
 #pragma GCC unroll 8
@@ -41,6 +47,18 @@ template <class T, int D> struct Several {
 template <class M, class T, int D>
 SARRUS_INLINE Several<T, D> select(const M& m, const Several<T, D>& a, const Several<T, D>& b) {
   return Several<T, D>::each([&](int d) SARRUS_INLINED { return select(m, a.of[d], b.of[d]); });
+}
+template <class M, class T, int D>
+SARRUS_INLINE Several<T, D> select(const Several<M, D>& m, const Several<T, D>& a, const Several<T, D>& b) {
+  return Several<T, D>::each([&](int d) SARRUS_INLINED { return select(m.of[d], a.of[d], b.of[d]); });
+}
+template <class M, int D> SARRUS_INLINE Several<M, D> both(const Several<M, D>& a, const Several<M, D>& b) {
+  return Several<M, D>::each([&](int d) SARRUS_INLINED { return both(a.of[d], b.of[d]); });
+}
+template <class M, int D> SARRUS_INLINE bool any(const Several<M, D>& m) {
+  bool r = false;
+  for (int d = 0; d < D; ++d) r |= any(m.of[d]);
+  return r;
 }
 
 /// How many directions an R holds of a number T, and one of them.

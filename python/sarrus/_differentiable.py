@@ -42,7 +42,7 @@ class Row:
     """A function of a mechanism, asked as row.value(f, x) with the :class:`Function` that has mechanism and options.
 
     inputs, outputs : their last axes, by :data:`SIZES`; "q" is a configuration, whose changes are displacements (nv) of it
-    value(f, x) : answers y to arrays x of equal leading axes
+    value(f, x) : answers y to arrays x of equal leading axes; `writes`: its one answer to out= too
     vjp(f, x, y, w) : one cotangent an input, of those of y
     jvp(f, x, y, dx) : how y changes along dx; None where that is dear
     words : names of what is told behind the arrays and is not differentiated
@@ -55,6 +55,7 @@ class Row:
     vjp: Callable[..., Arrays]
     jvp: Callable[..., Arrays] | None
     words: tuple[str, ...] = ()
+    writes: bool = True
 
 
 SIZES: dict[str, Callable[[Function], Shape]] = {
@@ -116,8 +117,9 @@ class Function:
         """Shapes of the answers to inputs of these, whose leading axes are equal."""
         return [(*shapes[0][:-1], *of_one) for of_one in self.shapes(self.row.outputs, self.steps(shapes))]
 
-    def value(self, *x: Array) -> tuple[Array, ...]:
-        return tuple(self.row.value(self, x))
+    def value(self, *x: Array, out: Sequence[Array] = ()) -> tuple[Array, ...]:
+        """Answers, in their places `out` if the row writes to them."""
+        return tuple(self.row.value(self, x, **({"out": out[0]} if out and self.row.writes else {})))
 
     def vjp(self, x: Arrays, y: Arrays, w: Arrays) -> tuple[Array, ...]:
         """Cotangents of the inputs."""
@@ -233,8 +235,8 @@ def by_matrices(matrices: Callable[[Function, Arrays, Arrays], Arrays]) -> dict[
 def of_state(name: str, *inputs: str, output: str, says: str, words: tuple[str, ...] = ()) -> Row:
     """The method of this name, and what :mod:`sarrus.derivatives` has of it: one array, or parts by the inputs' names."""
 
-    def ask(of: Any, f: Function, x: Arrays) -> Any:
-        how = dict(f.options)
+    def ask(of: Any, f: Function, x: Arrays, **out: Array) -> Any:
+        how = dict(f.options) | out
         return of(*x, *(how.pop(word) for word in words), **how)
 
     def matrices(f: Function, x: Arrays, y: Arrays) -> list[Array]:
@@ -246,7 +248,7 @@ def of_state(name: str, *inputs: str, output: str, says: str, words: tuple[str, 
         says,
         kinds,
         (output,),
-        lambda f, x: [np.asarray(ask(getattr(f.robot, name), f, x))],
+        lambda f, x, **out: [np.asarray(ask(getattr(f.robot, name), f, x, **out))],
         words=words,
         **by_matrices(matrices),
     )
@@ -333,21 +335,21 @@ ROWS = {
     "forward_dynamics": Row(
         "Acceleration that forces leave, loops included; by q and v along what the loops allow.",
         {"q": "q", "v": "v", "tau": "v"}, ("v",),
-        lambda f, x: [f.robot.forward_dynamics(*x, **f.options)],
+        lambda f, x, **out: [f.robot.forward_dynamics(*x, **f.options, **out)],
         lambda f, x, y, w: _parts(D.forward_dynamics_vjp(f.robot, *x, w[0], **f.options), "q v tau"),
         lambda f, x, y, dx: [D.forward_dynamics_jvp(f.robot, *x, *dx, **f.options)],
     ),
     "inverse_dynamics": Row(
         "Generalised force for a motion of the tree, all loops open.",
         {"q": "q", "v": "v", "a": "v"}, ("v",),
-        lambda f, x: [f.robot.inverse_dynamics(*x, **f.options)],
+        lambda f, x, **out: [f.robot.inverse_dynamics(*x, **f.options, **out)],
         lambda f, x, y, w: _parts(D.inverse_dynamics_vjp(f.robot, *x, w[0], **f.options), "q v a"),
         lambda f, x, y, dx: [D.inverse_dynamics_jvp(f.robot, *x, *dx, **f.options)],
     ),
     "actuator_efforts": Row(
         "Efforts of the motors for a motion, loops included.",
         {"q": "q", "v": "v", "a": "v"}, ("u",),
-        lambda f, x: [f.robot.actuator_efforts(*x, **f.options)],
+        lambda f, x, **out: [f.robot.actuator_efforts(*x, **f.options, **out)],
         lambda f, x, y, w: _parts(D.actuator_efforts_vjp(f.robot, *x, w[0], **f.options), "q v a"),
         by_matrices(lambda f, x, y: _parts(D.actuator_efforts(f.robot, *x, **f.options), "q v a"))["jvp"],
     ),
@@ -361,16 +363,16 @@ ROWS = {
     "constraint_residual": of_state("constraint_residual", "q", output="nc", says="By how much the loops stand open."),
     "assemble": Row(
         "Configuration that closes the loops where joints that lead have these coordinates.",
-        {"x": "leading"}, ("q",), assembled, words=("leading",),
+        {"x": "leading"}, ("q",), assembled, words=("leading",), writes=False,
         **by_matrices(lambda f, x, y: [D.assembled_positions(f.robot, y[0], f.options["leading"], **_kept("time", f)).leading]),
     ),
     "step": Row(
         "State after a step of the simulation, in which motors have the efforts u.",
-        _MOTORS, ("q", "v"), one_step, back_one_step, along_one_step, ("dt",),
+        _MOTORS, ("q", "v"), one_step, back_one_step, along_one_step, ("dt",), False,
     ),
     "rollouts": Row(
         "States of runs, the start first, in whose steps motors have the rows of u as efforts.",
-        _MOTORS | {"u": "steps of motors"}, ("samples of q", "samples of v"), samples, back_through, None, ("dt",),
+        _MOTORS | {"u": "steps of motors"}, ("samples of q", "samples of v"), samples, back_through, None, ("dt",), False,
     ),
 }  # fmt: skip
 

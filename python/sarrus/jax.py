@@ -74,30 +74,32 @@ def _checked(name: str, x: Any) -> Any:
 
 
 def _call(of: Callable[..., Any], like: Any, *groups: Any) -> Any:
-    """of(*groups of NumPy's arrays), answers like these."""
+    """of(places, *groups of NumPy's arrays), answers like these; places, if there are any, are where JAX looks for the answers."""
     shapes = tuple(jax.ShapeDtypeStruct(jnp.shape(one), np.float64) for one in like)
     flat, tree = jax.tree.flatten(groups)
 
-    def call(*x: Any) -> Any:
-        return of(*jax.tree.unflatten(tree, map(np.asarray, x)))
+    def call(places: Any, *x: Any) -> Any:
+        return of(places, *jax.tree.unflatten(tree, map(np.asarray, x)))
 
     if buffer_callback is None or jax.default_backend() != "cpu":  # where arrays have to come from there, and go back
-        return jax.pure_callback(call, shapes, *flat, vmap_method="broadcast_all")
+        return jax.pure_callback(partial(call, ()), shapes, *flat, vmap_method="broadcast_all")
 
     def write(_: Any, out: Any, *x: Any) -> None:
-        for place, y in zip(out, call(*x), strict=True):
-            np.asarray(place)[...] = y
+        places = [*map(np.asarray, out)]
+        for place, y in zip(places, call(places, *x), strict=True):
+            if y is not place:
+                place[...] = y
 
     return buffer_callback(write, shapes, vmap_method="broadcast_all")(*flat)
 
 
 def _value(f: Function, *x: Any) -> Any:
     answers = [jax.ShapeDtypeStruct(shape, np.float64) for shape in f.outputs([one.shape for one in x])]
-    return _call(lambda x: f.value(*x), answers, x)
+    return _call(lambda places, x: f.value(*x, out=places), answers, x)
 
 
 def _vjp(f: Function, kept: Any, w: Any) -> Any:
-    return _call(lambda kept, w: f.vjp(kept[0], kept[1], w), kept[0], kept, w)
+    return _call(lambda _, kept, w: f.vjp(kept[0], kept[1], w), kept[0], kept, w)
 
 
 _back = jax.custom_vjp(_value, nondiff_argnums=(0,))
@@ -115,7 +117,7 @@ _on = jax.custom_jvp(_value, nondiff_argnums=(0,))
 @_on.defjvp  # type: ignore[untyped-decorator]
 def _along(f: Function, x: Any, dx: Any) -> Any:
     y = _on(f, *x)
-    return y, _call(lambda kept, dx: f.jvp(kept[0], kept[1], dx), y, (x, y), dx)
+    return y, _call(lambda _, kept, dx: f.jvp(kept[0], kept[1], dx), y, (x, y), dx)
 
 
 #: functions of the same names that go on: ``jax.jvp``, ``jax.jacfwd``

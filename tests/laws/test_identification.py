@@ -68,7 +68,21 @@ MECHANISMS = {
     "redundant": lambda: sarrus.mechanisms.five_bar(actuated=3),
     "delta": sarrus.mechanisms.delta,
     "stewart": sarrus.mechanisms.stewart,
+    "three motors and one": lambda: sarrus.mechanisms.three_rrr(actuated=4),
+    "three motors and two": lambda: sarrus.mechanisms.three_rrr(actuated=5),
+    "two motors": lambda: with_motors(sarrus.mechanisms.four_bar_ladder(9), "pivot0", "pivot7"),
+    "substructures": lambda: sarrus.Mechanism(sarrus.mechanisms.stewart().description, substructures=1),
 }
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_rows_of_many_states_are_those_of_each(name):
+    """Of many states motors are solved for three at a time."""
+    robot = MECHANISMS[name]()
+    q, v, a = states(robot, 7)
+    many = robot._effort_regressor(q, v, a)
+    each = np.stack([robot._effort_regressor(*state) for state in zip(q, v, a)])
+    assert_allclose(many, each, rtol=0, atol=ROUNDING * np.abs(each).max())
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
 from .._arrays import Array, checked_count, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status
 from ..errors import NotRealizableError, StateError
@@ -60,6 +61,8 @@ def of_states(function: F) -> F:
 def _with_status(function: Callable[..., Any], inputs: dict[str, Any]) -> tuple[Any, Any]:
     """The answer, NaN where there is none, and why: 1 for states that are unsound, 2 for the others."""
     (what, robot), *_ = inputs.items()
+    if not isinstance(robot, _core.Mechanism):
+        function(**inputs)  # which says so
     rows: dict[Any, Array] = {}
     for name, value in inputs.items():
         if value is not None and name in SIZES:

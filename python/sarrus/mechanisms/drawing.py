@@ -9,7 +9,7 @@ import cmath
 import math
 from contextlib import suppress
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +34,13 @@ def positive(**sizes: float) -> None:
             if isinstance(value, Real) and SMALLEST <= float(value) <= LARGEST:
                 continue
         raise ModelError(f"{name} must be a positive number, from {SMALLEST:g} to {LARGEST:g}; got {value!r}")
+
+
+def between_zero_and(limit: Literal["pi", "pi/2"], **angles: float) -> None:
+    """Raise ModelError, which names the angle, for one that is not inside of that range [rad]."""
+    for name, value in angles.items():
+        if not (isinstance(value, Real) and 0 < value < {"pi": math.pi, "pi/2": math.pi / 2}[limit]):
+            raise ModelError(f"{name} must be between 0 and {limit}; got {value!r}")
 
 
 def is_zero(value: object) -> bool:

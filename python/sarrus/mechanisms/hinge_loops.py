@@ -5,7 +5,6 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from ..description.joints import Revolute
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
-from .drawing import positive
+from .drawing import between_zero_and, positive
 
 Hinge = tuple[Any, Any]  # a point of its axis (3,) [m], and its direction: (3,) or "x", "y" or "z"
 
@@ -89,11 +88,7 @@ def bennett(
     -2.732051 -2.732051
     """
     positive(length=length, mass=mass)
-    for name, value in (("twist", twist), ("other_twist", other_twist)):
-        if not (isinstance(value, Real) and 0 < value < math.pi):
-            raise ModelError(f"{name} must be between 0 and pi; got {value!r}")
-    if abs(twist - other_twist) < 1e-6:
-        raise ModelError(f"twist and other_twist must differ; got {twist!r} twice: such a linkage does not turn")
+    checked_twists(twist=twist, other_twist=other_twist)
     # bars 1 and 3 have the other length; the ground, from hinge 4 to hinge 1, and bar 2 the given one
     other = length * math.sin(other_twist) / math.sin(twist)
     product = math.sin((twist + other_twist) / 2) / math.sin((twist - other_twist) / 2)
@@ -112,14 +107,13 @@ def bennett(
     return b.build()
 
 
-def checked_twists(leg_twist: float, **twists: float) -> None:
-    """Raise ModelError for Bennett loops that are none, or that do not turn: with the legs' twist and that of the other two bars."""
-    for name, value in ({"leg_twist": leg_twist} | twists).items():
-        if not (isinstance(value, Real) and 0 < value < math.pi):
-            raise ModelError(f"{name} must be between 0 and pi; got {value!r}")
-    for name, value in twists.items():
-        if abs(value - leg_twist) < 1e-6:
-            raise ModelError(f"{name} and leg_twist must differ; got {value!r} twice: such a linkage does not turn")
+def checked_twists(**twists: float) -> None:
+    """Raise ModelError for bars whose twist is no angle, or that of the first one: Bennett loops of both do not turn."""
+    between_zero_and("pi", **twists)
+    (first, of_first), *others = twists.items()
+    for name, value in others:
+        if abs(value - of_first) < 1e-6:
+            raise ModelError(f"{name} and {first} must differ; got {value!r} twice: such a linkage does not turn")
 
 
 def bennett_row(
@@ -146,7 +140,7 @@ def hinges_of(frames: Sequence[Transform]) -> list[Hinge]:
 
 def _goldberg(name: str, leg: float, leg_twist: float, mass: float, **twists: float) -> Mechanism:
     positive(leg=leg, mass=mass)
-    checked_twists(leg_twist, **twists)
+    checked_twists(leg_twist=leg_twist, **twists)
     size = leg / math.sin(leg_twist)
     rails = [(size * math.sin(twist), twist) for twist in twists.values()]
     heads, feet = bennett_row(rails, (leg, leg_twist), 1.0)
@@ -276,7 +270,7 @@ def myard(leg: float = 0.4, leg_twist: float = 0.6, mass: float = 1.0) -> Mechan
     (1, 1, -1)
     """
     positive(leg=leg, mass=mass)
-    checked_twists(leg_twist, **{"a right angle": math.pi / 2})
+    checked_twists(leg_twist=leg_twist, **{"a right angle": math.pi / 2})
     heads, feet = bennett_row([(leg / math.sin(leg_twist), math.pi / 2)], (leg, leg_twist), 1.0)
     mirror = np.array([1, 1, -1])
     one, two, (meeting, axis) = hinges_of([heads[1], feet[1], feet[0]])
@@ -368,8 +362,7 @@ def double_hooke(angle: float = 0.5, shaft: float = 0.3, middle: float = 0.4, ma
     array([0., 1., 2.])
     """
     positive(shaft=shaft, middle=middle, mass=mass)
-    if not (isinstance(angle, Real) and 0 < angle < math.pi / 2):
-        raise ModelError(f"angle must be between 0 and pi/2; got {angle!r}")
+    between_zero_and("pi/2", angle=angle)
     c, s = math.cos(angle), math.sin(angle)
     along_shafts, fork = np.array([c, 0, -s]), np.array([s, 0, c])
     across, far = np.array([0, 1.0, 0]), np.array([middle, 0, 0])

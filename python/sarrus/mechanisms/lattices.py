@@ -5,18 +5,17 @@ from __future__ import annotations
 import cmath
 import math
 from itertools import pairwise, product
-from numbers import Real
 from typing import Literal
 
 import numpy as np
 
-from .._arrays import Array
+from .._arrays import Array, ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Fixed, Free, Revolute, Spherical, Universal
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..spatial import Inertia
-from .drawing import cells, in_space, positive, whole
+from .drawing import between_zero_and, cells, in_space, positive, whole
 
 
 def net(rows: int = 3, columns: int = 3, length: float = 0.5, mass: float = 0.2) -> Mechanism:
@@ -222,6 +221,27 @@ def tensegrity_prism(
     return b.build()
 
 
+def _scissors(n: int, arm: float) -> tuple[float, dict[str, tuple[complex, complex]]]:
+    """Of a ring of n scissors the radius of their middles, and of both bars, straight out from the centre, the ends: those to the scissors before
+    and to the ones after, from the bar's middle.
+    """
+    half, fold = (
+        math.pi / n,
+        math.pi / 4 - math.pi / (3 * n),
+    )  # of a scissors' angle; how far it is from its largest size
+    corner = math.pi / 2 + half
+    bars = {
+        side: (cmath.rect(arm, turn - corner), cmath.rect(arm, turn + corner))
+        for side, turn in (("left", -fold), ("right", fold))
+    }
+    return arm * math.cos(fold) / math.sin(half), bars  # ends then lie on the lines at +- half
+
+
+def _bent_bar(mass: float, *ends: ArrayLike) -> Inertia:
+    """Two rods from the frame's origin."""
+    return sum((Inertia.rod(mass / 2, (0, 0, 0), end) for end in ends), Inertia.zero())
+
+
 def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
     """Hoberman's ring: n scissors of two bent bars each; it grows and shrinks and stays a ring. Planar, as one circle of his sphere.
 
@@ -261,18 +281,14 @@ def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
     """
     whole("n", n, 3)
     positive(arm=arm, mass=mass)
-    # of a scissors' angle; how far it is from its largest size
-    half, fold = math.pi / n, math.pi / 4 - math.pi / (3 * n)
-    # the radius of the middles follows from ends that lie on the lines at +- half
-    radius = arm * math.cos(fold) / math.sin(half)
+    radius, bars = _scissors(n, arm)
     b = Builder(f"Hoberman ring of {n} scissors")
-    ends: dict[str, tuple[complex, complex]] = {}  # of a bar: to the scissors before and to those after
+    ends: dict[str, tuple[complex, complex]] = {}
     for k in range(n):
-        out = cmath.exp(1j * (math.pi / 2 + 2 * k * half))
-        for side, turn in ((f"left{k + 1}", -fold), (f"right{k + 1}", fold)):
-            corner = math.pi / 2 + half
-            ends[side] = arm * out * cmath.exp(1j * (turn - corner)), arm * out * cmath.exp(1j * (turn + corner))
-            b.add_body(side, sum((Inertia.rod(mass / 2, (0, 0, 0), in_space(z)) for z in ends[side]), Inertia.zero()))
+        out = 1j * cmath.exp(2j * math.pi * k / n)
+        for side, (first, last) in bars.items():
+            ends[f"{side}{k + 1}"] = pair = first * out, last * out
+            b.add_body(f"{side}{k + 1}", _bent_bar(mass, *map(in_space, pair)))
         if k > 0:
             b.add_joint(f"middle{k + 1}", Revolute("y"), f"left{k + 1}", f"right{k + 1}")
     top = in_space(radius * 1j)
@@ -325,9 +341,7 @@ def hoberman_sphere(scissors: int = 1, arm: float = 0.2, mass: float = 0.1) -> M
     whole("scissors", scissors, 1)
     positive(arm=arm, mass=mass)
     n = 4 * scissors
-    half = math.pi / n
-    fold = math.pi / 4 - math.pi / (3 * n)  # how far scissors are from the largest size
-    radius = arm * math.cos(fold) / math.sin(half)  # of the middles, whose ends then lie on the lines at +- half
+    radius, bars = _scissors(n, arm)
     b = Builder(f"Hoberman sphere of {3 * n} scissors")
     signs = [sign + axis for axis in "xyz" for sign in "+-"]
     for hub in (f"{where}{sign}" for where in ("outer", "inner") for sign in signs):
@@ -336,17 +350,12 @@ def hoberman_sphere(scissors: int = 1, arm: float = 0.2, mass: float = 0.1) -> M
     for c, normal in enumerate("xyz"):
         names = "xyz"[c - 2], "xyz"[c - 1]  # of the axes in the ring's plane
         plane = np.eye(3)[[c - 2, c - 1]]
-        # of a bar, from its middle: to the scissors before and to those after
         ends: dict[str, tuple[complex, complex]] = {}
-        middles = [radius * cmath.exp(1j * (2 * k + 1) * half) for k in range(n)]
-        for k, middle in enumerate(middles):
-            out = middle / radius
-            for side, turn in (("left", -fold), ("right", fold)):
-                corner = math.pi / 2 + half
-                both = arm * out * cmath.exp(1j * (turn - corner)), arm * out * cmath.exp(1j * (turn + corner))
-                ends[f"{side}{normal}{k + 1}"] = both
-                rods = (Inertia.rod(mass / 2, (0, 0, 0), _along(plane, z)) for z in both)
-                b.add_body(f"{side}{normal}{k + 1}", sum(rods, Inertia.zero()))
+        ways = [cmath.exp(1j * math.pi * (2 * k + 1) / n) for k in range(n)]
+        for k, out in enumerate(ways):
+            for side, (first, last) in bars.items():
+                ends[f"{side}{normal}{k + 1}"] = pair = first * out, last * out
+                b.add_body(f"{side}{normal}{k + 1}", _bent_bar(mass, *(_along(plane, z) for z in pair)))
             b.add_joint(f"middle{normal}{k + 1}", Revolute(normal), f"left{normal}{k + 1}", f"right{normal}{k + 1}")
         for k in range(n):
             for where, one, other in (("outer", "left", "right"), ("inner", "right", "left")):
@@ -363,7 +372,7 @@ def hoberman_sphere(scissors: int = 1, arm: float = 0.2, mass: float = 0.1) -> M
                 )
                 b.add_joint(f"{name} out", Revolute(normal), hub, other, at_child=after)
                 if hub == "outer+z" and top is None:
-                    top = _along(plane, middles[k] + ends[one][1])
+                    top = _along(plane, radius * ways[k] + ends[one][1])
     b.add_joint("hook", Fixed(), "ground", "outer+z", at_parent=top)
     return b.build()
 
@@ -412,9 +421,7 @@ def miura_fold(
     """
     cells(rows, columns, 2)
     positive(side=side, mass=mass)
-    for name, value in (("angle", angle), ("fold", fold)):
-        if not (isinstance(value, Real) and 0 < value < math.pi / 2):
-            raise ModelError(f"{name} must be between 0 and pi/2; got {value!r}")
+    between_zero_and("pi/2", angle=angle, fold=fold)
     rise = side * math.sin(fold) * math.sin(angle)
     stretch = math.hypot(1.0, math.cos(fold) * math.tan(angle))
     wide, shift = side * math.cos(fold) * math.tan(angle) / stretch, side / stretch

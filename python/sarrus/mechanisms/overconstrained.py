@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 
 import numpy as np
 
 from ..building.builder import Builder
 from ..description.joints import Free, Prismatic, Revolute, Universal
-from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
-from .drawing import positive, whole
+from .drawing import between_zero_and, positive, whole
 
 
 def sarrus_linkage(plate: float = 0.5, width: float = 0.4, mass: float = 1.0, platform_mass: float = 2.0) -> Mechanism:
@@ -169,8 +167,7 @@ def wren_platform(
     """
     whole("legs", legs, 4)
     positive(radius=radius, leg=leg, platform_mass=platform_mass)
-    if not (isinstance(lean, Real) and 0 < lean < math.pi / 2):
-        raise ModelError(f"lean must be between 0 and pi/2; got {lean!r}")
+    between_zero_and("pi/2", lean=lean)
     b = Builder("Wren platform")
     b.add_body("platform", Inertia.cylinder(platform_mass, radius, radius / 10))
     b.add_joint("float", Free(), "ground", "platform")

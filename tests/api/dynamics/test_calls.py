@@ -677,6 +677,21 @@ def test_a_keyword_of_no_function_is_refused_by_its_name():
             function(q, v, tau, return_reactions=True, wrench={})
 
 
+def _functions_of_a_mechanism():
+    """That stand beside it, and tell a status."""
+    every = (getattr(module, name) for module in (sarrus.works, sarrus.floating) for name in module.__all__)
+    return [f for f in every if inspect.isfunction(f) and "return_status" in inspect.signature(f).parameters]
+
+
+@pytest.mark.parametrize("function", _functions_of_a_mechanism(), ids=lambda function: function.__name__)
+def test_what_is_no_mechanism_is_refused_where_a_status_is_asked_for_too(function):
+    _, *parameters = inspect.signature(function).parameters.values()
+    others = [[0.0] for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty]
+    for options in ({}, {"return_status": True}):
+        with pytest.raises(TypeError, match="robot must be a Mechanism"):
+            function(3, *others, **options)
+
+
 def test_what_reactions_are_asked_of_goes_where_they_are_not():
     """The short way and the longer one are one function: same result, same place for it, same status."""
     args, out = arguments("forward_dynamics", lead=(3,)), np.empty((3, ROBOT.nv))
