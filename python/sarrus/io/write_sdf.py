@@ -70,7 +70,7 @@ class _Writer(PosedWriter):
         q = robot.neutral()
         links = [np.arange(robot.nc)[robot.constraint(name).rows] for name in robot.loop_joints]
         held = np.concatenate([np.empty(0, int), *links])  # of loops that hold nothing there is none to close
-        if np.abs(robot.constraint_residual(q, time=0.0)[held]).max(initial=0.0) < 1e-12:
+        if np.abs(robot.constraint_residual(q, time=0.0)[held]).max(initial=0.0) < 1e-12 * min(1.0, robot._length):
             return q
         try:
             q = robot.assemble(time=0.0)
