@@ -44,10 +44,10 @@ PlacedShape to_shape(const py::tuple& t) {
 
 }  // namespace
 
-Scene to_scene(const std::vector<py::tuple>& shapes, const std::vector<std::tuple<int, int, double, double>>& pairs) {
+Scene to_scene(const std::vector<py::tuple>& shapes, const std::vector<DescribedPair>& pairs) {
   Scene scene;
   for (const auto& s : shapes) scene.shapes.push_back(to_shape(s));
-  for (const auto& [first, second, friction, restitution] : pairs) scene.allow(first, second, friction, restitution);
+  for (const DescribedPair& pair : pairs) std::apply([&](auto... terms) { scene.allow(terms...); }, pair);
   return scene;
 }
 

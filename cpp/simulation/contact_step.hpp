@@ -121,29 +121,43 @@ class ContactStep {
   bool push_apart(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const double* v_free,
                   double* v_end) {
     const Arena::Scope scope(arena_);
-    int n = 0, contacts = 0;
-    for (const StepRow& row : rows)
-      if (row.acts) n += row.rows(), contacts += row.contact;
+    int n = 0, contacts = 0, moments = 0;
+    for (const StepRow& row : rows) {
+      if (!row.acts) continue;
+      n += row.rows(), contacts += row.contact;
+      row.each_moment([&](int, int count, double) { n += count, ++moments; });
+    }
     const ForceElements& elements = s_.plan.force_elements;
-    for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, RigidContact::numbers, 0.0);
+    for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const ShapeContacts& c : elements.all<ShapeContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     if (n == 0) return true;
-    double *J = doubles(n * nv_), *G = doubles(n * n), *w = doubles(n), *p = doubles(n), *least = doubles(n),
+    double *J = doubles(n * nv_), *G = doubles(n * n), *w = doubles(n), *p = doubles(n), *least = doubles(n), *shift = doubles(n),
            *friction = doubles(contacts), *low = doubles(n), *high = doubles(n);
-    int at = 0, k = 0;
-    for (const StepRow& row : rows) {  // contacts come first
-      if (!row.acts) continue;
-      std::copy_n(row.J, row.rows() * nv_, J + at * nv_), std::copy_n(row.guess, row.rows(), p + at);
-      for (int r = 0; r < row.rows(); ++r) w[at + r] = scalar_product(row.J + r * nv_, v_free, nv_) + (r == 0 ? row.shift : 0.0);
-      if (row.contact)
-        friction[k++] = row.friction;
-      else
-        low[at - 3 * contacts] = row.low, high[at - 3 * contacts] = row.high;
-      at += row.rows();
+    MomentFriction* moment = arena_.take<MomentFriction>(moments);
+    ConeProblem problem = {0, 0, G, w, friction, low, high, nullptr, 0, moment};
+    const auto add = [&](const double* J_of_row, int count, const double* guess, double shift_of_row) {
+      int& at = problem.rows;
+      std::copy_n(J_of_row, count * nv_, J + at * nv_), std::copy_n(guess, count, p + at);
+      for (int r = 0; r < count; ++r, ++at) {
+        shift[at] = r == 0 ? shift_of_row : 0.0;
+        w[at] = scalar_product(J_of_row + r * nv_, v_free, nv_) + shift[at];
+      }
+    };
+    for (const StepRow& row : rows)
+      if (row.acts && row.contact) add(row.J, 3, row.guess, row.shift), friction[problem.contacts++] = row.friction;
+    int contact = 0, end = 0;
+    for (const StepRow& row : rows) {
+      if (!row.acts || !row.contact) continue;
+      row.each_moment([&](int first, int count, double mu) {
+        moment[problem.moments++] = {contact, count, mu};
+        add(row.turning + first * nv_, count, row.guessed_moment + first, 0.0);
+      });
+      ++contact;
     }
+    for (const StepRow& row : rows)
+      if (row.acts && !row.contact) add(row.J, 1, row.guess, row.shift), low[end] = row.low, high[end++] = row.high;
     inverse_along_rows(e, factor, arena_, n, J, G);
-    const ConeProblem problem = {contacts, n, G, w, friction, low, high};
-    if (nearly_) take_as_touching(rows, w);
+    if (nearly_) take_as_touching(rows, w, shift);
     const ConeSolution found = solve_parts(problem, arena_, p, least);
     if (!found.reached) return false;
     double fastest = 0.0;
@@ -153,28 +167,22 @@ class ContactStep {
     const double* x = solve_pushed(e, factor, arena_, n, J, p, &left_.momentum);
     for (int c = 0; c < nv_; ++c) v_end[c] = x_.v[c] + x[c];
     if (s_.record) {
-      double *shift = doubles(n), *before = doubles(n);
-      at = 0;
-      for (const StepRow& row : rows) {
-        if (!row.acts) continue;
-        for (int r = 0; r < row.rows(); ++r)
-          shift[at + r] = r == 0 ? row.shift : 0.0, before[at + r] = scalar_product(row.J + r * nv_, x_.v, nv_);
-        at += row.rows();
-      }
+      double* before = doubles(n);
+      for (int i = 0; i < n; ++i) before[i] = scalar_product(J + i * nv_, x_.v, nv_);
       left_.cones = cone_residuals(problem, p, shift, before), left_.natural_map = found.natural_map;
     }
-    tell(rows, least, found.natural_map);
+    tell(rows, least, least + 3 * contacts, found.natural_map);
     return true;
   }
 
   /// Where points outnumber the motions of what they are on, distances of nanometres make velocities that no motion has: which points carry is
   /// then theirs to say, by forces without bound. As near as what gets rows at once they count as touching instead, and velocities of rows are
   /// those of motions.
-  void take_as_touching(StepRows& rows, double* w) const {
+  void take_as_touching(StepRows& rows, double* w, double* shift) const {
     for (StepRow& row : rows) {
-      if (!row.acts) continue;
-      if (row.contact && !row.bounces && std::abs(row.distance) < row.near) *w -= row.shift, row.shift = 0.0;
-      w += row.rows();
+      if (!row.acts || !row.contact) continue;
+      if (!row.bounces && std::abs(row.distance) < row.near) *w -= row.shift, *shift = row.shift = 0.0;
+      w += 3, shift += 3;
     }
   }
 
@@ -196,24 +204,30 @@ class ContactStep {
     most(record.work, left_.cones.work);
   }
 
-  /// The states of contacts, of the least impulses.
-  void tell(StepRows& rows, const double* impulse, double natural_map) {
+  /// The states of contacts, of the least impulses, and of moments, which stand behind those of all contacts.
+  void tell(StepRows& rows, const double* impulse, const double* moment, double natural_map) {
     const auto& shapes = s_.plan.force_elements.all<ShapeContacts>();
     for (const ShapeContacts& all : shapes) x_.z[all.iz] = natural_map;
     for (const StepRow& row : rows) {
       if (!row.acts || !row.contact) continue;
+      double turned[3] = {0.0, 0.0, 0.0};
+      row.each_moment([&](int first, int count, double) { std::copy_n(moment, count, turned + first), moment += count; });
       if (row.told) {
         double* z = x_.z + row.told->iz;
         std::copy_n(impulse, 3, z), z[3] = natural_map;
+        if (row.told->turns) std::copy_n(turned, 3, z + RigidContact::numbers);
       } else if (impulse[0] > 0.0) {
         const ShapeContacts& all = *shapes.begin();
         double& count = x_.z[all.iz + 1];
-        double* z = x_.z + all.iz + ShapeContacts::before_points + static_cast<int>(count) * ShapeContacts::of_a_point;
+        double* z = x_.z + all.iz + ShapeContacts::before_points + static_cast<int>(count) * all.of_a_point();
         if (count++ < all.kept) {
-          const Vec3<double> force = transpose_times(contact_axes(row.point->at.normal), Vec3<double>(impulse)) / h_;
+          const Mat3<double> E = contact_axes(row.point->at.normal);
+          const Vec3<double> force = transpose_times(E, Vec3<double>(impulse)) / h_,
+                             torque = transpose_times(E, Vec3<double>(turned)) / h_;
           z[ShapeContacts::id] = static_cast<double>(row.point->id);
           for (int r = 0; r < 3; ++r)
             z[ShapeContacts::force + r] = force(r), z[ShapeContacts::position + r] = row.point->at.position(r);
+          for (int r = 0; r < 3 && all.turns; ++r) z[ShapeContacts::moment + r] = torque(r);
         }
       }
       impulse += 3;
@@ -270,7 +284,10 @@ inline bool halved_step(System<double>& s, double time, double h, const Simulati
 /// As it is, in halves, or with what nearly touches as touching; else its status says that it is none.
 inline void contact_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
   if (halved_step(s, time, h, x, contact_steps::halvings)) return;
-  if (ContactStep(s, time, h, x, true).take() == StepOutcome::failed) s.status = no_convergence;
+  if (ContactStep(s, time, h, x, true).take() == StepOutcome::failed)
+    s.status = no_convergence;
+  else if (s.record)
+    *s.record->as_touching += 1.0;
 }
 
 }  // namespace sarrus

@@ -17,15 +17,23 @@ constexpr double sinks = 0.1;
 constexpr double ahead = 2.0;
 }  // namespace contact_steps
 
-/// A contact, whose impulse (n, t1, t2) lies in its cone, or something along one velocity, whose impulse lies between two ends.
+/// A contact, whose impulse (n, t1, t2) lies in its cone, and moments against turning in theirs; or something along one velocity, whose impulse lies
+/// between two ends.
 struct StepRow {
   double* J;  // 3 x nv, or nv
   bool contact, acts, bounces;
   double distance, shift, near, friction, low, high, guess[3];
   const RigidContact* told = nullptr;  // what it gives goes to the states of this, or
   const TouchingPoint<double>* point = nullptr;  // is that of shapes
+  double *turning = nullptr, torsional = 0.0, rolling = 0.0;  // 3 x nv, about (n, t1, t2); null: it turns freely
+  double guessed_moment[3] = {0.0, 0.0, 0.0};
 
   int rows() const { return contact ? 3 : 1; }
+  /// moment(the first of its axes, how many, friction [m])
+  template <class Moment> void each_moment(Moment&& moment) const {
+    if (torsional > 0.0) moment(0, 1, torsional);
+    if (rolling > 0.0) moment(1, 2, rolling);
+  }
 };
 
 class StepRows {
@@ -104,6 +112,15 @@ class StepRows {
     return row;
   }
 
+  void add_turning(StepRow& row, const Kinematics<double>& k, int first, int second, const Vec3<double>& normal, double torsional,
+                   double rolling) {
+    if (torsional == 0.0 && rolling == 0.0) return;
+    const Mat3<double> E = contact_axes(normal);
+    row.torsional = torsional, row.rolling = rolling, row.turning = doubles(3 * nv_);
+    std::fill(row.turning, row.turning + 3 * nv_, 0.0);
+    add_turning_rows(tree_, k, first, E, 1.0, row.turning), add_turning_rows(tree_, k, second, E, -1.0, row.turning);
+  }
+
   void add_point(const RigidContact& c, const Kinematics<double>& k) {
     const Transform<double> X = k.link[c.frame.link].X * c.frame.on_the_link<double>(tree_),
                             on = k.link[c.on.link].X * c.on.on_the_link<double>(tree_);
@@ -112,6 +129,11 @@ class StepRows {
     StepRow& row = add_point(k, c.frame.link, c.on.link, X.p - normal * (c.radius + 0.5 * distance), normal);
     row.told = &c, row.friction = s_.parameter[c.friction.at];
     std::copy_n(x_.z + c.iz, 3, row.guess);
+    if (c.turns) {
+      std::copy_n(x_.z + c.iz + RigidContact::numbers, 3, row.guessed_moment);
+      add_turning(row, k, c.frame.link, c.on.link, normal, s_.parameter[c.torsional_friction.at],
+                  s_.parameter[c.rolling_friction.at]);
+    }
     place(row, distance, tree_.length, tree_.length);
     bounce(row, s_.parameter[c.restitution.at], HUGE_VAL);
   }
@@ -129,9 +151,17 @@ class StepRows {
     const double size = size_of(all.scene->shapes[i].shape.reach(), all.scene->shapes[j].shape.reach());
     StepRow& row = add_point(k, first, second, point.at.position, point.at.normal);
     row.point = &point, row.friction = s_.parameter[all.friction.at + point.pair];
+    if (all.turns)
+      add_turning(row, k, first, second, point.at.normal, s_.parameter[all.torsional_friction.at + point.pair],
+                  s_.parameter[all.rolling_friction.at + point.pair]);
     if (const double* known = state_of(all, point.id)) {
-      const Vec3<double> impulse = contact_axes(point.at.normal) * Vec3<double>(known + ShapeContacts::force) * h_;
+      const Mat3<double> E = contact_axes(point.at.normal);
+      const Vec3<double> impulse = E * Vec3<double>(known + ShapeContacts::force) * h_;
       for (int r = 0; r < 3; ++r) row.guess[r] = impulse(r);
+      if (row.turning) {
+        const Vec3<double> moment = E * Vec3<double>(known + ShapeContacts::moment) * h_;
+        for (int r = 0; r < 3; ++r) row.guessed_moment[r] = moment(r);
+      }
     }
     place(row, point.at.distance, tree_.length, size);
     bounce(row, s_.parameter[all.restitution.at + point.pair], contact_steps::sinks * size);
@@ -142,7 +172,7 @@ class StepRows {
     const int count = std::min(static_cast<int>(z[1]), all.kept);
     for (int k = 0; k < count; ++k) {
       const int at = (seen_ + k) % count;
-      const double* state = z + ShapeContacts::before_points + at * ShapeContacts::of_a_point;
+      const double* state = z + ShapeContacts::before_points + at * all.of_a_point();
       if (state[ShapeContacts::id] == static_cast<double>(id)) return seen_ = at + 1, state;
     }
     return nullptr;

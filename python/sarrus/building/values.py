@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,8 +84,10 @@ def checked_contact_shape(shape: ContactShape, what: str) -> ContactShape:
     return Terrain(tuple(map(tuple, heights.tolist())), (x, y))
 
 
-def checked_coefficients(friction: Any, restitution: Any, what: str) -> tuple[float | None, float | None]:
-    return _coefficient(friction, f"{what}: friction"), _coefficient(restitution, f"{what}: restitution", 1.0)
+def checked_coefficients(what: str, **numbers: ArrayLike | None) -> dict[str, float | None]:
+    """Of a shape or a pair, by their names."""
+    most = {"restitution": 1.0}
+    return {name: _coefficient(x, f"{what}: {name}", most.get(name, np.inf)) for name, x in numbers.items()}
 
 
 def _coefficient(value: ArrayLike | None, what: str, most: float = np.inf) -> float | None:

@@ -22,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..description.contacts import scene
+from ..description.contacts import COEFFICIENTS, MOMENTS, scene
 from ..description.joints import Revolute, unit_axis
 from ..description.specs import Description
 from ..dynamics.loop_operations import LoopFunctions
@@ -297,7 +297,7 @@ class RigidContact(Element):
     Where it touches, its impulse lies within Coulomb's cone; what hits comes back with `restitution` of its normal velocity (Newton's law), but for hits
     slower than gravity makes in three steps. Of a run's :attr:`Trajectory.z <sarrus.Trajectory.z>` each has four numbers: the impulse of the step
     along the normal and two tangents [N s], the least ones where impulses are not unique (squares times each contact's own inverse mass), and how
-    far the step's conditions are off [m/s].
+    far the step's conditions are off [m/s]; with friction against spinning or rolling three more, their moments about these axes [N m s].
 
     Attributes
     ----------
@@ -307,6 +307,8 @@ class RigidContact(Element):
     normal, offset : the plane normal . x = offset; an axis or a vector, away from what is solid [m]
     friction : Coulomb's coefficient
     restitution : from 0 to 1
+    torsional_friction, rolling_friction : against spinning about the normal and against rolling, by moments of up to so much times the impulse along
+        the normal [m]; :class:`TaskControl` makes no use of them
 
     Examples
     --------
@@ -327,12 +329,14 @@ class RigidContact(Element):
     offset: float = 0.0
     friction: Number = 0.6
     restitution: Number = 0.0
+    torsional_friction: Number = 0.0
+    rolling_friction: Number = 0.0
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        (restitution,) = numbers_of(self, restitution="not negative")
+        restitution, *moments = numbers_of(self, **dict.fromkeys(("restitution", *MOMENTS), "not negative"))
         if (np.asarray(restitution) > 1.0).any():
             raise ModelError(f"restitution of RigidContact must be from 0 to 1; got {self.restitution!r}")
-        return {}
+        return {"turns": any(np.any(x) for x in moments)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,7 +349,7 @@ class ShapeContacts(Element):
 
     Attributes
     ----------
-    friction, restitution : of all pairs, (runs,) of many runs; or a dict of such numbers by pairs of names of shapes, (one, other); default: what
+    friction, restitution, torsional_friction, rolling_friction : of all pairs, (runs,) of many runs; or a dict of such numbers by pairs of names of shapes, (one, other); default: what
         shapes and :meth:`~sarrus.Builder.set_contact` say
 
     Examples
@@ -369,6 +373,8 @@ class ShapeContacts(Element):
 
     friction: Number | Mapping[tuple[str, str], Number] | None = None
     restitution: Number | Mapping[tuple[str, str], Number] | None = None
+    torsional_friction: Number | Mapping[tuple[str, str], Number] | None = None
+    rolling_friction: Number | Mapping[tuple[str, str], Number] | None = None
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         robot: Any = mechanism
@@ -378,8 +384,8 @@ class ShapeContacts(Element):
                 f"no shapes of '{robot.name}' may touch, and ShapeContacts does nothing: see Builder.add_shape"
             )
         terms, bodies = scene(robot.description, pairs)
-        numbers = {key: self._of_pairs(key, robot) for key in ("friction", "restitution")}
-        return {"scene": terms, "bodies": bodies} | numbers
+        numbers = {key: self._of_pairs(key, robot) for key in COEFFICIENTS}
+        return {"scene": terms, "bodies": bodies, "turns": any(np.any(numbers[key]) for key in MOMENTS)} | numbers
 
     def _of_pairs(self, key: str, robot: Any) -> Any:
         """(..., pairs)"""

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from .specs import Description
 
 _IDENTITY = Transform()
-FRICTION, RESTITUTION = 1.0, 0.0  # of a pair of which neither shape says
+# coefficients of a pair of which neither shape says
+COEFFICIENTS = {"friction": 1.0, "restitution": 0.0, "torsional_friction": 0.0, "rolling_friction": 0.0}
+MOMENTS = ("torsional_friction", "rolling_friction")
 # what a warning of shapes says that a file lets touch, and nobody has added to by hand; and then
 NO_CONTACTS = "which they do where simulate() is asked for method='contact', and nowhere else"
 SOME_CONTACTS = "in method='contact' of simulate()"
@@ -36,6 +38,8 @@ class ShapeSpec(Part):
     friction: float | None = None
     restitution: float | None = None
     group: str | None = None
+    torsional_friction: float | None = None
+    rolling_friction: float | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class ContactSpec(Part):
     touching: bool = True
     friction: float | None = None
     restitution: float | None = None
+    torsional_friction: float | None = None
+    rolling_friction: float | None = None
 
     def _written(self) -> tuple[str, dict[str, Any]]:
         return "set_contact", super()._written()[1]
@@ -59,6 +65,8 @@ class Pair(NamedTuple):
     second: int
     friction: float
     restitution: float
+    torsional_friction: float
+    rolling_friction: float
 
 
 def touching_pairs(d: Description) -> list[Pair]:
@@ -90,7 +98,7 @@ def touching_pairs(d: Description) -> list[Pair]:
         if not contact.touching if contact else len(ends) == 1 or ends in joined:
             continue
         numbers = []
-        for name, otherwise in (("friction", FRICTION), ("restitution", RESTITUTION)):
+        for name, otherwise in COEFFICIENTS.items():
             known = [x for x in (getattr(a, name), getattr(b, name)) if x is not None]
             mean = (known[0] * known[-1]) ** 0.5 if known else otherwise
             own = getattr(contact, name, None)

@@ -31,6 +31,8 @@ class ContactPoint:
     radius : of the ball [m]; 0: a point
     restitution : Newton's, of an impact: the share of the normal velocity that comes back
     on : body or frame that the plane belongs to
+    torsional_friction, rolling_friction : against spinning about the normal and against rolling, by moments of up to so much times the force
+        along the normal [m]
     """
 
     frame: str
@@ -39,13 +41,15 @@ class ContactPoint:
     radius: float = 0.0
     restitution: float = 0.0
     on: str = "ground"
+    torsional_friction: float = 0.0
+    rolling_friction: float = 0.0
 
     def _described(self, robot: LoopFunctions) -> tuple[Any, ...]:
         for name in (self.frame, self.on):
             check_name("frame", name, robot.frames, "ContactPoint")
         numbers = {
             k: checked_number(f"{k} of ContactPoint", getattr(self, k), "")
-            for k in ("friction", "radius", "restitution")
+            for k in ("radius", "friction", "restitution", "torsional_friction", "rolling_friction")
         }
         for name, x in numbers.items():
             if x < 0.0 or (name == "restitution" and x > 1.0):
@@ -56,9 +60,7 @@ class ContactPoint:
             self.on,
             (0.0, 0.0, 0.0),
             unit_axis(self.normal),
-            numbers["radius"],
-            numbers["friction"],
-            numbers["restitution"],
+            *numbers.values(),
         )
 
 
@@ -71,12 +73,14 @@ class ContactMotion:
     motion : (nv,) accelerations, or velocities after the impact
     forces : (contacts, 3) on the bodies, in the world [N], or impulses [N s]: where they are not unique the least ones of those that make this motion,
         by the sum of squares, each times the mean inverse mass that its contact feels
+    moments : (contacts, 3) likewise, of friction against spinning and rolling [N m], or their impulses [N m s]
     natural_map : how far the cones' conditions are off, as a velocity or an acceleration [m/s or m/s^2]
     iterations : how many equations the cones took
     """
 
     motion: Array
     forces: Array
+    moments: Array
     natural_map: float
     iterations: int
 
@@ -110,12 +114,12 @@ def _response(
     described = [c._described(robot) for c in contacts]
     seconds = 0.0 if time is None else checked_number("time", time, "")
     answer = _core.contact_response(robot, described, robot.normalize(q), v, push, seconds)
-    status, motion, forces, cones, hit = answer
+    status, motion, forces, moments, cones, hit = answer
     if tau is not None and hit > 0.0:
         raise StateError(f"a contact is hit at {hit:.3g} m/s, which is an impact: see contact_impact()")
     if status != Status.FINE:
         raise StateError(WHY[int(status)])
-    return ContactMotion(motion, forces, *cones[:2])
+    return ContactMotion(motion, forces, moments, *cones[:2])
 
 
 def contact_dynamics(

@@ -99,6 +99,87 @@ def test_sdf():
     np.testing.assert_allclose(side.placement.rotation[:, 2], (1.0, 0.0, 0.0), atol=1e-15)
 
 
+# ---- friction against spinning and rolling ---------------------------------------------------------------------------
+
+
+def spinner(*, rolling=True):
+    b = sarrus.Builder("spinner")
+    b.add_body("a", sarrus.Inertia.box(1.0, (0.3, 0.2, 0.1)))
+    b.add_joint("turns", sarrus.Revolute("y"), "ground", "a")
+    b.add_shape("a", Sphere(0.1), name="plain", friction=0.5)
+    b.add_shape("a", Sphere(0.1), name="spins", friction=0.5, torsional_friction=0.02)
+    if rolling:
+        b.add_shape("a", Sphere(0.1), name="rolls", rolling_friction=0.03)
+    return b.build()
+
+
+@pytest.mark.parametrize("suffix", ["json", "xml", "sdf"])
+def test_moments_there_and_back(suffix, tmp_path):
+    robot = spinner(rolling=suffix != "sdf")
+    robot.save(tmp_path / f"robot.{suffix}")
+    found = {spec.name: spec for spec in sarrus.load(tmp_path / f"robot.{suffix}").description.shapes}
+    for spec in robot.description.shapes:
+        for name in ("torsional_friction", "rolling_friction"):
+            # MJCF tells of one that rolls that it spins without friction, too
+            expected, got = getattr(spec, name), getattr(found[spec.name], name)
+            assert (got or 0.0) == pytest.approx(expected or 0.0, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "what"),
+    [("sdf", "rolling friction"), ("urdf", "friction and restitution"), ("usda", "torsional and rolling")],
+)
+def test_moments_that_a_format_cannot_say_are_told(suffix, what, tmp_path):
+    if suffix == "usda":
+        pytest.importorskip("pxr")
+    with pytest.warns(ModelWarning, match=what):
+        spinner().save(tmp_path / f"robot.{suffix}")
+
+
+def test_mjcf_has_as_many_numbers_as_condim_says():
+    text = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1" condim="1"/><body name="a"><freejoint/>
+    <geom name="three" size="1" friction="0.5 0.1 0.2" group="3"/><geom name="four" size="1" friction="0.5 0.1 0.2" condim="4"/>
+    <geom name="six" size="1" friction="0.5 0.1 0.2" condim="6"/><geom name="default" size="1" condim="6"/></body></worldbody>
+    <contact><pair geom1="three" geom2="floor" condim="6" friction="0.5 0.6 0.3 0.4 0.4"/></contact></mujoco>"""
+    robot = sarrus.loads(text)
+    told = {s.name: (s.friction, s.torsional_friction, s.rolling_friction) for s in robot.description.shapes}
+    assert told["three"] == (0.5, None, None) and told["four"] == (0.5, 0.1, None) and told["six"] == (0.5, 0.1, 0.2)
+    assert told["default"] == (1.0, 0.005, 0.0001)
+    (pair,) = robot.description.contacts
+    assert (pair.friction, pair.torsional_friction, pair.rolling_friction) == (0.5, 0.3, 0.4)
+    said = "\n".join(robot.warnings)
+    assert "condim 1, without friction, is read as 3" in said and "differs with the direction" in said
+
+
+def test_mujocos_spinning_ball_stops_alike():
+    """Its torsional friction is ours, in metres: the same time to stop, but for its soft contact."""
+    mujoco = pytest.importorskip("mujoco")
+    text = """<mujoco><option timestep="0.001" cone="elliptic" impratio="10"/><worldbody><geom name="floor" type="plane" size="1 1 1" friction="0.5 {floor}"/>
+    <body name="a" pos="0 0 0.1"><freejoint/><geom name="a" size="0.1" mass="0.5" condim="4" friction="0.5 0.002 0"/></body></worldbody></mujoco>"""
+    larger = "MuJoCo takes the larger friction"  # of the floor's, although its own condim is 3
+    assert larger in "\n".join(sarrus.loads(text.format(floor=0.005)).warnings)
+    robot, model = sarrus.loads(text.format(floor=0.002)), mujoco.MjModel.from_xml_string(text.format(floor=0.002))
+    assert larger not in "\n".join(robot.warnings)
+    data = mujoco.MjData(model)
+    data.qvel[5] = 5.0
+    for _ in range(200):
+        mujoco.mj_step(model, data)
+    run = sarrus.simulate(robot, [0, 0, 0, 1, 0, 0, 0.1], [0, 0, 5.0, 0, 0, 0], 0.2, method="contact", dt=1e-3)
+    assert run.v[-1, 2] == pytest.approx(data.qvel[5], rel=0.02) and run.v[-1, 2] < 4.9
+
+
+def test_sdf_has_torsional_friction_of_a_patch():
+    surface = "<surface><friction><torsional><coefficient>0.8</coefficient>{}</torsional></friction></surface>"
+    text = """<sdf version="1.9"><model name="m"><link name="a"><inertial/><collision name="foot"><geometry><sphere><radius>0.1</radius></sphere></geometry>
+    {}</collision></link></model></sdf>"""
+    robot = sarrus.loads(text.format(surface.format("<patch_radius>0.05</patch_radius>")))
+    assert robot.description.shapes[0].torsional_friction == pytest.approx(3 * np.pi / 16 * 0.8 * 0.05)
+    for rest in ("", "<patch_radius>0.05</patch_radius><use_patch_radius>false</use_patch_radius>"):
+        robot = sarrus.loads(text.format(surface.format(rest)))
+        assert robot.description.shapes[0].torsional_friction is None
+        assert "torsional friction without a patch_radius is not read" in "\n".join(robot.warnings)
+
+
 # ---- MJCF: the pairs that MuJoCo takes, and its distances ---------------------------------------------------------------------------
 
 GEOMS = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1" contype="{floor}"/>
