@@ -3,6 +3,7 @@
 //   contact (rows n, t1, t2)   K* contains u + mu |u_t| n, perpendicular to p in K = {|p_t| <= mu p_n}        (De Saxce 1992)
 //   interval (one row)         p in [lo, hi]: u >= 0 at lo, u <= 0 at hi, u = 0 between
 //   moments (of a contact)     of one row about its normal, or two across it: |m| <= mu_m p_n, one more cone with the same p_n
+//   floor                      K without what is below p_n = c: u_n >= 0 there, friction of up to mu c
 //
 // and, where u are accelerations of contacts that slip already, along d: p_t = -mu p_n d, u_n and p_n as before.
 //
@@ -70,10 +71,10 @@ struct FrictionDisk {
   }
 };
 
-/// The nearest point of several cones that share their p_n. Where the squares are least, f(x) = x - y_n - sum of mu max(|y_t| - mu x, 0) vanishes: it
+/// The nearest point of several cones that share their p_n, no less than `floor`. Where the squares are least, f(x) = x - y_n - sum of mu max(|y_t| - mu x, 0) vanishes: it
 /// rises and is concave, so that Newton's steps from the left are at the root after one for each cone.
-inline void project_on_cones(int count, const FrictionDisk* disk, const double* y, double* x) {
-  double normal = 0.0;
+inline void project_on_cones(int count, const FrictionDisk* disk, double floor, const double* y, double* x) {
+  double normal = floor;
   for (int k = 0; k <= count; ++k) {
     double right = y[disk->normal], slope = 1.0;
     for (int i = 0; i < count; ++i)
@@ -100,17 +101,23 @@ class ConeSolver {
         ends_at_(problem.first_interval()),
         mu_(problem.friction),
         slip_(problem.slip),
+        floor_(nullptr),
         slips_(problem.slip) {
     G_ = take(n_ * n_), w_ = take(n_), scale_ = take(n_), weight_ = take(n_), low_ = take(intervals()), high_ = take(intervals());
-    double most = 0.0, speed = 1e-300;
-    for (int i = 0; i < n_; ++i) most = std::max(most, problem.G[i * n_ + i]), speed = std::max(speed, std::abs(problem.w[i]));
+    double *fast = take(n_), most = 0.0, speed = 1e-300;  // fast: of each row, without impulses or with the least ones
+    for (int i = 0; i < n_; ++i) {
+      double u = problem.w[i];
+      for (int k = 0; k < contacts_ && problem.floor; ++k) u += problem.G[i * n_ + 3 * k] * problem.floor[k];
+      fast[i] = std::max(std::abs(problem.w[i]), std::abs(u));
+      most = std::max(most, problem.G[i * n_ + i]), speed = std::max(speed, fast[i]);
+    }
     if (most == 0.0) most = 1.0;  // nothing gives way
     const auto scale = [&](int first, int rows) {
       double sum = 0.0;
       for (int i = first; i < first + rows; ++i) sum += problem.G[i * n_ + i];
       for (int i = first; i < first + rows; ++i) {
         scale_[i] = 1.0 / std::sqrt(std::max(sum / rows, 1e-12 * most));
-        size_ = std::max(size_, scale_[i] * std::abs(problem.w[i]));
+        size_ = std::max(size_, scale_[i] * fast[i]);
       }
     };
     for (int i = 0; i < contacts_; ++i) scale(3 * i, 3);
@@ -134,6 +141,8 @@ class ConeSolver {
       low_[i] = bounded(problem.low[i]) ? problem.low[i] / unit : -cones::unbounded;
       high_[i] = bounded(problem.high[i]) ? problem.high[i] / unit : cones::unbounded;
     }
+    if (problem.floor) floor_ = take(contacts_);
+    for (int i = 0; i < contacts_ && floor_; ++i) floor_[i] = problem.floor[i] / (size_ * scale_[3 * i]);
     tolerance_ = cones::reached * speed;
     u_ = take(n_), F_ = take(n_), K_ = take(n_ * n_), active_ = arena.take<int>(n_);
   }
@@ -184,6 +193,7 @@ class ConeSolver {
     for (int i = 0; i < n_; ++i) u[i] = w_[i] + scalar_product(G_ + i * n_, p, n_);
   }
   static double length(const double* t) { return std::sqrt(t[0] * t[0] + t[1] * t[1]); }
+  double floor_of(int normal) const { return floor_ ? floor_[normal / 3] : 0.0; }
   /// The direction in which a contact slips already, or null.
   const double* slipping(int i) const {
     return slip_ && (slip_[2 * i] != 0.0 || slip_[2 * i + 1] != 0.0) ? slip_ + 2 * i : nullptr;
@@ -200,13 +210,16 @@ class ConeSolver {
       }
       project_on_cone(mu_[i], from, to);
     }
-    for (int m = 0; m < moments_;) {  // those that have moments anew
-      const int normal = moment_[m].normal, i = normal / 3;
-      FrictionDisk all[3] = {{mu_[i], normal, normal + 1, 2, slipping(i)}};
+    if (moments_ == 0 && !floor_) return project_on_intervals(y, x);
+    for (int i = 0, m = 0; i < contacts_; ++i) {  // those that have more than one bound anew
+      FrictionDisk all[3] = {{mu_[i], 3 * i, 3 * i + 1, 2, slipping(i)}};
       int count = 1;
-      while (m < moments_ && moment_[m].normal == normal) all[count++] = moment_[m++];
-      project_on_cones(count, all, y, x);
+      while (m < moments_ && moment_[m].normal == 3 * i) all[count++] = moment_[m++];
+      if (count > 1 || floor_of(3 * i) > 0.0) project_on_cones(count, all, floor_of(3 * i), y, x);
     }
+    project_on_intervals(y, x);
+  }
+  void project_on_intervals(const double* y, double* x) const {
     for (int i = 0, k = ends_at_; k < n_; ++i, ++k) x[k] = std::min(std::max(y[k], low_[i]), high_[i]);
   }
   void add_shift(double* u) const {
@@ -244,17 +257,18 @@ class ConeSolver {
   double function(const double* p, const double* u, double* F) const {
     for (int i = 0; i < contacts_; ++i) {
       const int k = 3 * i;
-      const double y[3] = {p[k] - u[k], p[k + 1] - u[k + 1], p[k + 2] - u[k + 2]}, t = length(y + 1), most = mu_[i] * y[0];
+      const double y[3] = {p[k] - u[k], p[k + 1] - u[k + 1], p[k + 2] - u[k + 2]}, t = length(y + 1), floor = floor_of(k),
+                   most = mu_[i] * std::max(y[0], floor);
       const double* slips = slipping(i);
-      const bool open = y[0] <= 0.0, sticks = !open && t < most && !slips;
+      const bool low = y[0] <= floor, open = low && floor == 0.0, sticks = !open && t < most && !slips;
       const double pull = t > 0.0 ? most / t : 0.0;
-      F[k] = open ? p[k] : u[k];
+      F[k] = low ? p[k] - floor : u[k];
       for (int r = 1; r < 3 && slips && !open; ++r) F[k + r] = p[k + r] + most * slips[r - 1];
       if (slips && !open) continue;
       for (int r = 1; r < 3; ++r) F[k + r] = open ? p[k + r] : sticks ? u[k + r] : p[k + r] - pull * y[r];
     }
     for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m) {
-      const double most = m->mu * (p[m->normal] - u[m->normal]);
+      const double most = m->mu * std::max(p[m->normal] - u[m->normal], floor_of(m->normal));
       double y[2] = {p[m->first] - u[m->first], m->rows == 1 ? 0.0 : p[m->first + 1] - u[m->first + 1]};
       const double t = length(y);
       for (int r = 0, k = m->first; r < m->rows; ++r, ++k)
@@ -266,32 +280,33 @@ class ConeSolver {
     return sum;
   }
 
+  /// Which rows Newton's step finds together: numbers them in `place` (-1: not among them), and has the step of the others. Returns how many.
+  int set_apart(const double* p, const double* u, const double* F, double* step, int* place, bool& passive_moves) {
+    int count = 0;
+    std::fill(place, place + n_, -1), passive_moves = false;
+    const auto add = [&](int k, bool passive) {
+      step[k] = passive ? -F[k] : 0.0, passive_moves |= step[k] != 0.0;
+      if (!passive) place[k] = count, active_[count++] = k;
+    };
+    const auto low = [&](int n) { return p[n] - u[n] <= floor_of(n); };
+    for (int i = 0; i < contacts_; ++i)
+      for (int r = 0, n = 3 * i; r < 3; ++r) add(n + r, low(n) && (r == 0 || floor_of(n) == 0.0));
+    for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m)
+      for (int r = 0; r < m->rows; ++r) add(m->first + r, low(m->normal) && floor_of(m->normal) == 0.0);
+    for (int i = 0, k = ends_at_; k < n_; ++i, ++k) {
+      const double y = p[k] - u[k];
+      add(k, y <= low_[i] || y >= high_[i]);
+    }
+    return count;
+  }
+
   /// Newton's step for it, (A + B (G + eps)) step = -F. Rows of open contacts, and of intervals at an end, are those of the identity: they stand
   /// aside, and the matrix has the others only.
   bool newton_step(const double* p, const double* u, const double* F, double eps, double* step) {
     const Arena::Scope scope(arena_);
-    int count = 0, *place = arena_.take<int>(n_);  // of rows among the active ones
+    int* place = arena_.take<int>(n_);
     bool passive_moves = false;
-    const auto set_passive = [&](int k, double by) { step[k] = by, passive_moves |= by != 0.0; };
-    for (int i = 0; i < contacts_; ++i)
-      for (int k = 3 * i; k < 3 * i + 3; ++k)
-        if (p[3 * i] - u[3 * i] <= 0.0)
-          set_passive(k, -F[k]);
-        else
-          place[k] = count, active_[count++] = k, step[k] = 0.0;
-    for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m)
-      for (int k = m->first; k < m->first + m->rows; ++k)
-        if (p[m->normal] - u[m->normal] <= 0.0)
-          set_passive(k, -F[k]);
-        else
-          place[k] = count, active_[count++] = k, step[k] = 0.0;
-    for (int i = 0, k = ends_at_; k < n_; ++i, ++k) {
-      const double y = p[k] - u[k];
-      if (y <= low_[i] || y >= high_[i])
-        set_passive(k, -F[k]);
-      else
-        active_[count++] = k, step[k] = 0.0;
-    }
+    const int count = set_apart(p, u, F, step, place, passive_moves);
     if (count == 0) return true;
     double *right = take(count), *tangential = take(2 * count);
     const auto row_of = [&](int a) { return K_ + a * count; };
@@ -304,28 +319,31 @@ class ConeSolver {
     }
     // F_t = p_t - mu y_n d, d = y_t / |y_t|: rows mu d (dp_n - du_n) taken from, N (dp_t - du_t) too, N = mu y_n / |y_t| (1 - d d^T)
     const auto let_slip = [&](double mu, int n, int k, int size, const double* slips) {
-      const double y[2] = {p[k] - u[k], size == 1 ? 0.0 : p[k + 1] - u[k + 1]}, t = length(y), most = mu * (p[n] - u[n]);
+      const double y[2] = {p[k] - u[k], size == 1 ? 0.0 : p[k + 1] - u[k + 1]}, t = length(y),
+                   most = mu * std::max(p[n] - u[n], floor_of(n));
       if (t < most && !slips) return;
       const double inverse = t > 0.0 ? 1.0 / t : 0.0, pull = slips ? 0.0 : most * inverse;
       const double d[2] = {slips ? -slips[0] : y[0] * inverse, slips ? -slips[1] : y[1] * inverse};
       const int a = place[n], b = place[k], last = size - 1;
-      double *normal = row_of(a), *rows[2] = {row_of(b), row_of(b + last)},
+      double *normal = row_of(std::max(a, 0)), *rows[2] = {row_of(b), row_of(b + last)},
              change[2] = {right[b] + u[k], right[b + last] + u[k + last]};
-      const double change_n = right[a] + u[n];
+      const double change_n = a < 0 ? 0.0 : right[a] + u[n];
       for (int r = 0; r < size; ++r) {
-        const double N[2] = {pull * ((r == 0) - d[r] * d[0]), pull * ((r == 1) - d[r] * d[1])}, m = mu * d[r];
+        const double N[2] = {pull * ((r == 0) - d[r] * d[0]), pull * ((r == 1) - d[r] * d[1])},
+                     m = a < 0 ? 0.0 : mu * d[r];  // at its floor p_n stays
         double* to = tangential + r * count;
         for (int c = 0; c < count; ++c) to[c] = m * normal[c] + N[0] * rows[0][c] + N[1] * rows[1][c];
-        to[a] -= m, to[b] += (r == 0) - N[0];
+        if (a >= 0) to[a] -= m;
+        to[b] += (r == 0) - N[0];
         if (size == 2) to[b + 1] += (r == 1) - N[1];
         right[b + r] = -F[k + r] + m * change_n + N[0] * change[0] + N[1] * change[1];
       }
       for (int r = 0; r < size; ++r) std::copy(tangential + r * count, tangential + (r + 1) * count, rows[r]);
     };
-    for (int a = 0; a < count && active_[a] < 3 * contacts_; a += 3)
-      let_slip(mu_[active_[a] / 3], active_[a], active_[a] + 1, 2, slipping(active_[a] / 3));
+    for (int i = 0; i < contacts_; ++i)
+      if (place[3 * i + 1] >= 0) let_slip(mu_[i], 3 * i, 3 * i + 1, 2, slipping(i));
     for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m)
-      if (p[m->normal] - u[m->normal] > 0.0) let_slip(m->mu, m->normal, m->first, m->rows, m->slips);
+      if (place[m->first] >= 0) let_slip(m->mu, m->normal, m->first, m->rows, m->slips);
     ++iterations_;
     if (!solve_dense(count, K_, right)) return false;
     for (int a = 0; a < count; ++a) step[active_[a]] = right[a];
@@ -476,6 +494,11 @@ class ConeSolver {
           w[r] = w_[3 * i + r] + scalar_product(row, p, n_);
           for (int c = 0; c < 3; ++c) G[3 * r + c] = row[3 * i + c], w[r] -= row[3 * i + c] * p[3 * i + c];
         }
+        if (const double floor = floor_of(3 * i); floor > 0.0) {
+          p[3 * i] = std::max(floor, -(w[0] + G[1] * p[3 * i + 1] + G[2] * p[3 * i + 2]) / std::max(G[0], 1e-300));
+          turn_alone({mu_[i], 3 * i, 3 * i + 1, 2, slipping(i)}, p);
+          continue;
+        }
         one_contact(G, w, mu_[i], slipping(i), p + 3 * i);
       }
       for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m) turn_alone(*m, p);
@@ -497,6 +520,7 @@ class ConeSolver {
   Arena& arena_;
   int n_, contacts_, moments_, ends_at_, iterations_ = 0;  // rows of intervals begin at ends_at_
   const double *mu_, *slip_;
+  double* floor_;
   bool slips_;  // something does already
   FrictionDisk* moment_;
   double *G_, *w_, *scale_, *weight_, *low_, *high_, size_ = 0.0, tolerance_ = 0.0;
@@ -557,7 +581,14 @@ class ConeSolver::InteriorPoint {
   static constexpr double start = 2.0;
 
   explicit InteriorPoint(ConeSolver& c)
-      : c_(c), n_(c.n_), cones_(c.contacts_ + c.moments_), m_(3 * cones_), ends_(c.intervals()) {
+      : c_(c), n_(c.n_), cones_(c.contacts_ + c.moments_), m_(3 * cones_), ends_(c.intervals() + (c.floor_ ? c.contacts_ : 0)) {
+    end_ = c.arena_.take<int>(ends_), low_ = c.take(ends_), high_ = c.take(ends_);
+    for (int j = 0; j < ends_; ++j) {
+      const int i = j - c.intervals();  // after those of intervals floors, of rows p_n
+      end_[j] = i < 0 ? c.ends_at_ + j : 3 * i;
+      low_[j] = i < 0 ? c.low_[j] : c.floor_[i] > 0.0 ? c.floor_[i] : -cones::unbounded;
+      high_[j] = i < 0 ? c.high_[j] : cones::unbounded;
+    }
     at_ = unknowns(), by_ = unknowns();
     cone_ = c.arena_.take<ScaledCone>(cones_), other_ = c.arena_.take<int>(n_);
     r_ = c.take(n_), K_ = c.take(n_ * n_), right_ = c.take(n_), left_ = c.take(n_), h_ = c.take(m_);
@@ -566,9 +597,9 @@ class ConeSolver::InteriorPoint {
     for (int i = 0; i < cones_; ++i) at_.p[row(i, 0)] = start, at_.z[3 * i] = start * std::max(1.0, mu(i));
     pairs_ = cones_;
     for (int j = 0; j < ends_; ++j) {
-      const double low = c.low_[j], high = c.high_[j];
+      const double low = low_[j], high = high_[j];
       const bool l = bounded(low), u = bounded(high);
-      at_.p[ends_at(j)] = l && u ? 0.5 * (low + high) : l ? low + start : u ? high - start : 0.0;
+      if (j < c.intervals() || l) at_.p[end_[j]] = l && u ? 0.5 * (low + high) : l ? low + start : u ? high - start : 0.0;
       at_.low[j] = l ? start : 0.0, at_.high[j] = u ? start : 0.0, pairs_ += l + u;
     }
   }
@@ -601,8 +632,8 @@ class ConeSolver::InteriorPoint {
     }
     for (int j = 0; j < ends_; ++j) {
       gap_ += above(j) * at_.low[j] + below(j) * at_.high[j];
-      r_[ends_at(j)] -= at_.low[j] - at_.high[j];
-      K[(ends_at(j)) * n_ + ends_at(j)] += at_.low[j] / above(j) + at_.high[j] / below(j);
+      r_[end_[j]] -= at_.low[j] - at_.high[j];
+      K[end_[j] * n_ + end_[j]] += at_.low[j] / above(j) + at_.high[j] / below(j);
     }
     for (int i = 0; i < n_; ++i) worst_ = std::max(worst_, std::abs(r_[i]));
     gap_ /= std::max(pairs_, 1), ++c_.iterations_;
@@ -624,9 +655,9 @@ class ConeSolver::InteriorPoint {
       for (int a = 0; a < size(i); ++a) by_.p[row(i, a)] += moved[a] * (a == 0 ? wide(i) : 1.0);
     }
     for (int j = 0; j < ends_; ++j) {
-      by_.low[j] = bounded(c_.low_[j]) ? (centre - above(j) * at_.low[j] - correct_low_[j]) / above(j) : 0.0;
-      by_.high[j] = bounded(c_.high_[j]) ? (centre - below(j) * at_.high[j] - correct_high_[j]) / below(j) : 0.0;
-      by_.p[ends_at(j)] += by_.low[j] - by_.high[j];
+      by_.low[j] = bounded(low_[j]) ? (centre - above(j) * at_.low[j] - correct_low_[j]) / above(j) : 0.0;
+      by_.high[j] = bounded(high_[j]) ? (centre - below(j) * at_.high[j] - correct_high_[j]) / below(j) : 0.0;
+      by_.p[end_[j]] += by_.low[j] - by_.high[j];
     }
     solve(by_.p);
     for (int i = 0; i < cones_; ++i) {
@@ -636,8 +667,8 @@ class ConeSolver::InteriorPoint {
       ScaledCone::times(cone_[i].inverse, moved, by_.z + 3 * i);  // of s = (z_n / mu, z_t)
     }
     for (int j = 0; j < ends_; ++j) {
-      by_.low[j] -= at_.low[j] / above(j) * by_.p[ends_at(j)];
-      by_.high[j] += at_.high[j] / below(j) * by_.p[ends_at(j)];
+      by_.low[j] -= at_.low[j] / above(j) * by_.p[end_[j]];
+      by_.high[j] += at_.high[j] / below(j) * by_.p[end_[j]];
     }
     return reach();
   }
@@ -651,8 +682,8 @@ class ConeSolver::InteriorPoint {
       for (int a = 0; a < 3; ++a) most = std::max(most, std::abs(squared[a] - (a == 0 ? middle : 0.0)));
     }
     for (int j = 0; j < ends_; ++j) {
-      if (bounded(c_.low_[j])) most = std::max(most, std::abs(above(j) * at_.low[j] - middle));
-      if (bounded(c_.high_[j])) most = std::max(most, std::abs(below(j) * at_.high[j] - middle));
+      if (bounded(low_[j])) most = std::max(most, std::abs(above(j) * at_.low[j] - middle));
+      if (bounded(high_[j])) most = std::max(most, std::abs(below(j) * at_.high[j] - middle));
     }
     return most / middle;
   }
@@ -665,7 +696,7 @@ class ConeSolver::InteriorPoint {
       ScaledCone::product(a, b, correction_ + 3 * i);
     }
     for (int j = 0; j < ends_; ++j)
-      correct_low_[j] = by_.p[ends_at(j)] * by_.low[j], correct_high_[j] = -by_.p[ends_at(j)] * by_.high[j];
+      correct_low_[j] = by_.p[end_[j]] * by_.low[j], correct_high_[j] = -by_.p[end_[j]] * by_.high[j];
   }
   void forget_corrections() {
     std::fill(correction_, correction_ + m_, 0.0);
@@ -695,10 +726,9 @@ class ConeSolver::InteriorPoint {
     x[2] = 0.0;
     for (int a = 0; a < size(i); ++a) x[a] = p[row(i, a)];
   }
-  int ends_at(int j) const { return c_.ends_at_ + j; }
   double wide(int i) const { return std::max(mu(i), cones::thinnest); }
-  double above(int j) const { return bounded(c_.low_[j]) ? at_.p[ends_at(j)] - c_.low_[j] : 1.0; }
-  double below(int j) const { return bounded(c_.high_[j]) ? c_.high_[j] - at_.p[ends_at(j)] : 1.0; }
+  double above(int j) const { return bounded(low_[j]) ? at_.p[end_[j]] - low_[j] : 1.0; }
+  double below(int j) const { return bounded(high_[j]) ? high_[j] - at_.p[end_[j]] : 1.0; }
   /// The step of cone i's impulse, as ScaledCone measures it.
   void motion(int i, double* d) const { of_cone(i, by_.p, d), d[0] *= wide(i); }
 
@@ -720,8 +750,8 @@ class ConeSolver::InteriorPoint {
       most = std::min({most, ScaledCone::reach(cone_[i].x, d), ScaledCone::reach(cone_[i].s, by_.z + 3 * i)});
     }
     for (int j = 0; j < ends_; ++j) {
-      if (bounded(c_.low_[j])) stays(above(j), by_.p[ends_at(j)]), stays(at_.low[j], by_.low[j]);
-      if (bounded(c_.high_[j])) stays(below(j), -by_.p[ends_at(j)]), stays(at_.high[j], by_.high[j]);
+      if (bounded(low_[j])) stays(above(j), by_.p[end_[j]]), stays(at_.low[j], by_.low[j]);
+      if (bounded(high_[j])) stays(below(j), -by_.p[end_[j]]), stays(at_.high[j], by_.high[j]);
     }
     return std::min(1.0, 0.995 * most);
   }
@@ -730,8 +760,8 @@ class ConeSolver::InteriorPoint {
   const int n_, cones_, m_, ends_;
   Unknowns at_, by_;
   ScaledCone* cone_;
-  int* other_;  // rows exchanged
-  double *r_, *K_, *right_, *left_, *h_, *correction_, *correct_low_, *correct_high_;
+  int *other_, *end_;  // rows exchanged; of ends
+  double *low_, *high_, *r_, *K_, *right_, *left_, *h_, *correction_, *correct_low_, *correct_high_;
   int pairs_ = 0;
   double gap_ = 0.0, worst_ = 0.0;
 };

@@ -14,6 +14,12 @@ namespace sarrus {
 
 struct ConeResiduals {
   double primal = 0.0, dual = 0.0, complementarity = 0.0, work = 0.0;
+
+  /// Of what happens after it, too.
+  void add(const ConeResiduals& next) {
+    primal = std::max(primal, next.primal), dual = std::max(dual, next.dual);
+    complementarity = std::max(complementarity, next.complementarity), work += next.work;
+  }
 };
 
 /// u_before (rows): velocities before the impulses, without what stands in w besides.
@@ -39,9 +45,11 @@ inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p,
     }
     for (int d = 0; d < disks; ++d) u[0] += disk[d].mu * disk[d].length(u);
     for (int r = 0; r < rows; ++r) negative[r] = -u[r];
-    project_on_cones(disks, disk, impulse, near), project_on_cones(disks, disk, negative, off);
+    const double floor = problem.floor ? problem.floor[i] : 0.0;
+    project_on_cones(disks, disk, floor, impulse, near), project_on_cones(disks, disk, 0.0, negative, off);
     for (int r = 0; r < rows; ++r) note(residuals.primal, impulse[r] - near[r]), note(residuals.dual, off[r]);
-    note(residuals.complementarity, scalar_product(impulse, u, rows));
+    // what p_n is at least works along u_n without the shift
+    note(residuals.complementarity, scalar_product(impulse, u, rows) - floor * velocity(3 * i));
   }
   for (int k = at; k < n; ++k) {
     const double low = problem.low[k - at], high = problem.high[k - at], u = velocity(k);

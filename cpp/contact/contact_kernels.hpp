@@ -28,6 +28,8 @@ struct ConeProblem {
   const double* slip = nullptr;  // (contacts, 2): d of those that slip already, zero of the others; null: of all
   int moments = 0;
   const MomentFriction* moment = nullptr;  // contact by contact
+  const double* floor =
+      nullptr;  // (contacts): p_n is no less [N s], and friction within what p_n allows as a whole; null: zero of all
 
   int moment_rows() const {
     int count = 0;

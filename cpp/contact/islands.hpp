@@ -47,15 +47,17 @@ inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double
   const auto take = [&](int count) { return arena.take<double>(count); };
   int* row = arena.take<int>(n);
   double *G = take(n * n), *w = take(n), *p_here = take(n), *least_here = take(n), *friction = take(contacts),
-         *slip = take(2 * contacts), *low = take(units), *high = take(units);
+         *slip = take(2 * contacts), *low = take(units), *high = take(units), *floor = take(contacts);
   MomentFriction* moment = arena.take<MomentFriction>(problem.moments);
   const int ends_at = problem.first_interval();
   ConeSolution all = {true, 0.0, 0, 0};
   for (int k = 0; k < parts; ++k) {
-    ConeProblem some = {0, 0, G, w, friction, low, high, problem.slip ? slip : nullptr, 0, moment};
+    ConeProblem some = {
+        0, 0, G, w, friction, low, high, problem.slip ? slip : nullptr, 0, moment, problem.floor ? floor : nullptr};
     for (int i = 0; i < contacts; ++i) {
       if (part[i] != k) continue;
       friction[some.contacts] = problem.friction[i];
+      if (problem.floor) floor[some.contacts] = problem.floor[i];
       for (int r = 0; problem.slip && r < 2; ++r) slip[2 * some.contacts + r] = problem.slip[2 * i + r];
       ++some.contacts;
       for (int r = 0; r < 3; ++r) row[some.rows++] = 3 * i + r;

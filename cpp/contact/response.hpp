@@ -4,7 +4,7 @@
 //
 // with the cones of cone_problem.hpp on (u-dot, p) of contacts at rest along their normals; those that slip have their friction against that, and
 // those that part have none; against spinning and rolling it is one more cone of the same p_n each, of rates of rotation. An impact is the same of
-// impulses and velocities, with Newton's restitution: u_n after >= -e u_n before.
+// impulses and velocities, with Newton's restitution: u_n after >= -e u_n before, or Poisson's (poisson.hpp).
 // A point or a ball of the first body touches a plane of the second: rates are of what moves in the plane's frame, since a ball's centre, not the
 // point of it that touches, keeps its distance.
 //
@@ -18,7 +18,7 @@
 #include "../mechanism/status.hpp"
 #include "../spatial/rotation.hpp"
 #include "columns.hpp"
-#include "islands.hpp"
+#include "poisson.hpp"
 
 namespace sarrus {
 
@@ -79,7 +79,7 @@ struct ContactRows {
   int count = 0;
   int* which;
   Mat3<double>* axes;
-  double *J, *w, *friction, *slip;
+  double *J, *w, *friction, *slip, *expands;
   MomentFriction* moment;
   bool slips = false;
   int moments = 0, size = 0;  // size: rows of contacts and of moments
@@ -122,8 +122,15 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
 
   const Kinematics<double> k = Kinematics<double>::over(tree, take(Kinematics<double>::size(tree)));
   kinematics<double>(tree, arena, q, v, nullptr, k);
-  ContactRows rows = {0,          arena.take<int>(most), arena.take<Mat3<double>>(most),      take(6 * most * nv), take(6 * most),
-                      take(most), take(2 * most),        arena.take<MomentFriction>(2 * most)};
+  ContactRows rows = {0,
+                      arena.take<int>(most),
+                      arena.take<Mat3<double>>(most),
+                      take(6 * most * nv),
+                      take(6 * most),
+                      take(most),
+                      take(2 * most),
+                      take(most),
+                      arena.take<MomentFriction>(2 * most)};
   double speed = 1.0, turning = 1.0;
   for (int i = 1; i < tree.links; ++i) {
     speed = std::max(speed, std::sqrt(dot(k.link[i].V.linear, k.link[i].V.linear)));
@@ -147,7 +154,8 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
     const Vec3<double> bias = impact ? zero3<double>() : contact_bias(k, pair, p, E, contacts.radius[i]);
     for (int r = 0; r < 3; ++r) w[r] = scalar_product(J + r * nv, free.x, nv) + (impact ? u[r] : bias(r));
     if (impact) {
-      w[0] += pair.restitution * std::min(u[0], 0.0);
+      rows.expands[rows.count] = pair.poisson ? pair.restitution : 0.0;
+      w[0] += (pair.poisson ? 0.0 : pair.restitution) * std::min(u[0], 0.0);
     } else if (const double fast = std::sqrt(u[1] * u[1] + u[2] * u[2]); fast > rest) {
       slip[0] = u[1] / fast, slip[1] = u[2] / fast, rows.slips = true;
     }
@@ -171,9 +179,11 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
   std::fill(p, p + n, 0.0), std::fill(answer.force, answer.force + 3 * most, 0.0);
   std::fill(answer.moment, answer.moment + 3 * most, 0.0);
   inverse_along_rows(e, free.factor, arena, n, rows.J, G);
-  answer.cones = solve_parts(
-      {rows.count, n, G, rows.w, rows.friction, nullptr, nullptr, rows.slips ? rows.slip : nullptr, rows.moments, rows.moment},
-      arena, p, least);
+  const ConeProblem problem = {
+      rows.count, n, G, rows.w, rows.friction, nullptr, nullptr, rows.slips ? rows.slip : nullptr, rows.moments, rows.moment};
+  answer.cones = solve_parts(problem, arena, p, least);
+  if (impact && answer.cones.reached && std::any_of(rows.expands, rows.expands + rows.count, [](double e) { return e > 0.0; }))
+    expand(expansion(problem, rows.expands, arena, p), arena, take(n), p, least, answer.cones);
   if (!answer.cones.reached) return no_convergence;
   const double* x = solve_pushed(e, free.factor, arena, n, rows.J, p);
   for (int c = 0; c < nv; ++c) answer.motion[c] = x[c] + (impact ? v[c] : 0.0);

@@ -1,5 +1,5 @@
 // A point or sphere of a body on a plane of the world or of another body, without compliance: no force, but rows of the step (simulation/contact_step.hpp), with
-// Coulomb's friction, friction against spinning and rolling, and Newton's restitution. Its internal states are what it has given in the last step.
+// Coulomb's friction, friction against spinning and rolling, and Newton's or Poisson's restitution. Its internal states are what it has given in the last step.
 #pragma once
 
 #include "element.hpp"
@@ -16,6 +16,7 @@ struct RigidContact : ForceElement {
   double offset, radius;
   Number friction, restitution, torsional_friction, rolling_friction;
   bool turns;  // against friction of these two, in any run
+  bool poisson;  // restitution is Poisson's
 
   template <class F> void fields(F field) {
     field("frame", frame), field("on", on), field("normal", normal);
@@ -23,6 +24,7 @@ struct RigidContact : ForceElement {
     field("friction", friction, Sign::not_negative), field("restitution", restitution, Sign::not_negative);
     field("torsional_friction", torsional_friction, Sign::not_negative);
     field("rolling_friction", rolling_friction, Sign::not_negative), field("turns", turns);
+    field("poisson", poisson);
   }
   int states() const { return numbers + turns * moments; }
 

@@ -26,10 +26,12 @@ struct ShapeContacts : ForceElement {
   std::vector<BodyFrame> bodies;
   NumberArray friction, restitution, torsional_friction, rolling_friction;  // of each pair
   bool turns;  // against friction of the last two, some pair in some run
+  bool poisson;  // restitution is Poisson's
 
   template <class F> void fields(F field) {
     field("scene", scene), field("bodies", bodies), field("friction", friction), field("restitution", restitution);
     field("torsional_friction", torsional_friction), field("rolling_friction", rolling_friction), field("turns", turns);
+    field("poisson", poisson);
   }
   int kept = 0;  // points
 

@@ -7,7 +7,8 @@
 // all of them at q': so (q', v') satisfies loops, in position and velocity, and cones at one configuration, with one factor. The same scheme told
 // as (q', v) after a kick and then a drift would leave J v' open by h^2. D and K are linear rates along the tree's joints, of their dampers and
 // springs and of controllers, taken where the step ends. b is d / h of a contact that is d away, which may just touch; one that has sunk in comes
-// out, not faster than what falls as deep; and one that hits bounces: u_n' >= -e u_n (Newton). Below three times what gravity adds in a step it
+// out, not faster than what falls as deep; and one that hits bounces: u_n' >= -e u_n (Newton), or by a second impulse of expansion in the same
+// step (Poisson: contact/poisson.hpp). Below three times what gravity adds in a step it
 // does not: there a ball comes to rest (Zeno). Steps are of first order, as in Moreau's scheme (Acary and Brogliato 2008, ch. 10); but where nothing
 // pushes of second, by extrapolation.
 //
@@ -117,34 +118,41 @@ class ContactStep {
     return rates;
   }
 
-  /// Of those that act: impulses within their cones, and what becomes of the velocities. Whether they were found.
-  bool push_apart(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const double* v_free,
-                  double* v_end) {
-    const Arena::Scope scope(arena_);
+  /// The rows that act: contacts, then their moments, then what has two ends. G is still to be found.
+  struct Packed {
+    ConeProblem problem;
+    double *J, *w, *p, *shift, *expands;
+  };
+  Packed pack(StepRows& rows, const double* v_free) {
     int n = 0, contacts = 0, moments = 0;
     for (const StepRow& row : rows) {
       if (!row.acts) continue;
       n += row.rows(), contacts += row.contact;
       row.each_moment([&](int, int count, double) { n += count, ++moments; });
     }
-    const ForceElements& elements = s_.plan.force_elements;
-    for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
-    for (const ShapeContacts& c : elements.all<ShapeContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
-    if (n == 0) return true;
-    double *J = doubles(n * nv_), *G = doubles(n * n), *w = doubles(n), *p = doubles(n), *least = doubles(n), *shift = doubles(n),
-           *friction = doubles(contacts), *low = doubles(n), *high = doubles(n);
+    double *friction = doubles(contacts), *low = doubles(n), *high = doubles(n);
     MomentFriction* moment = arena_.take<MomentFriction>(moments);
-    ConeProblem problem = {0, 0, G, w, friction, low, high, nullptr, 0, moment};
-    const auto add = [&](const double* J_of_row, int count, const double* guess, double shift_of_row) {
+    Packed all = {{0, 0, nullptr, nullptr, friction, low, high, nullptr, 0, moment},
+                  doubles(n * nv_),
+                  doubles(n),
+                  doubles(n),
+                  doubles(n),
+                  doubles(contacts)};
+    ConeProblem& problem = all.problem;
+    problem.w = all.w;
+    const auto add = [&](const double* J, int count, const double* guess, double shift) {
       int& at = problem.rows;
-      std::copy_n(J_of_row, count * nv_, J + at * nv_), std::copy_n(guess, count, p + at);
+      std::copy_n(J, count * nv_, all.J + at * nv_), std::copy_n(guess, count, all.p + at);
       for (int r = 0; r < count; ++r, ++at) {
-        shift[at] = r == 0 ? shift_of_row : 0.0;
-        w[at] = scalar_product(J_of_row + r * nv_, v_free, nv_) + shift[at];
+        all.shift[at] = r == 0 ? shift : 0.0;
+        all.w[at] = scalar_product(J + r * nv_, v_free, nv_) + all.shift[at];
       }
     };
-    for (const StepRow& row : rows)
-      if (row.acts && row.contact) add(row.J, 3, row.guess, row.shift), friction[problem.contacts++] = row.friction;
+    for (const StepRow& row : rows) {
+      if (!row.acts || !row.contact) continue;
+      add(row.J, 3, row.guess, row.shift);
+      all.expands[problem.contacts] = row.expands, friction[problem.contacts++] = row.friction;
+    }
     int contact = 0, end = 0;
     for (const StepRow& row : rows) {
       if (!row.acts || !row.contact) continue;
@@ -156,21 +164,43 @@ class ContactStep {
     }
     for (const StepRow& row : rows)
       if (row.acts && !row.contact) add(row.J, 1, row.guess, row.shift), low[end] = row.low, high[end++] = row.high;
+    return all;
+  }
+
+  /// Of those that act: impulses within their cones, and what becomes of the velocities. Whether they were found.
+  bool push_apart(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const double* v_free,
+                  double* v_end) {
+    const Arena::Scope scope(arena_);
+    const ForceElements& elements = s_.plan.force_elements;
+    for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
+    for (const ShapeContacts& c : elements.all<ShapeContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
+    auto [problem, J, w, p, shift, expands] = pack(rows, v_free);
+    const int n = problem.rows, contacts = problem.contacts;
+    if (n == 0) return true;
+    double *G = doubles(n * n), *least = doubles(n);
+    problem.G = G;
     inverse_along_rows(e, factor, arena_, n, J, G);
     if (nearly_) take_as_touching(rows, w, shift);
-    const ConeSolution found = solve_parts(problem, arena_, p, least);
+    ConeSolution found = solve_parts(problem, arena_, p, least);
     if (!found.reached) return false;
+    double* before = s_.record ? doubles(n) : nullptr;
+    for (int i = 0; i < n && before; ++i) before[i] = scalar_product(J + i * nv_, x_.v, nv_);
+    if (before) left_.cones = cone_residuals(problem, p, shift, before);
+    if (std::any_of(expands, expands + contacts, [](double e) { return e > 0.0; })) {
+      const ConeProblem second = expansion(problem, expands, arena_, p);
+      double* q = doubles(n);
+      expand(second, arena_, q, p, least, found);
+      if (!found.reached) return false;
+      for (int i = 0; i < n && before; ++i) before[i] = second.w[i] - shift[i];
+      if (before) left_.cones.add(cone_residuals(second, q, shift, before));
+    }
+    left_.natural_map = found.natural_map;
     double fastest = 0.0;
     for (int i = 0; i < n; ++i) fastest = std::max(fastest, std::abs(w[i]));
     for (int i = 0; i < n; ++i)  // less than that is the solver's rounding, which must not decide on the order of a step
       pushed_ |= std::abs(p[i]) * G[i * n + i] > 10.0 * cones::reached * fastest;
     const double* x = solve_pushed(e, factor, arena_, n, J, p, &left_.momentum);
     for (int c = 0; c < nv_; ++c) v_end[c] = x_.v[c] + x[c];
-    if (s_.record) {
-      double* before = doubles(n);
-      for (int i = 0; i < n; ++i) before[i] = scalar_product(J + i * nv_, x_.v, nv_);
-      left_.cones = cone_residuals(problem, p, shift, before), left_.natural_map = found.natural_map;
-    }
     tell(rows, least, least + 3 * contacts, found.natural_map);
     return true;
   }

@@ -27,6 +27,7 @@ struct StepRow {
   const TouchingPoint<double>* point = nullptr;  // is that of shapes
   double *turning = nullptr, torsional = 0.0, rolling = 0.0;  // 3 x nv, about (n, t1, t2); null: it turns freely
   double guessed_moment[3] = {0.0, 0.0, 0.0};
+  double expands = 0.0;  // by which share of the impulse of compression, where it bounces by Poisson's law
 
   int rows() const { return contact ? 3 : 1; }
   /// moment(the first of its axes, how many, friction [m])
@@ -99,10 +100,10 @@ class StepRows {
         distance >= 0.0 ? distance / h_ : std::max(distance / h_, -std::sqrt(-2.0 * distance * unit * gravity_ / tree_.length));
   }
   /// Where it is fast enough it bounces, once it touches; earlier where it would sink in by more than `deepest`.
-  void bounce(StepRow& row, double restitution, double deepest) {
+  void bounce(StepRow& row, double restitution, bool poisson, double deepest) {
     const double before = approach(row, x_.v);
     if (!(restitution > 0.0 && before < -contact_steps::bounces * gravity_ * h_)) return;
-    row.shift = restitution * before, row.bounces = true;
+    row.shift = poisson ? 0.0 : restitution * before, row.expands = poisson ? restitution : 0.0, row.bounces = true;
     if (row.distance > 0.0 && row.distance + h_ * before > -deepest) --count_;
   }
   StepRow& add_point(const Kinematics<double>& k, int first, int second, const Vec3<double>& p, const Vec3<double>& normal) {
@@ -135,7 +136,7 @@ class StepRows {
                   s_.parameter[c.rolling_friction.at]);
     }
     place(row, distance, tree_.length, tree_.length);
-    bounce(row, s_.parameter[c.restitution.at], HUGE_VAL);
+    bounce(row, s_.parameter[c.restitution.at], c.poisson, HUGE_VAL);
   }
 
   /// A length of the smaller one of two shapes: what has none, points and what is without end, is asked of no length.
@@ -164,7 +165,7 @@ class StepRows {
       }
     }
     place(row, point.at.distance, tree_.length, size);
-    bounce(row, s_.parameter[all.restitution.at + point.pair], contact_steps::sinks * size);
+    bounce(row, s_.parameter[all.restitution.at + point.pair], all.poisson, contact_steps::sinks * size);
   }
   /// What the last step has found of a point, or null. Points come in the same order again, so that it is mostly the next.
   const double* state_of(const ShapeContacts& all, long long id) {

@@ -53,7 +53,7 @@ def may_touch(robot: LoopFunctions) -> list[Pair]:
 def touching(robot: LoopFunctions) -> tuple[_core.Scene, list[str], list[Pair]]:
     """The core's scene of its shapes, the bodies whose poses that takes, and the pairs that may touch."""
     pairs: list[Pair] = robot._may_touch  # type: ignore[attr-defined]  # Mechanism has it
-    terms, bodies = scene(robot.description, pairs)
+    terms, bodies = scene(robot.description, robot._solids, pairs)  # type: ignore[attr-defined]
     return _core.Scene(*terms), bodies, pairs
 
 

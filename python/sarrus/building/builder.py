@@ -182,7 +182,7 @@ class Builder(Changes):
         Parameters
         ----------
         body : its name; "ground" for the world
-        shape : a ``Box``, ``Capsule``, ``Cylinder``, ``Ellipsoid``, ``Plane``, ``Point``, ``Sphere`` or ``Terrain`` of :mod:`sarrus.shapes`
+        shape : a ``Box``, ``Capsule``, ``ConvexPoints``, ``Cylinder``, ``Ellipsoid``, ``Mesh``, ``Plane``, ``Point``, ``Sphere`` or ``Terrain`` of :mod:`sarrus.shapes`
         placement : where the shape's frame sits in the body
         friction : Coulomb's coefficient; default: that of what it touches. Of two that are told the geometric mean is taken, of none 1
         restitution : from 0 to 1, likewise; of none 0

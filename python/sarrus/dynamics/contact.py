@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._arrays import Array, checked_number, real_rows
 from .._core import Status
+from ..description.contacts import RESTITUTION_LAWS
 from ..description.joints import unit_axis
 from ..errors import ModelError, ShapeError, StateError, check_name
 from .derivatives import check_robot
@@ -29,7 +30,9 @@ class ContactPoint:
     normal : an axis or a vector of the world, out of what is touched: forces along it push the body
     friction : Coulomb's coefficient
     radius : of the ball [m]; 0: a point
-    restitution : Newton's, of an impact: the share of the normal velocity that comes back
+    restitution : of an impact, from 0 to 1
+    restitution_law : "newton": the share of the normal velocity that comes back; "poisson": the share of the normal impulse of compression that
+        expansion has again
     on : body or frame that the plane belongs to
     torsional_friction, rolling_friction : against spinning about the normal and against rolling, by moments of up to so much times the force
         along the normal [m]
@@ -43,10 +46,12 @@ class ContactPoint:
     on: str = "ground"
     torsional_friction: float = 0.0
     rolling_friction: float = 0.0
+    restitution_law: str = "newton"
 
     def _described(self, robot: LoopFunctions) -> tuple[Any, ...]:
         for name in (self.frame, self.on):
             check_name("frame", name, robot.frames, "ContactPoint")
+        check_name("restitution_law", self.restitution_law, RESTITUTION_LAWS, "ContactPoint")
         numbers = {
             k: checked_number(f"{k} of ContactPoint", getattr(self, k), "")
             for k in ("radius", "friction", "restitution", "torsional_friction", "rolling_friction")
@@ -61,6 +66,7 @@ class ContactPoint:
             (0.0, 0.0, 0.0),
             unit_axis(self.normal),
             *numbers.values(),
+            self.restitution_law == "poisson",
         )
 
 
@@ -178,8 +184,9 @@ def contact_impact(
 ) -> ContactMotion:
     """Velocities after an impact of bodies that touch, and its impulses: within Coulomb's cones, loops exact. Of one state.
 
-    What hits comes back with `restitution` of its normal velocity, or faster (Newton); what rests does not sink in. With friction and several
-    contacts Newton's law can add energy (Kane): look at it where restitution is not zero.
+    What hits comes back with `restitution` of its normal velocity, or faster (Newton); what rests does not sink in. With friction Newton's law can
+    add energy (Kane): look at it where restitution is not zero, or take Poisson's, by which all that touches is compressed first, and then has
+    at least `restitution` of that normal impulse again. That adds none without friction, nor where one contact has it.
 
     Parameters
     ----------
@@ -198,7 +205,7 @@ def contact_impact(
 
     References
     ----------
-    De Saxcé and Feng 1998; Glocker 2001.
+    De Saxcé and Feng 1998; Glocker 2001; Glocker 2013 (Energetic consistency conditions for standard impacts II: Poisson's law).
 
     Examples
     --------

@@ -12,7 +12,7 @@ What becomes of each part of a file, where it differs from what :mod:`sarrus.io.
 `<joint>`, `<freejoint>`       joints; `springdamper` as stiffness and damping
 `<frame>`                      a pose for what is inside it
 `<geom>`                       mass, and visuals: those of primitives and meshes, in the colour of their material; shapes that touch:
-                               sphere, capsule, cylinder, box, plane, with friction, as many numbers as condim says, and groups by their
+                               sphere, capsule, cylinder, box, plane, mesh (at hand, against planes), with friction, as many numbers as condim says, and groups by their
                                masks
 `<contact>`                    exclude; pair, with its friction likewise
 `<connect>`, `<weld>`          by bodies: at qpos0, or as told by `anchor` and `relpose`; by sites: theirs

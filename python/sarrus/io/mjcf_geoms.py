@@ -19,7 +19,8 @@ from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from .document import Element, add_shape, at, left_out, noted_inertia
 from .formats import WAY_OUT
-from .mesh_inertia import LARGEST, mass_properties, triangles
+from .mesh_files import LARGEST
+from .mesh_inertia import mass_properties, triangles
 from .mjcf_document import Document, referred
 from .mujoco import HERE, HIDDEN, show
 
@@ -202,7 +203,9 @@ def touch_geoms(
         with left_out(element, "it touches nothing"):
             round_ones = {"sphere": Sphere(a), "capsule": Capsule(a, 2 * b), "cylinder": Cylinder(a, 2 * b)}
             shapes: dict[str, Any] = {**round_ones, "plane": Plane()}
-            shape = Box(tuple(2 * x for x in geom.size)) if geom.kind == "box" else shapes.get(geom.kind)  # type: ignore[arg-type]
+            shape: Any = Box(tuple(2 * x for x in geom.size)) if geom.kind == "box" else shapes.get(geom.kind)  # type: ignore[arg-type]
+            if geom.kind == "mesh" and told:
+                shape = _mesh(document, element)
             if shape is None:
                 if told:
                     element.note(f"a geom of type {geom.kind} is not read as a shape that touches")
@@ -268,9 +271,12 @@ def show_geom(document: Document, builder: Builder, body: str, geom: Geom) -> No
             if not show(builder, body, geom.kind, geom.size, geom.place, color):
                 element.note(f"a geom of type {geom.kind} is not shown")
             return
-        mesh = document.meshes[referred(element, "mesh", document.meshes)]
-        if "refpos" in mesh.attributes or "refquat" in mesh.attributes:
-            mesh.fail("has a refpos or refquat")
-        x, y, z = mesh.numbers("scale", 3, (1.0, 1.0, 1.0))
-        shape = Mesh(document.mesh_file(mesh), (x, y, z), document.beside)
-        builder.add_visual(body, shape, geom.place, color=color)
+        builder.add_visual(body, _mesh(document, element), geom.place, color=color)
+
+
+def _mesh(document: Document, element: Element) -> Mesh:
+    mesh = document.meshes[referred(element, "mesh", document.meshes)]
+    if "refpos" in mesh.attributes or "refquat" in mesh.attributes:
+        mesh.fail("has a refpos or refquat")
+    x, y, z = mesh.numbers("scale", 3, (1.0, 1.0, 1.0))
+    return Mesh(document.mesh_file(mesh), (x, y, z), document.beside)

@@ -8,7 +8,8 @@ import pytest
 import sarrus
 from sarrus import ModelWarning
 from sarrus.description.contacts import touching_pairs
-from sarrus.shapes import Box, Capsule, Cylinder, Plane, Point, Sphere
+from sarrus.io import mesh_files
+from sarrus.shapes import Box, Capsule, Cylinder, Mesh, Plane, Point, Sphere
 
 URDF = """<robot name="r"><link name="world"/><link name="a"><inertial><mass value="1"/>
 <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
@@ -33,7 +34,7 @@ def test_urdf():
     np.testing.assert_allclose(at.translation, (1.0, 2.0, 3.0))
     np.testing.assert_allclose(at.rotation, sarrus.Rotation.from_rpy(0.0, 0.0, 0.5).matrix)
     told = "\n".join(robot.warnings)
-    assert "a mesh in <collision> is not read as a shape that touches" in told
+    assert "a mesh in <collision> is not read as a shape that touches: its file is not there" in told
     assert "radius of a sphere must be positive; got -0.3; it touches nothing" in told
     run = sarrus.simulate(robot, [0.0], [0.0], duration=0.01)  # the file's warnings say that nobody simulates them
     assert np.isfinite(run.q).all()
@@ -97,6 +98,94 @@ def test_sdf():
     assert foot.placement.translation.tolist() == [0.0, 0.0, 1.0]
     assert side.shape == Plane() and side.friction is None
     np.testing.assert_allclose(side.placement.rotation[:, 2], (1.0, 0.0, 0.0), atol=1e-15)
+
+
+# ---- meshes ----------------------------------------------------------------------------------------------------------
+
+BODY = """<inertial><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>"""
+MESHES = {
+    "urdf": f"""<robot name="r"><link name="world"/><joint name="float" type="floating"><parent link="world"/>
+      <child link="a"/></joint><link name="a">{BODY}<collision name="hull"><geometry><mesh filename="wedge.stl" scale="0.1 0.1 0.1"/></geometry>
+      </collision><collision name="ball"><origin xyz="0 0 0.3"/><geometry><sphere radius="0.1"/></geometry></collision></link></robot>""",
+    "sdf": """<sdf version="1.9"><model name="m"><link name="a"><inertial><mass>2</mass><inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz></inertia>
+      </inertial><collision name="hull"><geometry><mesh><uri>wedge.stl</uri><scale>0.1 0.1 0.1</scale></mesh></geometry></collision>
+      <collision name="ball"><pose>0 0 0.3 0 0 0</pose><geometry><sphere><radius>0.1</radius></sphere></geometry></collision></link></model></sdf>""",
+    "xml": """<mujoco><asset><mesh name="wedge" file="wedge.stl" scale="0.1 0.1 0.1"/></asset><worldbody><geom name="far" type="plane" size="1 1 1"
+      pos="0 0 -9"/><body name="a"><freejoint/><inertial pos="0 0 0" mass="2" diaginertia="0.1 0.1 0.1"/><geom name="hull" type="mesh" mesh="wedge"/>
+      <geom name="ball" size="0.1" pos="0 0 0.3"/></body></worldbody></mujoco>""",
+}  # fmt: skip
+
+
+def wedge(path):
+    """A prism on a rectangle of 4 by 2, one vertex twice as often as needed, and a point within it."""
+    trimesh = pytest.importorskip("trimesh")
+    corners = [(-2, -1, 0), (2, -1, 0), (2, 1, 0), (-2, 1, 0), (-2, -1, 1), (-2, 1, 1), (0, 0, 0)]
+    faces = [
+        (0, 1, 6),
+        (1, 2, 6),
+        (2, 3, 6),
+        (3, 0, 6),
+        (0, 4, 1),
+        (3, 2, 5),
+        (0, 3, 5),
+        (0, 5, 4),
+        (1, 4, 5),
+        (1, 5, 2),
+    ]
+    trimesh.Trimesh(corners, faces, process=False).export(path)
+
+
+@pytest.mark.parametrize("scipy", [True, False])
+@pytest.mark.parametrize("suffix", MESHES)
+def test_meshes_touch_planes(suffix, scipy, tmp_path, monkeypatch):
+    wedge(tmp_path / "wedge.stl")
+    if not scipy:
+        real = mesh_files.find_spec
+        monkeypatch.setattr(mesh_files, "find_spec", lambda name: None if name == "scipy" else real(name))
+    (tmp_path / f"robot.{suffix}").write_text(MESHES[suffix])
+    robot = sarrus.load(tmp_path / f"robot.{suffix}")
+    told = "\n".join(robot.warnings)
+    assert "touches planes alone, by its convex hull" in told
+    assert {"hull", "ball"} <= {spec.name for spec in robot.description.shapes}
+    b = robot.to_builder()
+    b.add_shape("ground", Plane(), (0, 0, -0.5), name="floor")
+    b.add_shape("ground", Sphere(0.1), (0, 0, 0.05), name="passed")  # which the hull lies over, and passes through
+    b.set_contact("ball", "passed", touching=False)
+    robot = b.build()
+    q = robot.assemble()
+    found = robot.contacts(q, within=0.5 + 1e-9)
+    assert set(found.shapes) >= {("hull", "floor")} and not any(
+        "passed" in pair and "hull" in pair for pair in found.shapes
+    )
+    mine = [k for k, pair in enumerate(found.shapes) if pair == ("hull", "floor")]
+    assert sorted(map(tuple, found.position[mine][:, :2].round(9))) == [
+        (-0.2, -0.1),
+        (-0.2, 0.1),
+        (0.2, -0.1),
+        (0.2, 0.1),
+    ]
+    np.testing.assert_allclose(found.distance[mine], 0.5, atol=1e-12)
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), 1.0, method="contact", dt=4e-3)
+    height = robot.pose(run.q[-1], "a")[2, 3]
+    assert height == pytest.approx(-0.5, abs=1e-6) and abs(run.v[-1]).max() < 1e-9
+
+
+def test_what_a_mesh_lacks_is_told(tmp_path):
+    path = tmp_path / "robot.urdf"
+    path.write_text(MESHES["urdf"])
+    robot = sarrus.load(path)
+    assert "is not read as a shape that touches: its file is not there" in "\n".join(robot.warnings)
+    assert [spec.name for spec in robot.description.shapes] == ["ball"]
+    b = robot.to_builder()
+    b.add_shape("a", Mesh("nowhere.stl", beside=str(tmp_path)), name="hull")
+    b.build().contacts(robot.assemble())  # it touches nothing, and is not read
+    b.add_shape("ground", Plane(), (0, 0, -9), name="floor")
+    with pytest.raises(sarrus.ModelError, match=r"nowhere\.stl.*no such file"):
+        b.build()
+    pytest.importorskip("trimesh")
+    (tmp_path / "nowhere.stl").write_text("solid none")
+    with pytest.raises(sarrus.ModelError, match=r"nowhere\.stl"):
+        b.build()
 
 
 # ---- friction against spinning and rolling ---------------------------------------------------------------------------
