@@ -62,7 +62,7 @@ def checked_shape(shape: Shape, what: str) -> Shape:
 def checked_contact_shape(shape: ContactShape, what: str) -> ContactShape:
     """The shape, in floats that can touch."""
     if isinstance(shape, Box | Cylinder | Mesh | Sphere):
-        return checked_shape(shape, what)  # type: ignore[return-value]
+        return checked_shape(shape, what)
     if isinstance(shape, Plane | PointShape):
         return shape
     if isinstance(shape, Capsule):

@@ -234,7 +234,7 @@ def touch_geoms(
             continue
         for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (x,) for x in ends)):
             numbers = {} if excluded else _frictions(element, pair=True)
-            builder.set_contact(one, other, touching=not excluded, **numbers)  # type: ignore[arg-type]
+            builder.set_contact(one, other, touching=not excluded, **numbers)
 
 
 def _frictions(element: Element, *, pair: bool = False, condim: float | None = None) -> dict[str, float]:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays import Array
-from ..io.mesh_files import MeshError, opened
+from ..io.mesh_files import MeshError as MeshError
 from ..io.mesh_files import find as find  # which the viewer asks here
+from ..io.mesh_files import opened
 
 
 @dataclass(frozen=True, eq=False)
