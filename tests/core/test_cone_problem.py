@@ -27,7 +27,7 @@ class Answer:
         slip = np.zeros(0) if slip is None else slip
         moments = [(*moment, 0.0, 0.0) for moment in problem.moments] if turning is None else turning
         told = _core.cone_problem(
-            problem.G, problem.w, problem.friction, problem.low, problem.high, guess, slip, moments
+            problem.G, problem.w, problem.friction, problem.low, problem.high, guess, slip, moments, problem.floor
         )
         self.reached, self.p, self.least, self.natural_map, self.iterations, self.stage = told
         self.u = problem.velocity(self.p)
@@ -114,6 +114,30 @@ def test_velocities_with_moments_are_those_of_the_slow_fixed_point(seed):
     if abs(natural_map(problem, expected)).max() > SLOW * abs(problem.w).max():
         return  # it did not arrive
     assert abs(Answer(problem).u - problem.velocity(expected)).max() <= 100 * SLOW * abs(problem.w).max()
+
+
+@examples(60)
+@given(seed=seeds(), turns=st.booleans())
+def test_random_problems_with_least_normal_impulses_are_solved(seed, turns):
+    """p_n no less than so much, with friction of up to mu times all of it: those of some contacts, others without."""
+    problem, rng = random_problem(seed, turns=turns), np.random.default_rng(seed)
+    problem.floor = rng.uniform(0, 1, len(problem.friction)) * (rng.random(len(problem.friction)) < 0.5)
+    answer = Answer(problem)
+    assert answer.reached
+    impulse, speed = max(abs(answer.p).max(), 1.0), max(abs(problem.w).max(), abs(problem.G).max())
+    worst = violations(problem, answer.p)
+    assert worst["primal"] <= 1e-8 * impulse
+    assert worst["dual"] <= 1e-8 * speed
+    assert worst["complementarity"] <= 1e-7 * impulse * speed
+
+
+@pytest.mark.parametrize(("floor", "normal"), [(0.0, 1.0), (0.5, 1.0), (3.0, 3.0)])
+def test_friction_is_of_all_of_the_normal_impulse(floor, normal):
+    """A mass that comes down at 1 m/s and slides at 2 m/s; above what stops it, it takes off, with friction of the whole."""
+    answer = Answer(Problem(np.eye(3), np.array([-1.0, 2.0, 0.0]), np.array([0.4]), floor=np.array([floor])))
+    assert answer.reached
+    np.testing.assert_allclose(answer.p, [normal, -min(0.4 * normal, 2.0), 0.0], atol=1e-9)
+    np.testing.assert_allclose(answer.u, [normal - 1.0, 2.0 - min(0.4 * normal, 2.0), 0.0], atol=1e-9)
 
 
 def disk_on_the_ground(spin, mass=2.0, inertia=0.01):
@@ -379,4 +403,8 @@ def test_bad_input_is_refused():
         Answer(Problem(np.eye(3) * np.nan, np.zeros(3), np.array([0.5])))
     with pytest.raises(ValueError, match="wrong sizes"):
         Answer(Problem(np.eye(2), np.zeros(3), np.array([0.5])))
+    with pytest.raises(ValueError, match="wrong sizes"):
+        Answer(Problem(np.eye(3), np.zeros(3), np.array([0.5]), floor=np.zeros(2)))
+    with pytest.raises(ValueError, match="wrong sizes"):  # contact by contact
+        Answer(Problem(np.eye(8), np.zeros(8), np.array([0.5, 0.5]), moments=[(1, 1, 0.1), (0, 1, 0.1)]))
     assert Answer(good, guess=np.full(3, 1e300)).reached

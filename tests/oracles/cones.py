@@ -19,6 +19,7 @@ class Problem:
     low: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
     high: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
     moments: list = dataclasses.field(default_factory=list)  # (contact, rows, friction), contact by contact
+    floor: np.ndarray | None = None  # of each p_n
 
     def velocity(self, p):
         return self.G @ p + self.w
@@ -55,12 +56,14 @@ def violations(problem, p):
 
     for i in range(len(problem.friction)):
         n, disks = 3 * i, problem.disks(i)
-        see("primal", -p[n])
+        floor = 0.0 if problem.floor is None else problem.floor[i]
+        see("primal", floor - p[n])
         for mu, rows in disks:
             see("primal", np.linalg.norm(p[rows]) - mu * p[n])
         # the dual cone of all |p_t| <= mu p_n: the sum of mu |z_t| <= z_n
         see("dual", sum(mu * np.linalg.norm(u[rows]) for mu, rows in disks) - shifted[n])
-        see("complementarity", abs(p[n] * shifted[n] + sum(p[rows] @ u[rows] for _, rows in disks)))
+        # at its floor p_n works along u_n
+        see("complementarity", abs(p[n] * shifted[n] + sum(p[rows] @ u[rows] for _, rows in disks) - floor * u[n]))
     for x, v, lo, hi in zip(p[m:], u[m:], problem.low, problem.high, strict=True):
         see("primal", max(lo - x, x - hi))
         if x > lo:
