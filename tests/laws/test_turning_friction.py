@@ -227,24 +227,26 @@ def test_an_impact_brakes_spin():
 def test_numbers_of_pairs(tmp_path):
     """The geometric mean of what both say, what the one says, or the pair; and files of the library have it."""
     b = sarrus.Builder("two")
-    for name, numbers in (
+    for name, coefficients in (
         ("a", {"torsional_friction": 0.04}),
         ("b", {"torsional_friction": 0.01, "rolling_friction": 0.3}),
     ):
         b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
         b.add_joint(f"{name}_float", sarrus.Free(), "ground", name)
-        b.add_shape(name, Sphere(0.1), **numbers)
+        b.add_shape(name, Sphere(0.1), **coefficients)
     b.add_shape("ground", Plane(), name="floor")
     b.set_contact("a", "floor", rolling_friction=0.5)
     b.set_home({"a_float": (0, 0, 0, 1, 0, 0, 0.1), "b_float": (0, 0, 0, 1, 0.25, 0, 0.1)})
     robot = b.build()
     robot.save(tmp_path / "two.json")
     for one in (robot, sarrus.load(tmp_path / "two.json")):
-        found = one.contacts(one.assemble(), within=1.0)
-        told = dict(zip(found.shapes, zip(found.torsional_friction, found.rolling_friction, strict=True), strict=True))
-        assert_allclose(told["a", "b"], (0.02, 0.3))
-        assert_allclose(told["a", "floor"], (0.04, 0.5))
-        assert_allclose(told["b", "floor"], (0.01, 0.3))
+        touching = one.contacts(one.assemble(), within=1.0)
+        numbers = dict(
+            zip(touching.shapes, zip(touching.torsional_friction, touching.rolling_friction, strict=True), strict=True)
+        )
+        assert_allclose(numbers["a", "b"], (0.02, 0.3))
+        assert_allclose(numbers["a", "floor"], (0.04, 0.5))
+        assert_allclose(numbers["b", "floor"], (0.01, 0.3))
 
 
 @pytest.mark.parametrize("name", ["torsional_friction", "rolling_friction"])

@@ -239,20 +239,20 @@ def touch_geoms(
 
 def _frictions(element: Element, *, pair: bool = False, condim: float | None = None) -> dict[str, float]:
     """As many coefficients as condim says; a pair tells those of two directions of sliding, and of rolling, apart."""
-    told, (spin, roll) = element.several("friction", 5, ()), ((2, 3) if pair else (1, 2))
+    numbers, (spin, roll) = element.several("friction", 5, ()), ((2, 3) if pair else (1, 2))
     if condim is None:
         condim = element.number("condim", 3.0)
         if condim == 1.0:
             element.note("condim 1, without friction, is read as 3, with it")
-    if pair and any(len(told) > k + 1 and told[k] != told[k + 1] for k in (0, 3)):
+    if pair and any(len(numbers) > k + 1 and numbers[k] != numbers[k + 1] for k in (0, 3)):
         element.note("friction that differs with the direction is read as that of the first")
-    mu = dict(enumerate(told))
-    numbers = {"friction": mu.get(0, 1.0)}
+    mu = dict(enumerate(numbers))
+    coefficients = {"friction": mu.get(0, 1.0)}
     if condim >= 4.0:
-        numbers["torsional_friction"] = mu.get(spin, 0.005)
+        coefficients["torsional_friction"] = mu.get(spin, 0.005)
     if condim >= 6.0:
-        numbers["rolling_friction"] = mu.get(roll, 0.0001)
-    return numbers
+        coefficients["rolling_friction"] = mu.get(roll, 0.0001)
+    return coefficients
 
 
 # --- looks ------------------------------------------------------------------------------------------------------------

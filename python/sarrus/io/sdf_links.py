@@ -156,14 +156,14 @@ def _coefficients(collision: Element) -> dict[str, float]:
             parts = [part for owner in parts for part in owner.all(tag)]
         return next(iter(parts), None)
 
-    found = {name: part.number(None) for name, way in COEFFICIENTS.items() if (part := at(way)) is not None}
+    numbers = {name: part.number(None) for name, way in COEFFICIENTS.items() if (part := at(way)) is not None}
     if at(TORSIONAL) is not None:
         mu, radius, by_patch = (at(f"{TORSIONAL}/{tag}") for tag in ("coefficient", "patch_radius", "use_patch_radius"))
         if radius is None or (by_patch is not None and not truth(by_patch)):
             collision.note("torsional friction without a patch_radius is not read")
         else:
-            found["torsional_friction"] = PATCH * (1.0 if mu is None else mu.number(None)) * radius.number(None)
-    return found
+            numbers["torsional_friction"] = PATCH * (1.0 if mu is None else mu.number(None)) * radius.number(None)
+    return numbers
 
 
 def _color(visual: Element) -> tuple[float, ...] | None:

@@ -144,8 +144,8 @@ def test_meshes_touch_planes(suffix, scipy, tmp_path, monkeypatch):
         monkeypatch.setattr(mesh_files, "find_spec", lambda name: None if name == "scipy" else real(name))
     (tmp_path / f"robot.{suffix}").write_text(MESHES[suffix])
     robot = sarrus.load(tmp_path / f"robot.{suffix}")
-    told = "\n".join(robot.warnings)
-    assert "touches planes alone, by its convex hull" in told
+    said = "\n".join(robot.warnings)
+    assert "touches planes alone, by its convex hull" in said
     assert {"hull", "ball"} <= {spec.name for spec in robot.description.shapes}
     b = robot.to_builder()
     b.add_shape("ground", Plane(), (0, 0, -0.5), name="floor")
@@ -153,18 +153,18 @@ def test_meshes_touch_planes(suffix, scipy, tmp_path, monkeypatch):
     b.set_contact("ball", "passed", touching=False)
     robot = b.build()
     q = robot.assemble()
-    found = robot.contacts(q, within=0.5 + 1e-9)
-    assert set(found.shapes) >= {("hull", "floor")} and not any(
-        "passed" in pair and "hull" in pair for pair in found.shapes
+    touching = robot.contacts(q, within=0.5 + 1e-9)
+    assert set(touching.shapes) >= {("hull", "floor")} and not any(
+        "passed" in pair and "hull" in pair for pair in touching.shapes
     )
-    mine = [k for k, pair in enumerate(found.shapes) if pair == ("hull", "floor")]
-    assert sorted(map(tuple, found.position[mine][:, :2].round(9))) == [
+    mine = [k for k, pair in enumerate(touching.shapes) if pair == ("hull", "floor")]
+    assert sorted(map(tuple, touching.position[mine][:, :2].round(9))) == [
         (-0.2, -0.1),
         (-0.2, 0.1),
         (0.2, -0.1),
         (0.2, 0.1),
     ]
-    np.testing.assert_allclose(found.distance[mine], 0.5, atol=1e-12)
+    np.testing.assert_allclose(touching.distance[mine], 0.5, atol=1e-12)
     run = sarrus.simulate(robot, q, np.zeros(robot.nv), 1.0, method="contact", dt=4e-3)
     height = robot.pose(run.q[-1], "a")[2, 3]
     assert height == pytest.approx(-0.5, abs=1e-6) and abs(run.v[-1]).max() < 1e-9
@@ -206,11 +206,11 @@ def spinner(*, rolling=True):
 def test_moments_there_and_back(suffix, tmp_path):
     robot = spinner(rolling=suffix != "sdf")
     robot.save(tmp_path / f"robot.{suffix}")
-    found = {spec.name: spec for spec in sarrus.load(tmp_path / f"robot.{suffix}").description.shapes}
+    read = {spec.name: spec for spec in sarrus.load(tmp_path / f"robot.{suffix}").description.shapes}
     for spec in robot.description.shapes:
         for name in ("torsional_friction", "rolling_friction"):
             # MJCF tells of one that rolls that it spins without friction, too
-            expected, got = getattr(spec, name), getattr(found[spec.name], name)
+            expected, got = getattr(spec, name), getattr(read[spec.name], name)
             assert (got or 0.0) == pytest.approx(expected or 0.0, rel=1e-14)
 
 
@@ -231,9 +231,13 @@ def test_mjcf_has_as_many_numbers_as_condim_says():
     <geom name="six" size="1" friction="0.5 0.1 0.2" condim="6"/><geom name="default" size="1" condim="6"/></body></worldbody>
     <contact><pair geom1="three" geom2="floor" condim="6" friction="0.5 0.6 0.3 0.4 0.4"/></contact></mujoco>"""
     robot = sarrus.loads(text)
-    told = {s.name: (s.friction, s.torsional_friction, s.rolling_friction) for s in robot.description.shapes}
-    assert told["three"] == (0.5, None, None) and told["four"] == (0.5, 0.1, None) and told["six"] == (0.5, 0.1, 0.2)
-    assert told["default"] == (1.0, 0.005, 0.0001)
+    numbers = {s.name: (s.friction, s.torsional_friction, s.rolling_friction) for s in robot.description.shapes}
+    assert (
+        numbers["three"] == (0.5, None, None)
+        and numbers["four"] == (0.5, 0.1, None)
+        and numbers["six"] == (0.5, 0.1, 0.2)
+    )
+    assert numbers["default"] == (1.0, 0.005, 0.0001)
     (pair,) = robot.description.contacts
     assert (pair.friction, pair.torsional_friction, pair.rolling_friction) == (0.5, 0.3, 0.4)
     said = "\n".join(robot.warnings)
