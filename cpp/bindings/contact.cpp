@@ -39,7 +39,8 @@ py::tuple solve_cone_problem(const Numbers& G, const Numbers& w, const Numbers& 
   std::vector<MomentFriction> moment;
   for (const auto& [contact, rows, mu, x, y] : moments)
     moment.push_back({static_cast<int>(contact), static_cast<int>(rows), mu, {x, y}});
-  const bool in_order = std::is_sorted(moment.begin(), moment.end(), [](auto& a, auto& b) { return a.contact < b.contact; });
+  bool in_order = std::is_sorted(moment.begin(), moment.end(), [](auto& a, auto& b) { return a.contact < b.contact; });
+  for (const MomentFriction& m : moment) in_order &= m.contact >= 0 && m.contact < contacts && (m.rows == 1 || m.rows == 2);
   ConeProblem problem = {static_cast<int>(contacts),
                          static_cast<int>(n),
                          G.data(),

@@ -20,7 +20,7 @@ inline ConeProblem expansion(const ConeProblem& problem, const double* restituti
          *high = arena.take<double>(n - first);
   for (int i = 0; i < n; ++i) w[i] = problem.w[i] + scalar_product(problem.G + i * n, p, n);
   for (int i = 0; i < problem.contacts; ++i) floor[i] = restitution[i] * p[3 * i];
-  const auto left = [](double end, double given) { return std::abs(end) < 0.1 * cones::unbounded ? end - given : end; };
+  const auto left = [](double end, double by) { return std::abs(end) < 0.1 * cones::unbounded ? end - by : end; };
   for (int i = first; i < n; ++i)
     low[i - first] = left(problem.low[i - first], p[i]), high[i - first] = left(problem.high[i - first], p[i]);
   ConeProblem second = problem;
@@ -35,10 +35,10 @@ inline void expand(const ConeProblem& second, Arena& arena, double* q, double* p
   double* least_q = arena.take<double>(n);
   std::fill(q, q + n, 0.0);
   for (int i = 0; i < second.contacts; ++i) q[3 * i] = second.floor[i];
-  const ConeSolution found = solve_parts(second, arena, q, least_q);
+  const ConeSolution expanded = solve_parts(second, arena, q, least_q);
   for (int i = 0; i < n; ++i) p[i] += q[i], least[i] += least_q[i];
-  solution.reached &= found.reached, solution.natural_map = std::max(solution.natural_map, found.natural_map);
-  solution.iterations += found.iterations, solution.stage = std::max(solution.stage, found.stage);
+  solution.reached &= expanded.reached, solution.natural_map = std::max(solution.natural_map, expanded.natural_map);
+  solution.iterations += expanded.iterations, solution.stage = std::max(solution.stage, expanded.stage);
 }
 
 }  // namespace sarrus

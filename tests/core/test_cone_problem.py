@@ -405,6 +405,8 @@ def test_bad_input_is_refused():
         Answer(Problem(np.eye(2), np.zeros(3), np.array([0.5])))
     with pytest.raises(ValueError, match="wrong sizes"):
         Answer(Problem(np.eye(3), np.zeros(3), np.array([0.5]), floor=np.zeros(2)))
+    with pytest.raises(ValueError, match="wrong sizes"):
+        Answer(Problem(np.eye(4), np.zeros(4), np.array([0.5]), moments=[(1, 1, 0.1)]))
     with pytest.raises(ValueError, match="wrong sizes"):  # contact by contact
         Answer(Problem(np.eye(8), np.zeros(8), np.array([0.5, 0.5]), moments=[(1, 1, 0.1), (0, 1, 0.1)]))
     assert Answer(good, guess=np.full(3, 1e300)).reached

@@ -62,6 +62,7 @@ def test_a_spinning_ball_stops_in_time(shapes):
     assert abs(run.v[-1]).max() < AT_REST
     assert run.statistics["contact"]["work"] <= 0.0
     assert run.statistics["contact"]["natural_map"] < 1e-9 * w
+    assert run.statistics["contact"]["as_touching"] == 0
 
 
 @pytest.mark.parametrize("shapes", [False, True])
