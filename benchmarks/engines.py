@@ -190,7 +190,7 @@ def gaps(robot: sarrus.Mechanism, poses: np.ndarray) -> float:
 def sunk(robot: sarrus.Mechanism, poses: np.ndarray) -> float:
     """How deep shapes are in each other, the deepest [m]."""
     d = robot.description
-    terms, bodies = scene(d, touching_pairs(d))
+    terms, bodies = scene(d, [spec.shape for spec in d.shapes], touching_pairs(d))
     place = {body.name: k for k, body in enumerate(d.bodies)}
     at = np.stack(
         [

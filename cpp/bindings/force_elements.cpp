@@ -72,7 +72,7 @@ struct Reader {
   void read(const py::handle& h, std::vector<JointVelocity>& x) const { read_each(h, x); }
   void read(const py::handle& h, std::vector<BodyFrame>& x) const { read_each(h, x); }
   void read(const py::handle& h, std::shared_ptr<const Scene>& x) const {
-    const auto [shapes, pairs] = h.cast<std::pair<std::vector<py::tuple>, std::vector<std::tuple<int, int, double, double>>>>();
+    const auto [shapes, pairs] = h.cast<std::pair<std::vector<py::tuple>, std::vector<DescribedPair>>>();
     x = std::make_shared<const Scene>(to_scene(shapes, pairs));
   }
   void read(const py::handle& h, std::vector<JointTarget>& x) const { read_each(h, x); }

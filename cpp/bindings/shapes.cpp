@@ -19,7 +19,7 @@ using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
 constexpr std::pair<const char*, ShapeKind> kinds[] = {
     {"Sphere", ShapeKind::sphere},     {"Capsule", ShapeKind::capsule},     {"Box", ShapeKind::box},
     {"Cylinder", ShapeKind::cylinder}, {"Ellipsoid", ShapeKind::ellipsoid}, {"Plane", ShapeKind::plane},
-    {"Terrain", ShapeKind::terrain}};
+    {"Terrain", ShapeKind::terrain},   {"ConvexPoints", ShapeKind::points}};
 
 ShapeKind shape_kind(const std::string& name) {
   for (const auto& [text, kind] : kinds)
@@ -27,7 +27,7 @@ ShapeKind shape_kind(const std::string& name) {
   throw py::value_error("no shape is of kind '" + name + "'");
 }
 
-/// (kind, radius, half length, half size (3,), heights (ny, nx), spacing (2,), body's number, placement).
+/// (kind, radius, half length, half size (3,), heights (ny, nx) or points (n, 3), spacing (2,), body's number, placement).
 PlacedShape to_shape(const py::tuple& t) {
   Shape s;
   s.kind = shape_kind(t[0].cast<std::string>());
@@ -39,15 +39,24 @@ PlacedShape to_shape(const py::tuple& t) {
     s.heights = std::make_shared<const Heights>(Heights{static_cast<int>(z.shape(1)), static_cast<int>(z.shape(0)), step.first,
                                                         step.second, std::vector<double>(z.data(), z.data() + z.size())});
   }
+  if (s.kind == ShapeKind::points) {
+    const auto p = t[4].cast<Numbers>();
+    if (p.ndim() != 2 || p.shape(0) < 1 || p.shape(0) > Scene::features || p.shape(1) != 3)
+      throw py::value_error("points want (n, 3), at most " + std::to_string(Scene::features));
+    std::vector<Vec3<double>> all;
+    for (py::ssize_t i = 0; i < p.shape(0); ++i) all.emplace_back(p.data() + 3 * i);
+    for (const Vec3<double>& one : all) s.radius = std::max(s.radius, one.norm());
+    s.points = std::make_shared<const std::vector<Vec3<double>>>(std::move(all));
+  }
   return {s, t[6].cast<int>(), to_transform(t[7])};
 }
 
 }  // namespace
 
-Scene to_scene(const std::vector<py::tuple>& shapes, const std::vector<std::tuple<int, int, double, double>>& pairs) {
+Scene to_scene(const std::vector<py::tuple>& shapes, const std::vector<DescribedPair>& pairs) {
   Scene scene;
   for (const auto& s : shapes) scene.shapes.push_back(to_shape(s));
-  for (const auto& [first, second, friction, restitution] : pairs) scene.allow(first, second, friction, restitution);
+  for (const DescribedPair& pair : pairs) std::apply([&](auto... terms) { scene.allow(terms...); }, pair);
   return scene;
 }
 

@@ -10,8 +10,10 @@
 
 namespace sarrus::bindings {
 
-/// Of shapes as description/contacts.py writes them, and of pairs (first, second, friction, restitution).
-Scene to_scene(const std::vector<pybind11::tuple>& shapes, const std::vector<std::tuple<int, int, double, double>>& pairs);
+/// (first, second, friction, restitution, torsional friction, rolling friction)
+using DescribedPair = std::tuple<int, int, double, double, double, double>;
+/// Of shapes and pairs as description/contacts.py writes them.
+Scene to_scene(const std::vector<pybind11::tuple>& shapes, const std::vector<DescribedPair>& pairs);
 
 void bind_shapes(pybind11::module_& m);
 

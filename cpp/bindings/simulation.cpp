@@ -463,10 +463,11 @@ class PySimulation {
     return force;
   }
   bool has_friction() const { return plan_.frictions > 0; }
-  /// Where z has what shapes do to each other, and of how many points; (0, -1): they do nothing.
-  std::pair<int, int> touching() const {
+  /// Where z has what shapes do to each other, of how many points, and how many numbers each; (0, -1, 0): they do nothing.
+  std::tuple<int, int, int> touching() const {
     const auto& all = plan_.force_elements.all<ShapeContacts>();
-    return all.empty() ? std::pair(0, -1) : std::pair(all.begin()->iz, all.begin()->kept);
+    if (all.empty()) return {0, -1, 0};
+    return {all.begin()->iz, all.begin()->kept, all.begin()->of_a_point()};
   }
 
  private:

@@ -3,7 +3,7 @@
 //
 //   primal   |p - proj_K(p)|         [N s, N m s]
 //   dual     |u' - proj_K*(u')|      [m/s, rad/s]   = |proj_K(-u')| (Moreau); of what has two ends none
-//   compl    |p . u'| of a contact   [J]            of an interval (p - lo) max(u, 0) + (hi - p) max(-u, 0)
+//   compl    |p . u'| of a contact   [J]            with its moments; of an interval (p - lo) max(u, 0) + (hi - p) max(-u, 0)
 //
 // and the work p . (u + u_before) / 2 of contacts [J], which does not grow where they take energy.
 #pragma once
@@ -14,6 +14,12 @@ namespace sarrus {
 
 struct ConeResiduals {
   double primal = 0.0, dual = 0.0, complementarity = 0.0, work = 0.0;
+
+  /// Of what happens after it, too.
+  void add(const ConeResiduals& next) {
+    primal = std::max(primal, next.primal), dual = std::max(dual, next.dual);
+    complementarity = std::max(complementarity, next.complementarity), work += next.work;
+  }
 };
 
 /// u_before (rows): velocities before the impulses, without what stands in w besides.
@@ -23,23 +29,30 @@ inline ConeResiduals cone_residuals(const ConeProblem& problem, const double* p,
   const auto velocity = [&](int i) { return problem.w[i] + scalar_product(problem.G + i * n, p, n); };
   const auto note = [](double& most, double x) { most = std::max(most, std::abs(x)); };
   double work = 0.0;
+  int m = 0, at = 3 * contacts;
   for (int i = 0; i < contacts; ++i) {
-    const double mu = problem.friction[i];
-    double u[3];
-    for (int r = 0; r < 3; ++r) {
-      const int k = 3 * i + r;
-      u[r] = velocity(k), work += 0.5 * p[k] * (u[r] - shift[k] + u_before[k]);
+    // rows of a contact and of its moments, one behind the other
+    FrictionDisk disk[3] = {{problem.friction[i], 0, 1, 2, nullptr}};
+    int row[6] = {3 * i, 3 * i + 1, 3 * i + 2}, rows = 3, disks = 1;
+    for (; m < problem.moments && problem.moment[m].contact == i; ++m) {
+      disk[disks++] = {problem.moment[m].friction, 0, rows, problem.moment[m].rows, nullptr};
+      for (int r = 0; r < problem.moment[m].rows; ++r) row[rows++] = at++;
     }
-    u[0] += mu * std::sqrt(u[1] * u[1] + u[2] * u[2]);
-    double off[3], negative[3] = {-u[0], -u[1], -u[2]}, near[3];
-    project_on_cone(mu, p + 3 * i, near);
-    for (int r = 0; r < 3; ++r) note(residuals.primal, p[3 * i + r] - near[r]);
-    project_on_cone(mu, negative, off);
-    for (const double x : off) note(residuals.dual, x);
-    note(residuals.complementarity, scalar_product(p + 3 * i, u, 3));
+    double u[6], impulse[6], off[6], negative[6], near[6];
+    for (int r = 0; r < rows; ++r) {
+      const int k = row[r];
+      impulse[r] = p[k], u[r] = velocity(k), work += 0.5 * p[k] * (u[r] - shift[k] + u_before[k]);
+    }
+    for (int d = 0; d < disks; ++d) u[0] += disk[d].mu * disk[d].length(u);
+    for (int r = 0; r < rows; ++r) negative[r] = -u[r];
+    const double floor = problem.floor ? problem.floor[i] : 0.0;
+    project_on_cones(disks, disk, floor, impulse, near), project_on_cones(disks, disk, 0.0, negative, off);
+    for (int r = 0; r < rows; ++r) note(residuals.primal, impulse[r] - near[r]), note(residuals.dual, off[r]);
+    // what p_n is at least works along u_n without the shift
+    note(residuals.complementarity, scalar_product(impulse, u, rows) - floor * velocity(3 * i));
   }
-  for (int k = 3 * contacts; k < n; ++k) {
-    const double low = problem.low[k - 3 * contacts], high = problem.high[k - 3 * contacts], u = velocity(k);
+  for (int k = at; k < n; ++k) {
+    const double low = problem.low[k - at], high = problem.high[k - at], u = velocity(k);
     const bool has_low = low > -0.1 * cones::unbounded, has_high = high < 0.1 * cones::unbounded;
     note(residuals.primal, p[k] - std::min(std::max(p[k], low), high));
     if (!has_high) note(residuals.dual, std::min(u, 0.0));

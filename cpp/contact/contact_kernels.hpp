@@ -13,12 +13,30 @@ namespace cones {
 constexpr double unbounded = 1e300;
 }  // namespace cones
 
+/// Friction of a contact against spinning (one row, about its normal) or rolling (two rows, across it): a moment within friction times p_n.
+struct MomentFriction {
+  int contact, rows;
+  double friction;  // [m]
+  double slip[2] = {0.0, 0.0};  // the direction in which it turns already, or zero
+};
+
 struct ConeProblem {
-  int contacts, rows;  // three rows a contact, then those of intervals
+  int contacts, rows;  // three rows a contact, then those of moments, then those of intervals
   const double *G, *w;  // (rows, rows), (rows)
   const double* friction;  // (contacts)
-  const double *low, *high;  // (rows - 3 contacts) [N s]
+  const double *low, *high;  // (intervals) [N s]
   const double* slip = nullptr;  // (contacts, 2): d of those that slip already, zero of the others; null: of all
+  int moments = 0;
+  const MomentFriction* moment = nullptr;  // contact by contact
+  const double* floor =
+      nullptr;  // (contacts): p_n is no less [N s], and friction within what p_n allows as a whole; null: zero of all
+
+  int moment_rows() const {
+    int count = 0;
+    for (int i = 0; i < moments; ++i) count += moment[i].rows;
+    return count;
+  }
+  int first_interval() const { return 3 * contacts + moment_rows(); }
 };
 
 struct ConeSolution {
@@ -39,7 +57,7 @@ struct StateContacts {
 /// What follows: accelerations and the least forces, or of an impact velocities and impulses.
 struct ContactAnswer {
   double* motion;  // (nv)
-  double* force;  // (count, 3), on the first bodies, in the world
+  double *force, *moment;  // (count, 3), on the first bodies, in the world; moments of friction against turning
   ConeSolution cones;
   double speed;  // by which the fastest contact comes nearer, of what should not [m/s]
 };

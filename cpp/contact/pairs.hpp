@@ -18,13 +18,15 @@ inline bool can_touch(ShapeKind a, ShapeKind b) {
     case ShapeKind::box: return true;  // a is of these three, too
     case ShapeKind::cylinder:
     case ShapeKind::terrain: return a == ShapeKind::sphere;
-    case ShapeKind::ellipsoid: return false;
+    case ShapeKind::ellipsoid:
+    case ShapeKind::points: return false;
     case ShapeKind::plane: return a < ShapeKind::plane;
   }
   return false;
 }
 constexpr const char* touching_pairs =
-    "sphere, capsule and box with each other; these, cylinder and ellipsoid with plane; sphere with cylinder and terrain; a "
+    "sphere, capsule and box with each other; these, cylinder, ellipsoid and convex points with plane; sphere with cylinder and "
+    "terrain; a "
     "point is a "
     "sphere";
 
@@ -60,7 +62,8 @@ Manifold<T> touch(const Shape& a, const Transform<T>& X, const Shape& b, const T
     case ShapeKind::cylinder:
       if (sphere) sphere_cylinder(X.p, a.radius, Y, b.radius, b.half, m);
       break;
-    case ShapeKind::ellipsoid: break;
+    case ShapeKind::ellipsoid:
+    case ShapeKind::points: break;
     case ShapeKind::plane: {
       const HalfSpace<T> plane(Y);
       if (sphere)
@@ -73,6 +76,8 @@ Manifold<T> touch(const Shape& a, const Transform<T>& X, const Shape& b, const T
         cylinder_plane(X, a.radius, a.half, plane, m);
       else if (a.kind == ShapeKind::ellipsoid)
         ellipsoid_plane(X, a.box, plane, m);
+      else if (a.kind == ShapeKind::points)
+        points_plane(X, *a.points, a.radius, plane, within, m);
       break;
     }
     case ShapeKind::terrain:

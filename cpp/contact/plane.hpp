@@ -67,4 +67,39 @@ void ellipsoid_plane(const Transform<T>& X, const Vec3<double>& semi_axes, const
   plane.meet(X.R * lowest + X.p, 0.0, 0, m);
 }
 
+/// Of points the lowest; the one farthest from it, and to either side of the line through both the one farthest from that, in the plane and less what
+/// they lie higher, so that those of a face that the body stands on go before those above it. A point within their hull is never the lowest.
+template <class T>
+void points_plane(const Transform<T>& X, const std::vector<Vec3<double>>& points, double reach, const HalfSpace<T>& plane,
+                  const T& within, Manifold<T>& m) {
+  const Vec3<T> up = transpose_times(X.R, plane.n);
+  const T offset = dot(plane.n, Vec3<T>(X.p - plane.origin)), flat = T(reach * same_length);
+  const int n = static_cast<int>(points.size());
+  const auto height = [&](int i) { return dot(up, cast<T>(points[i])) + offset; };
+  T low = height(0);
+  for (int i = 1; i < n; ++i) low = height(i) < low ? height(i) : low;
+  int first = 0;
+  while (height(first) > low + flat) ++first;
+  const auto add = [&](int i) { plane.meet(X.R * cast<T>(points[i]) + X.p, 0.0, i, m); };
+  add(first);
+  // the point that is farthest in a sense, or -1
+  const auto farthest = [&](auto&& far) {
+    int best = -1;
+    T most = flat;
+    for (int i = 0; i < n; ++i) {
+      if (height(i) > within) continue;
+      const Vec3<T> d = cast<T>(points[i]) - cast<T>(points[first]);
+      const T rise = dot(up, d), here = far(Vec3<T>(d - up * rise)) - abs(rise);
+      if (here > most * T(1.0 + same_length)) most = here, best = i;
+    }
+    return best;
+  };
+  const int second = farthest([](const Vec3<T>& d) { return d.norm(); });
+  if (second < 0) return;
+  add(second);
+  const Vec3<T> across = unit(cross(up, Vec3<T>(cast<T>(points[second]) - cast<T>(points[first]))));
+  for (const double side : {1.0, -1.0})
+    if (const int i = farthest([&](const Vec3<T>& d) { return dot(across, d) * T(side); }); i >= 0) add(i);
+}
+
 }  // namespace sarrus

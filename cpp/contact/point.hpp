@@ -18,7 +18,9 @@ template <class T> struct ContactPoint {
 struct ContactPair {
   int first, second;  // links of the tree (what the joints' rows are made of); never the same
   double friction;  // Coulomb's, of the pair; not negative
-  double restitution = 0.0;  // Newton's, 0 to 1
+  double restitution = 0.0;  // 0 to 1
+  double torsional = 0.0, rolling = 0.0;  // friction against spinning about the normal and against rolling [m]; not negative
+  bool poisson = false;  // restitution is Poisson's, not Newton's
 };
 
 /// A point of a pair, with a name that stays while it touches: the same feature of the same two shapes has the same id in the next step, in

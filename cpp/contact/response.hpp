@@ -3,19 +3,22 @@
 //   M a + h = tau + J^T lambda + J_c^T p,   J a = gamma,   u-dot = J_c a + J_c-dot v
 //
 // with the cones of cone_problem.hpp on (u-dot, p) of contacts at rest along their normals; those that slip have their friction against that, and
-// those that part have none. An impact is the same of impulses and velocities, with Newton's restitution: u_n after >= -e u_n before.
+// those that part have none; against spinning and rolling it is one more cone of the same p_n each, of rates of rotation. An impact is the same of
+// impulses and velocities, with Newton's restitution: u_n after >= -e u_n before, or Poisson's (poisson.hpp).
 // A point or a ball of the first body touches a plane of the second: rates are of what moves in the plane's frame, since a ball's centre, not the
 // point of it that touches, keeps its distance.
 //
 //   cost    the equation of constrained dynamics, its factor, two solves and half a solve a row
 #pragma once
 
+#include <tuple>
+
 #include "../dynamics/kinematics.hpp"
 #include "../loops/projection.hpp"
 #include "../mechanism/status.hpp"
 #include "../spatial/rotation.hpp"
 #include "columns.hpp"
-#include "islands.hpp"
+#include "poisson.hpp"
 
 namespace sarrus {
 
@@ -38,6 +41,22 @@ inline void add_point_rows(const Tree& tree, const Kinematics<double>& k, int li
     }
 }
 
+/// The same of the angular velocity.
+inline void add_turning_rows(const Tree& tree, const Kinematics<double>& k, int link, const Mat3<double>& E, double sign,
+                             double* J) {
+  for (int b = link; b > 0; b = tree.link[b].parent)
+    for (int c = tree.link[b].iv; c < tree.link[b].iv + tree.link[b].nv; ++c) {
+      const Vec3<double> along = E * k.column[c].angular;
+      for (int r = 0; r < 3; ++r) J[r * tree.nv + c] += sign * along(r);
+    }
+}
+
+/// How the rate of the angular velocity between two bodies begins without accelerations, as the second one sees it.
+inline Vec3<double> turning_bias(const Kinematics<double>& k, const ContactPair& pair) {
+  const LinkMotion<double>&first = k.link[pair.first], &second = k.link[pair.second];
+  return first.A.angular - second.A.angular - cross(second.V.angular, first.V.angular);
+}
+
 /// J_c-dot v of one contact, in its axes.
 inline Vec3<double> contact_bias(const Kinematics<double>& k, const ContactPair& pair, const Vec3<double>& p,
                                  const Mat3<double>& E, double radius) {
@@ -52,8 +71,7 @@ inline Vec3<double> contact_bias(const Kinematics<double>& k, const ContactPair&
   at(first, v1, a1), at(second, v2, a2);
   const Vec3<double>& w = second.V.angular;
   const Vec3<double> a = a1 - a2 - cross(w, Vec3<double>(v1 - v2)) * 2.0;
-  const Vec3<double> turning = first.A.angular - second.A.angular - cross(w, first.V.angular);
-  return E * Vec3<double>(a - cross(turning, normal) * radius);
+  return E * Vec3<double>(a - cross(turning_bias(k, pair), normal) * radius);
 }
 
 /// The rows of a state's contacts, those that part left out.
@@ -61,8 +79,26 @@ struct ContactRows {
   int count = 0;
   int* which;
   Mat3<double>* axes;
-  double *J, *w, *friction, *slip;
+  double *J, *w, *friction, *slip, *expands;
+  MomentFriction* moment;
   bool slips = false;
+  int moments = 0, size = 0;  // size: rows of contacts and of moments
+
+  /// Friction against turning of the contact `which`, of which `turning` are three rows, about the normal first, and u their velocities.
+  void add_moments(const ContactPair& pair, int which, int nv, const double* turning, const double* free, const double* u,
+                   double rest) {
+    for (const auto& [first, count, mu] : {std::tuple{0, 1, pair.torsional}, std::tuple{1, 2, pair.rolling}}) {
+      if (mu == 0.0) continue;
+      MomentFriction& m = moment[moments++] = {which, count, mu};
+      double fast = 0.0;
+      for (int r = first; r < first + count; ++r) fast += u[r] * u[r];
+      fast = std::sqrt(fast);
+      for (int r = 0; r < count; ++r, ++size) {
+        std::copy_n(turning + (first + r) * nv, nv, J + size * nv), w[size] = free[first + r];
+        if (fast > rest) m.slip[r] = u[first + r] / fast;
+      }
+    }
+  }
 };
 
 inline double contact_response(const Tree& tree, Arena& arena, const StateContacts& contacts, double time, const double* q,
@@ -86,11 +122,20 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
 
   const Kinematics<double> k = Kinematics<double>::over(tree, take(Kinematics<double>::size(tree)));
   kinematics<double>(tree, arena, q, v, nullptr, k);
-  ContactRows rows = {0,          arena.take<int>(most), arena.take<Mat3<double>>(most), take(3 * most * nv), take(3 * most),
-                      take(most), take(2 * most)};
-  std::fill(rows.J, rows.J + 3 * most * nv, 0.0);
-  double speed = 1.0;
-  for (int i = 1; i < tree.links; ++i) speed = std::max(speed, std::sqrt(dot(k.link[i].V.linear, k.link[i].V.linear)));
+  ContactRows rows = {0,
+                      arena.take<int>(most),
+                      arena.take<Mat3<double>>(most),
+                      take(6 * most * nv),
+                      take(6 * most),
+                      take(most),
+                      take(2 * most),
+                      take(most),
+                      arena.take<MomentFriction>(2 * most)};
+  double speed = 1.0, turning = 1.0;
+  for (int i = 1; i < tree.links; ++i) {
+    speed = std::max(speed, std::sqrt(dot(k.link[i].V.linear, k.link[i].V.linear)));
+    turning = std::max(turning, std::sqrt(dot(k.link[i].V.angular, k.link[i].V.angular)));
+  }
   const double rest = tolerances::at_rest * speed;
   answer.speed = 0.0;
   for (int i = 0; i < most; ++i) {
@@ -109,25 +154,47 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
     const Vec3<double> bias = impact ? zero3<double>() : contact_bias(k, pair, p, E, contacts.radius[i]);
     for (int r = 0; r < 3; ++r) w[r] = scalar_product(J + r * nv, free.x, nv) + (impact ? u[r] : bias(r));
     if (impact) {
-      w[0] += pair.restitution * std::min(u[0], 0.0);
+      rows.expands[rows.count] = pair.poisson ? pair.restitution : 0.0;
+      w[0] += (pair.poisson ? 0.0 : pair.restitution) * std::min(u[0], 0.0);
     } else if (const double fast = std::sqrt(u[1] * u[1] + u[2] * u[2]); fast > rest) {
       slip[0] = u[1] / fast, slip[1] = u[2] / fast, rows.slips = true;
     }
     rows.which[rows.count] = i, rows.axes[rows.count] = E, rows.friction[rows.count] = pair.friction, ++rows.count;
   }
+  rows.size = 3 * rows.count;
+  for (int i = 0; i < rows.count; ++i) {
+    const ContactPair& pair = contacts.pair[rows.which[i]];
+    if (pair.torsional == 0.0 && pair.rolling == 0.0) continue;
+    double *J = take(3 * nv), w[3], u[3];
+    std::fill(J, J + 3 * nv, 0.0);
+    add_turning_rows(tree, k, pair.first, rows.axes[i], 1.0, J), add_turning_rows(tree, k, pair.second, rows.axes[i], -1.0, J);
+    const Vec3<double> bias = impact ? zero3<double>() : rows.axes[i] * turning_bias(k, pair);
+    for (int r = 0; r < 3; ++r)
+      u[r] = scalar_product(J + r * nv, v, nv), w[r] = scalar_product(J + r * nv, free.x, nv) + (impact ? u[r] : bias(r));
+    rows.add_moments(pair, i, nv, J, w, u, impact ? HUGE_VAL : tolerances::at_rest * turning);
+  }
 
-  const int n = 3 * rows.count;
+  const int n = rows.size;
   double *G = take(n * n), *p = take(n), *least = take(n);
   std::fill(p, p + n, 0.0), std::fill(answer.force, answer.force + 3 * most, 0.0);
+  std::fill(answer.moment, answer.moment + 3 * most, 0.0);
   inverse_along_rows(e, free.factor, arena, n, rows.J, G);
-  answer.cones =
-      solve_parts({rows.count, n, G, rows.w, rows.friction, nullptr, nullptr, rows.slips ? rows.slip : nullptr}, arena, p, least);
+  const ConeProblem problem = {
+      rows.count, n, G, rows.w, rows.friction, nullptr, nullptr, rows.slips ? rows.slip : nullptr, rows.moments, rows.moment};
+  answer.cones = solve_parts(problem, arena, p, least);
+  if (impact && answer.cones.reached && std::any_of(rows.expands, rows.expands + rows.count, [](double e) { return e > 0.0; }))
+    expand(expansion(problem, rows.expands, arena, p), arena, take(n), p, least, answer.cones);
   if (!answer.cones.reached) return no_convergence;
   const double* x = solve_pushed(e, free.factor, arena, n, rows.J, p);
   for (int c = 0; c < nv; ++c) answer.motion[c] = x[c] + (impact ? v[c] : 0.0);
   for (int i = 0; i < rows.count; ++i)
     for (int r = 0; r < 3; ++r)
       for (int axis = 0; axis < 3; ++axis) answer.force[3 * rows.which[i] + axis] += rows.axes[i](r, axis) * least[3 * i + r];
+  int at = 3 * rows.count;
+  for (const MomentFriction* m = rows.moment; m < rows.moment + rows.moments; ++m)
+    for (int r = 0; r < m->rows; ++r, ++at)
+      for (int axis = 0; axis < 3; ++axis)
+        answer.moment[3 * rows.which[m->contact] + axis] += rows.axes[m->contact](m->rows == 1 ? 0 : 1 + r, axis) * least[at];
   return fine;
 }
 

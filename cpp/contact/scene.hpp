@@ -33,12 +33,12 @@ class Scene {
   std::vector<PlacedShape> shapes;
   std::vector<ContactPair> pairs;
 
-  /// From now on the second shape may touch the first, as a pair of this friction and restitution.
-  void allow(int first, int second, double friction, double restitution) {
+  /// From now on the second shape may touch the first, as a pair of these coefficients.
+  void allow(int first, int second, double friction, double restitution, double torsional = 0.0, double rolling = 0.0) {
     if (first > second) std::swap(first, second);
     numbers_of_pairs.resize(shapes.size() * shapes.size(), -1);
     numbers_of_pairs[first * shapes.size() + second] = static_cast<int>(pairs.size());
-    pairs.push_back({shapes[first].link, shapes[second].link, friction, restitution});
+    pairs.push_back({shapes[first].link, shapes[second].link, friction, restitution, torsional, rolling});
     shapes_of_pairs.push_back({first, second});
   }
   std::pair<int, int> shapes_of(int pair) const { return shapes_of_pairs[pair]; }

@@ -16,7 +16,7 @@
 namespace sarrus {
 
 /// In the order in which pairs.hpp takes them. A point is a sphere without radius.
-enum class ShapeKind { sphere, capsule, box, cylinder, ellipsoid, plane, terrain };
+enum class ShapeKind { sphere, capsule, box, cylinder, ellipsoid, points, plane, terrain };
 
 /// Heights z = f(x, y) over a grid about the origin, x by rows; a height between them is that of a surface with one tangent plane
 /// everywhere (terrain.hpp), which goes on level beyond its border.
@@ -28,15 +28,17 @@ struct Heights {
 
 struct Shape {
   ShapeKind kind = ShapeKind::sphere;
-  double radius = 0.0;  // of a sphere, capsule or cylinder
+  double radius = 0.0;  // of a sphere, capsule or cylinder; of points, the largest distance from the origin
   double half = 0.0;  // of a capsule, between its centres, or a cylinder; along z
   Vec3<double> box = Vec3<double>::Zero();  // half its size; of an ellipsoid, its semi-axes
+  std::shared_ptr<const std::vector<Vec3<double>>> points;  // corners of a convex body, and perhaps some within it
   std::shared_ptr<const Heights> heights;  // of a terrain; a plane is z = 0: both are all that is below
 
   /// Radius of the sphere about its origin that holds it; negative: it is without end.
   double reach() const {
     switch (kind) {
-      case ShapeKind::sphere: return radius;
+      case ShapeKind::sphere:
+      case ShapeKind::points: return radius;
       case ShapeKind::capsule: return radius + half;
       case ShapeKind::cylinder: return std::sqrt(radius * radius + half * half);
       case ShapeKind::box: return box.norm();

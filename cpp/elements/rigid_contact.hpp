@@ -1,5 +1,5 @@
 // A point or sphere of a body on a plane of the world or of another body, without compliance: no force, but rows of the step (simulation/contact_step.hpp), with
-// Coulomb's friction and Newton's restitution. Its internal states are what it has given in the last step.
+// Coulomb's friction, friction against spinning and rolling, and Newton's or Poisson's restitution. Its internal states are what it has given in the last step.
 #pragma once
 
 #include "element.hpp"
@@ -10,20 +10,26 @@ struct RigidContact : ForceElement {
   static constexpr const char* name = "RigidContact";
   static constexpr bool has_rates = false;
   static constexpr int numbers = 4;  // impulse along the normal and two tangents [N s], natural map of the step [m/s]
+  static constexpr int moments = 3;  // and where it turns against friction: about the normal and two tangents [N m s]
   BodyFrame frame, on;  // the centre is the origin of the one; in the axes of the other the plane is at normal . x = offset
   Direction normal;
   double offset, radius;
-  Number friction, restitution;
+  Number friction, restitution, torsional_friction, rolling_friction;
+  bool turns;  // against friction of these two, in any run
+  bool poisson;  // restitution is Poisson's
 
   template <class F> void fields(F field) {
     field("frame", frame), field("on", on), field("normal", normal);
     field("offset", offset, Sign::any), field("radius", radius, Sign::not_negative);
     field("friction", friction, Sign::not_negative), field("restitution", restitution, Sign::not_negative);
+    field("torsional_friction", torsional_friction, Sign::not_negative);
+    field("rolling_friction", rolling_friction, Sign::not_negative), field("turns", turns);
+    field("poisson", poisson);
   }
-  int states() const { return numbers; }
+  int states() const { return numbers + turns * moments; }
 
   template <class T> void apply(ElementCall<T>& e) const {
-    for (int k = 0; k < numbers; ++k) e.z_dot[iz + k] = T(0.0);
+    for (int k = 0; k < states(); ++k) e.z_dot[iz + k] = T(0.0);
   }
 };
 

@@ -15,18 +15,23 @@ struct ShapeContacts : ForceElement {
   static constexpr const char* name = "ShapeContacts";
   static constexpr bool has_rates = false, beside_variants = false, varies = false;
   /// Of a step: the natural map [m/s], how many points press; then so many a point that does.
-  static constexpr int before_points = 2, of_a_point = 7;
-  /// A point's name; the force on the first shape's body (world) [N], the mean of the step; and where (world) [m].
-  enum : int { id, force, position = 4 };
+  static constexpr int before_points = 2;
+  /// A point's name; the force on the first shape's body (world) [N], the mean of the step; where (world) [m]; and the moment besides, if there may
+  /// be any [N m].
+  enum : int { id, force, position = 4, moment = 7 };
   /// So many points a shape are kept at most. Of balls no more can press: they have fewer than 15 neighbours on average (Kuperberg and Schramm 1994).
   static constexpr int of_a_shape = 8;
 
   std::shared_ptr<const Scene> scene;  // its links are these bodies
   std::vector<BodyFrame> bodies;
-  NumberArray friction, restitution;  // of each pair
+  NumberArray friction, restitution, torsional_friction, rolling_friction;  // of each pair
+  bool turns;  // against friction of the last two, some pair in some run
+  bool poisson;  // restitution is Poisson's
 
   template <class F> void fields(F field) {
     field("scene", scene), field("bodies", bodies), field("friction", friction), field("restitution", restitution);
+    field("torsional_friction", torsional_friction), field("rolling_friction", rolling_friction), field("turns", turns);
+    field("poisson", poisson);
   }
   int kept = 0;  // points
 
@@ -34,7 +39,8 @@ struct ShapeContacts : ForceElement {
     for (int pair = 0; pair < static_cast<int>(scene->pairs.size()); ++pair) kept += scene->most_points(pair);
     kept = std::min(kept, of_a_shape * static_cast<int>(scene->shapes.size()));
   }
-  int states() const { return before_points + of_a_point * kept; }
+  int of_a_point() const { return moment + 3 * turns; }
+  int states() const { return before_points + of_a_point() * kept; }
 
   /// What acted in the step that led to a state, where that is asked; in steps themselves it is rows.
   template <class T> void apply(ElementCall<T>& e) const {
@@ -42,13 +48,23 @@ struct ShapeContacts : ForceElement {
     if constexpr (std::is_same_v<T, double>) {
       if (e.rigid) return;
       const double* point = e.z + iz + before_points;
-      for (int k = 0; k < kept && k < static_cast<int>(e.z[iz + 1]); ++k, point += of_a_point) {
+      for (int k = 0; k < kept && k < static_cast<int>(e.z[iz + 1]); ++k, point += of_a_point()) {
         const ContactPair& pair = scene->pairs[static_cast<long long>(point[id]) / Scene::features];
         const Vec3<double> p(point + position), f(point + force);
         add_point_force(e.tree, e.bodies(), bodies[pair.first].link, p, f, e.tau);
         add_point_force(e.tree, e.bodies(), bodies[pair.second].link, p, Vec3<double>(-f), e.tau);
+        if (!turns) continue;
+        add_moment(e, bodies[pair.first].link, Vec3<double>(point + moment));
+        add_moment(e, bodies[pair.second].link, Vec3<double>(point + moment) * -1.0);
       }
     }
+  }
+
+ private:
+  static void add_moment(ElementCall<double>& e, int link, const Vec3<double>& moment) {
+    for (int b = link; b > 0; b = e.tree.link[b].parent)
+      for (int k = e.tree.link[b].iv; k < e.tree.link[b].iv + e.tree.link[b].nv; ++k)
+        e.tau[k] += dot(e.bodies().column[k].angular, moment);
   }
 };
 

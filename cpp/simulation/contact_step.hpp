@@ -7,7 +7,8 @@
 // all of them at q': so (q', v') satisfies loops, in position and velocity, and cones at one configuration, with one factor. The same scheme told
 // as (q', v) after a kick and then a drift would leave J v' open by h^2. D and K are linear rates along the tree's joints, of their dampers and
 // springs and of controllers, taken where the step ends. b is d / h of a contact that is d away, which may just touch; one that has sunk in comes
-// out, not faster than what falls as deep; and one that hits bounces: u_n' >= -e u_n (Newton). Below three times what gravity adds in a step it
+// out, not faster than what falls as deep; and one that hits bounces: u_n' >= -e u_n (Newton), or by a second impulse of expansion in the same
+// step (Poisson: contact/poisson.hpp). Below three times what gravity adds in a step it
 // does not: there a ball comes to rest (Zeno). Steps are of first order, as in Moreau's scheme (Acary and Brogliato 2008, ch. 10); but where nothing
 // pushes of second, by extrapolation.
 //
@@ -117,64 +118,101 @@ class ContactStep {
     return rates;
   }
 
+  /// The rows that act: contacts, then their moments, then what has two ends. G is still to be found.
+  struct Packed {
+    ConeProblem problem;
+    double *J, *w, *p, *shift, *expands;
+  };
+  Packed pack(StepRows& rows, const double* v_free) {
+    int n = 0, contacts = 0, moments = 0;
+    for (const StepRow& row : rows) {
+      if (!row.acts) continue;
+      n += row.rows(), contacts += row.contact;
+      row.each_moment([&](int, int count, double) { n += count, ++moments; });
+    }
+    double *friction = doubles(contacts), *low = doubles(n), *high = doubles(n);
+    MomentFriction* moment = arena_.take<MomentFriction>(moments);
+    Packed all = {{0, 0, nullptr, nullptr, friction, low, high, nullptr, 0, moment},
+                  doubles(n * nv_),
+                  doubles(n),
+                  doubles(n),
+                  doubles(n),
+                  doubles(contacts)};
+    ConeProblem& problem = all.problem;
+    problem.w = all.w;
+    const auto add = [&](const double* J, int count, const double* guess, double shift) {
+      int& at = problem.rows;
+      std::copy_n(J, count * nv_, all.J + at * nv_), std::copy_n(guess, count, all.p + at);
+      for (int r = 0; r < count; ++r, ++at) {
+        all.shift[at] = r == 0 ? shift : 0.0;
+        all.w[at] = scalar_product(J + r * nv_, v_free, nv_) + all.shift[at];
+      }
+    };
+    for (const StepRow& row : rows) {
+      if (!row.acts || !row.contact) continue;
+      add(row.J, 3, row.guess, row.shift);
+      all.expands[problem.contacts] = row.expands, friction[problem.contacts++] = row.friction;
+    }
+    int contact = 0, end = 0;
+    for (const StepRow& row : rows) {
+      if (!row.acts || !row.contact) continue;
+      row.each_moment([&](int first, int count, double mu) {
+        moment[problem.moments++] = {contact, count, mu};
+        add(row.turning + first * nv_, count, row.guessed_moment + first, 0.0);
+      });
+      ++contact;
+    }
+    for (const StepRow& row : rows)
+      if (row.acts && !row.contact) add(row.J, 1, row.guess, row.shift), low[end] = row.low, high[end++] = row.high;
+    return all;
+  }
+
   /// Of those that act: impulses within their cones, and what becomes of the velocities. Whether they were found.
   bool push_apart(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const double* v_free,
                   double* v_end) {
     const Arena::Scope scope(arena_);
-    int n = 0, contacts = 0;
-    for (const StepRow& row : rows)
-      if (row.acts) n += row.rows(), contacts += row.contact;
     const ForceElements& elements = s_.plan.force_elements;
-    for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, RigidContact::numbers, 0.0);
+    for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const ShapeContacts& c : elements.all<ShapeContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
+    auto [problem, J, w, p, shift, expands] = pack(rows, v_free);
+    const int n = problem.rows, contacts = problem.contacts;
     if (n == 0) return true;
-    double *J = doubles(n * nv_), *G = doubles(n * n), *w = doubles(n), *p = doubles(n), *least = doubles(n),
-           *friction = doubles(contacts), *low = doubles(n), *high = doubles(n);
-    int at = 0, k = 0;
-    for (const StepRow& row : rows) {  // contacts come first
-      if (!row.acts) continue;
-      std::copy_n(row.J, row.rows() * nv_, J + at * nv_), std::copy_n(row.guess, row.rows(), p + at);
-      for (int r = 0; r < row.rows(); ++r) w[at + r] = scalar_product(row.J + r * nv_, v_free, nv_) + (r == 0 ? row.shift : 0.0);
-      if (row.contact)
-        friction[k++] = row.friction;
-      else
-        low[at - 3 * contacts] = row.low, high[at - 3 * contacts] = row.high;
-      at += row.rows();
-    }
+    double *G = doubles(n * n), *least = doubles(n);
+    problem.G = G;
     inverse_along_rows(e, factor, arena_, n, J, G);
-    const ConeProblem problem = {contacts, n, G, w, friction, low, high};
-    if (nearly_) take_as_touching(rows, w);
-    const ConeSolution found = solve_parts(problem, arena_, p, least);
+    if (nearly_) take_as_touching(rows, w, shift);
+    ConeSolution found = solve_parts(problem, arena_, p, least);
     if (!found.reached) return false;
+    double* before = s_.record ? doubles(n) : nullptr;
+    for (int i = 0; i < n && before; ++i) before[i] = scalar_product(J + i * nv_, x_.v, nv_);
+    if (before) left_.cones = cone_residuals(problem, p, shift, before);
+    if (std::any_of(expands, expands + contacts, [](double e) { return e > 0.0; })) {
+      const ConeProblem second = expansion(problem, expands, arena_, p);
+      double* q = doubles(n);
+      expand(second, arena_, q, p, least, found);
+      if (!found.reached) return false;
+      for (int i = 0; i < n && before; ++i) before[i] = second.w[i] - shift[i];
+      if (before) left_.cones.add(cone_residuals(second, q, shift, before));
+    }
+    left_.natural_map = found.natural_map;
     double fastest = 0.0;
     for (int i = 0; i < n; ++i) fastest = std::max(fastest, std::abs(w[i]));
     for (int i = 0; i < n; ++i)  // less than that is the solver's rounding, which must not decide on the order of a step
       pushed_ |= std::abs(p[i]) * G[i * n + i] > 10.0 * cones::reached * fastest;
     const double* x = solve_pushed(e, factor, arena_, n, J, p, &left_.momentum);
     for (int c = 0; c < nv_; ++c) v_end[c] = x_.v[c] + x[c];
-    if (s_.record) {
-      double *shift = doubles(n), *before = doubles(n);
-      at = 0;
-      for (const StepRow& row : rows) {
-        if (!row.acts) continue;
-        for (int r = 0; r < row.rows(); ++r)
-          shift[at + r] = r == 0 ? row.shift : 0.0, before[at + r] = scalar_product(row.J + r * nv_, x_.v, nv_);
-        at += row.rows();
-      }
-      left_.cones = cone_residuals(problem, p, shift, before), left_.natural_map = found.natural_map;
-    }
-    tell(rows, least, found.natural_map);
+    tell(rows, least, least + 3 * contacts, found.natural_map);
     return true;
   }
 
   /// Where points outnumber the motions of what they are on, distances of nanometres make velocities that no motion has: which points carry is
   /// then theirs to say, by forces without bound. As near as what gets rows at once they count as touching instead, and velocities of rows are
   /// those of motions.
-  void take_as_touching(StepRows& rows, double* w) const {
+  void take_as_touching(StepRows& rows, double* w, double* shift) const {
     for (StepRow& row : rows) {
-      if (!row.acts) continue;
-      if (row.contact && !row.bounces && std::abs(row.distance) < row.near) *w -= row.shift, row.shift = 0.0;
-      w += row.rows();
+      if (!row.acts || !row.contact) continue;
+      if (!row.bounces && std::abs(row.distance) < row.near) *w -= row.shift, *shift = row.shift = 0.0;
+      w += 3, shift += 3;
     }
   }
 
@@ -196,24 +234,30 @@ class ContactStep {
     most(record.work, left_.cones.work);
   }
 
-  /// The states of contacts, of the least impulses.
-  void tell(StepRows& rows, const double* impulse, double natural_map) {
+  /// The states of contacts, of the least impulses, and of moments, which stand behind those of all contacts.
+  void tell(StepRows& rows, const double* impulse, const double* moment, double natural_map) {
     const auto& shapes = s_.plan.force_elements.all<ShapeContacts>();
     for (const ShapeContacts& all : shapes) x_.z[all.iz] = natural_map;
     for (const StepRow& row : rows) {
       if (!row.acts || !row.contact) continue;
+      double turned[3] = {0.0, 0.0, 0.0};
+      row.each_moment([&](int first, int count, double) { std::copy_n(moment, count, turned + first), moment += count; });
       if (row.told) {
         double* z = x_.z + row.told->iz;
         std::copy_n(impulse, 3, z), z[3] = natural_map;
+        if (row.told->turns) std::copy_n(turned, 3, z + RigidContact::numbers);
       } else if (impulse[0] > 0.0) {
         const ShapeContacts& all = *shapes.begin();
         double& count = x_.z[all.iz + 1];
-        double* z = x_.z + all.iz + ShapeContacts::before_points + static_cast<int>(count) * ShapeContacts::of_a_point;
+        double* z = x_.z + all.iz + ShapeContacts::before_points + static_cast<int>(count) * all.of_a_point();
         if (count++ < all.kept) {
-          const Vec3<double> force = transpose_times(contact_axes(row.point->at.normal), Vec3<double>(impulse)) / h_;
+          const Mat3<double> E = contact_axes(row.point->at.normal);
+          const Vec3<double> force = transpose_times(E, Vec3<double>(impulse)) / h_,
+                             torque = transpose_times(E, Vec3<double>(turned)) / h_;
           z[ShapeContacts::id] = static_cast<double>(row.point->id);
           for (int r = 0; r < 3; ++r)
             z[ShapeContacts::force + r] = force(r), z[ShapeContacts::position + r] = row.point->at.position(r);
+          for (int r = 0; r < 3 && all.turns; ++r) z[ShapeContacts::moment + r] = torque(r);
         }
       }
       impulse += 3;
@@ -270,7 +314,10 @@ inline bool halved_step(System<double>& s, double time, double h, const Simulati
 /// As it is, in halves, or with what nearly touches as touching; else its status says that it is none.
 inline void contact_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
   if (halved_step(s, time, h, x, contact_steps::halvings)) return;
-  if (ContactStep(s, time, h, x, true).take() == StepOutcome::failed) s.status = no_convergence;
+  if (ContactStep(s, time, h, x, true).take() == StepOutcome::failed)
+    s.status = no_convergence;
+  else if (s.record)
+    *s.record->as_touching += 1.0;
 }
 
 }  // namespace sarrus

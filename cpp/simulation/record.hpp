@@ -43,9 +43,10 @@ template <class T> struct Record {
   T* left_at = nullptr;  // when each limit was left first [s]; infinite: never
   T* excess = nullptr;  // by how much at most, with its sign: above the upper limit or below the lower one
   // of rigid steps, the largest of all: J v - c and phi of loops, as it is left; how deep something was sunk in [m]; what is left of the equations
-  // of motion, of 1; of the cones (cone_residuals.hpp) and their natural map; and the work of contacts in a step [J], which is to be none
+  // of motion, of 1; of the cones (cone_residuals.hpp) and their natural map; the work of contacts in a step [J], which is to be none;
+  // and how many steps were found only with what nearly touches as touching
   T *kinematics = nullptr, *positions = nullptr, *penetration = nullptr, *momentum = nullptr, *primal = nullptr, *dual = nullptr,
-    *complementarity = nullptr, *natural_map = nullptr, *work = nullptr;
+    *complementarity = nullptr, *natural_map = nullptr, *work = nullptr, *as_touching = nullptr;
   T* linearly_implicit = nullptr;  // how many of Rosenbrock's steps were
   int limits = 0, cones = 0, stiff = 0;
 
@@ -75,6 +76,7 @@ template <class T> struct Record {
     field("complementarity", complementarity, Of::cones, 0.0);
     field("natural_map", natural_map, Of::cones, 0.0);
     field("work", work, Of::cones, 0.0);
+    field("as_touching", as_touching, Of::cones, 0.0);
     field("linearly_implicit", linearly_implicit, Of::stiff, 0.0);
   }
 };

@@ -17,15 +17,24 @@ constexpr double sinks = 0.1;
 constexpr double ahead = 2.0;
 }  // namespace contact_steps
 
-/// A contact, whose impulse (n, t1, t2) lies in its cone, or something along one velocity, whose impulse lies between two ends.
+/// A contact, whose impulse (n, t1, t2) lies in its cone, and moments against turning in theirs; or something along one velocity, whose impulse lies
+/// between two ends.
 struct StepRow {
   double* J;  // 3 x nv, or nv
   bool contact, acts, bounces;
   double distance, shift, near, friction, low, high, guess[3];
   const RigidContact* told = nullptr;  // what it gives goes to the states of this, or
   const TouchingPoint<double>* point = nullptr;  // is that of shapes
+  double *turning = nullptr, torsional = 0.0, rolling = 0.0;  // 3 x nv, about (n, t1, t2); null: it turns freely
+  double guessed_moment[3] = {0.0, 0.0, 0.0};
+  double expands = 0.0;  // by which share of the impulse of compression, where it bounces by Poisson's law
 
   int rows() const { return contact ? 3 : 1; }
+  /// moment(the first of its axes, how many, friction [m])
+  template <class Moment> void each_moment(Moment&& moment) const {
+    if (torsional > 0.0) moment(0, 1, torsional);
+    if (rolling > 0.0) moment(1, 2, rolling);
+  }
 };
 
 class StepRows {
@@ -91,10 +100,10 @@ class StepRows {
         distance >= 0.0 ? distance / h_ : std::max(distance / h_, -std::sqrt(-2.0 * distance * unit * gravity_ / tree_.length));
   }
   /// Where it is fast enough it bounces, once it touches; earlier where it would sink in by more than `deepest`.
-  void bounce(StepRow& row, double restitution, double deepest) {
+  void bounce(StepRow& row, double restitution, bool poisson, double deepest) {
     const double before = approach(row, x_.v);
     if (!(restitution > 0.0 && before < -contact_steps::bounces * gravity_ * h_)) return;
-    row.shift = restitution * before, row.bounces = true;
+    row.shift = poisson ? 0.0 : restitution * before, row.expands = poisson ? restitution : 0.0, row.bounces = true;
     if (row.distance > 0.0 && row.distance + h_ * before > -deepest) --count_;
   }
   StepRow& add_point(const Kinematics<double>& k, int first, int second, const Vec3<double>& p, const Vec3<double>& normal) {
@@ -102,6 +111,15 @@ class StepRows {
     StepRow& row = add(true);
     add_point_rows(tree_, k, first, p, E, 1.0, row.J), add_point_rows(tree_, k, second, p, E, -1.0, row.J);
     return row;
+  }
+
+  void add_turning(StepRow& row, const Kinematics<double>& k, int first, int second, const Vec3<double>& normal, double torsional,
+                   double rolling) {
+    if (torsional == 0.0 && rolling == 0.0) return;
+    const Mat3<double> E = contact_axes(normal);
+    row.torsional = torsional, row.rolling = rolling, row.turning = doubles(3 * nv_);
+    std::fill(row.turning, row.turning + 3 * nv_, 0.0);
+    add_turning_rows(tree_, k, first, E, 1.0, row.turning), add_turning_rows(tree_, k, second, E, -1.0, row.turning);
   }
 
   void add_point(const RigidContact& c, const Kinematics<double>& k) {
@@ -112,8 +130,13 @@ class StepRows {
     StepRow& row = add_point(k, c.frame.link, c.on.link, X.p - normal * (c.radius + 0.5 * distance), normal);
     row.told = &c, row.friction = s_.parameter[c.friction.at];
     std::copy_n(x_.z + c.iz, 3, row.guess);
+    if (c.turns) {
+      std::copy_n(x_.z + c.iz + RigidContact::numbers, 3, row.guessed_moment);
+      add_turning(row, k, c.frame.link, c.on.link, normal, s_.parameter[c.torsional_friction.at],
+                  s_.parameter[c.rolling_friction.at]);
+    }
     place(row, distance, tree_.length, tree_.length);
-    bounce(row, s_.parameter[c.restitution.at], HUGE_VAL);
+    bounce(row, s_.parameter[c.restitution.at], c.poisson, HUGE_VAL);
   }
 
   /// A length of the smaller one of two shapes: what has none, points and what is without end, is asked of no length.
@@ -129,12 +152,20 @@ class StepRows {
     const double size = size_of(all.scene->shapes[i].shape.reach(), all.scene->shapes[j].shape.reach());
     StepRow& row = add_point(k, first, second, point.at.position, point.at.normal);
     row.point = &point, row.friction = s_.parameter[all.friction.at + point.pair];
+    if (all.turns)
+      add_turning(row, k, first, second, point.at.normal, s_.parameter[all.torsional_friction.at + point.pair],
+                  s_.parameter[all.rolling_friction.at + point.pair]);
     if (const double* known = state_of(all, point.id)) {
-      const Vec3<double> impulse = contact_axes(point.at.normal) * Vec3<double>(known + ShapeContacts::force) * h_;
+      const Mat3<double> E = contact_axes(point.at.normal);
+      const Vec3<double> impulse = E * Vec3<double>(known + ShapeContacts::force) * h_;
       for (int r = 0; r < 3; ++r) row.guess[r] = impulse(r);
+      if (row.turning) {
+        const Vec3<double> moment = E * Vec3<double>(known + ShapeContacts::moment) * h_;
+        for (int r = 0; r < 3; ++r) row.guessed_moment[r] = moment(r);
+      }
     }
     place(row, point.at.distance, tree_.length, size);
-    bounce(row, s_.parameter[all.restitution.at + point.pair], contact_steps::sinks * size);
+    bounce(row, s_.parameter[all.restitution.at + point.pair], all.poisson, contact_steps::sinks * size);
   }
   /// What the last step has found of a point, or null. Points come in the same order again, so that it is mostly the next.
   const double* state_of(const ShapeContacts& all, long long id) {
@@ -142,7 +173,7 @@ class StepRows {
     const int count = std::min(static_cast<int>(z[1]), all.kept);
     for (int k = 0; k < count; ++k) {
       const int at = (seen_ + k) % count;
-      const double* state = z + ShapeContacts::before_points + at * ShapeContacts::of_a_point;
+      const double* state = z + ShapeContacts::before_points + at * all.of_a_point();
       if (state[ShapeContacts::id] == static_cast<double>(id)) return seen_ = at + 1, state;
     }
     return nullptr;

@@ -19,6 +19,7 @@ from .description.replaced import checked_changes
 from .dynamics import contact
 from .dynamics.loop_operations import LoopFunctions
 from .dynamics.operations import Constraint, Joint, Kinematics
+from .shapes import ContactShape, Mesh, Point
 from .variants import Variants
 
 if TYPE_CHECKING:
@@ -116,6 +117,15 @@ class Mechanism(LoopFunctions):
     contacts = contacts
 
     _may_touch, _touching = cached_property(may_touch), cached_property(touching)
+
+    @cached_property
+    def _solids(self) -> list[ContactShape]:
+        """Shapes that touch, meshes as the points of their hulls; of those that touch nothing the files are not read, and a point stands for them."""
+        from .io.mesh_files import hull
+
+        asked = {k for pair in self._may_touch for k in pair[:2]}
+        shapes = enumerate(spec.shape for spec in self.description.shapes)
+        return [x if not isinstance(x, Mesh) else hull(x) if k in asked else Point() for k, x in shapes]
 
     # analysis
     mobility = report.mobility

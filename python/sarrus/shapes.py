@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Box", "Capsule", "Cylinder", "Ellipsoid", "Mesh", "Plane", "Point", "Sphere", "Terrain"]
+__all__ = ["Box", "Capsule", "ConvexPoints", "Cylinder", "Ellipsoid", "Mesh", "Plane", "Point", "Sphere", "Terrain"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,9 @@ class Mesh:
     packages are looked for in `package_dirs` first, then in it and above it. With a folder, the file has to lie in it, in its package or in
     `package_dirs` (:func:`sarrus.load`); without one it may lie anywhere. The scale along x, y and z takes the file's unit to metres;
     a negative one mirrors.
+
+    As a shape that touches (:meth:`sarrus.Builder.add_shape`) it is the convex hull of its vertices, which touches planes alone and passes through
+    all else; the file is read where that is asked first.
     """
 
     file: str
@@ -58,6 +61,22 @@ class Ellipsoid:
     """An ellipsoid about its frame's origin, of these semi-axes along x, y and z [m]. It touches planes."""
 
     semi_axes: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class ConvexPoints:
+    """The convex hull of points in its frame, (n, 3) [m], of which those within count for nothing: a mesh's vertices, say. It touches planes.
+
+    At most four of them touch at a time: the lowest, and three that are far from it. At most 16384 are taken, each of which costs time in every step:
+    of a fine mesh give the corners of its hull, ``trimesh.load(file).convex_hull.vertices``, or a :class:`Mesh`.
+
+    Examples
+    --------
+    >>> from sarrus.shapes import ConvexPoints
+    >>> wedge = ConvexPoints([(x, y, z) for y in (-0.1, 0.1) for x, z in ((-0.2, 0.0), (0.2, 0.0), (0.2, 0.15))])
+    """
+
+    points: tuple[tuple[float, float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -97,4 +116,4 @@ class Terrain:
 
 
 Shape = Box | Cylinder | Sphere | Mesh
-ContactShape = Box | Capsule | Cylinder | Ellipsoid | Plane | Point | Sphere | Terrain
+ContactShape = Box | Capsule | ConvexPoints | Cylinder | Ellipsoid | Mesh | Plane | Point | Sphere | Terrain

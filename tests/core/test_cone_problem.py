@@ -22,20 +22,23 @@ SLOW = 1e-6
 
 
 class Answer:
-    def __init__(self, problem, guess=None, slip=None):
+    def __init__(self, problem, guess=None, slip=None, turning=None):
         guess = np.zeros(len(problem.w)) if guess is None else guess
         slip = np.zeros(0) if slip is None else slip
-        told = _core.cone_problem(problem.G, problem.w, problem.friction, problem.low, problem.high, guess, slip)
+        moments = [(*moment, 0.0, 0.0) for moment in problem.moments] if turning is None else turning
+        told = _core.cone_problem(
+            problem.G, problem.w, problem.friction, problem.low, problem.high, guess, slip, moments, problem.floor
+        )
         self.reached, self.p, self.least, self.natural_map, self.iterations, self.stage = told
         self.u = problem.velocity(self.p)
 
 
-def random_problem(seed, *, contacts=None, intervals=None, most_friction=1.0, bodies=3, scale=1.0):
+def random_problem(seed, *, contacts=None, intervals=None, most_friction=1.0, bodies=3, scale=1.0, turns=False):
     """Contacts between rigid bodies: a G of a rank that is the bodies', and free velocities that bodies can have."""
     rng = np.random.default_rng(seed)
     contacts = int(rng.integers(1, 7)) if contacts is None else contacts
     intervals = int(rng.integers(0, 4)) if intervals is None else intervals
-    J = np.zeros((3 * contacts + intervals, 6 * bodies))
+    J, turning, moments = np.zeros((3 * contacts + intervals, 6 * bodies)), [], []
     for i in range(contacts):
         first, second = rng.choice(bodies + 1, 2, replace=False)  # the last one is the ground
         Q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
@@ -44,13 +47,22 @@ def random_problem(seed, *, contacts=None, intervals=None, most_friction=1.0, bo
                 x, y, z = rng.normal(size=3)
                 arm = np.array([[0, z, -y], [-z, 0, x], [y, -x, 0]])
                 J[3 * i : 3 * i + 3, 6 * body : 6 * body + 6] = sign * Q @ np.hstack([arm, np.eye(3)])
+        for rows in ([0], [1, 2]) if turns else ():
+            if rng.random() < 0.7:
+                moments.append((i, len(rows), rng.uniform(0, 0.5 * most_friction)))
+                spin = np.zeros((len(rows), 6 * bodies))
+                for body, sign in ((first, 1), (second, -1)):
+                    if body < bodies:
+                        spin[:, 6 * body : 6 * body + 3] = sign * Q[rows]
+                turning.append(spin)
     for j in range(intervals):
         J[3 * contacts + j, rng.integers(6 * bodies)] = 1.0
+    J = np.vstack([J[: 3 * contacts], *turning, J[3 * contacts :]])
     inertia = np.repeat(rng.uniform(0.3, 3.0, bodies), 6) * scale
     G, w = (J / inertia) @ J.T, J @ rng.normal(size=6 * bodies)
     low = np.where(rng.random(intervals) < 0.5, 0.0, -rng.uniform(0, 0.3, intervals)) * scale
     high = np.where(low == 0.0, np.inf, -low)
-    return Problem(G, w, rng.uniform(0, most_friction, contacts), low, high)
+    return Problem(G, w, rng.uniform(0, most_friction, contacts), low, high, moments)
 
 
 def foot(push, mass=2.0, half=(0.1, 0.06), friction=0.5, dt=1e-3, turn=0.0):
@@ -85,6 +97,71 @@ def assert_solves(problem, answer):
 def test_random_problems_are_solved(seed):
     problem = random_problem(seed)
     assert_solves(problem, Answer(problem))
+
+
+@examples(60)
+@given(seed=seeds())
+def test_random_problems_with_moments_are_solved(seed):
+    problem = random_problem(seed, turns=True)
+    assert_solves(problem, Answer(problem))
+
+
+@examples(10)
+@given(seed=seeds())
+def test_velocities_with_moments_are_those_of_the_slow_fixed_point(seed):
+    problem = random_problem(seed, contacts=2, intervals=1, most_friction=0.3, turns=True)
+    expected = by_fixed_point(problem, rounds=1000)
+    if abs(natural_map(problem, expected)).max() > SLOW * abs(problem.w).max():
+        return  # it did not arrive
+    assert abs(Answer(problem).u - problem.velocity(expected)).max() <= 100 * SLOW * abs(problem.w).max()
+
+
+@examples(60)
+@given(seed=seeds(), turns=st.booleans())
+def test_random_problems_with_least_normal_impulses_are_solved(seed, turns):
+    """p_n no less than so much, with friction of up to mu times all of it: those of some contacts, others without."""
+    problem, rng = random_problem(seed, turns=turns), np.random.default_rng(seed)
+    problem.floor = rng.uniform(0, 1, len(problem.friction)) * (rng.random(len(problem.friction)) < 0.5)
+    answer = Answer(problem)
+    assert answer.reached
+    impulse, speed = max(abs(answer.p).max(), 1.0), max(abs(problem.w).max(), abs(problem.G).max())
+    worst = violations(problem, answer.p)
+    assert worst["primal"] <= 1e-8 * impulse
+    assert worst["dual"] <= 1e-8 * speed
+    assert worst["complementarity"] <= 1e-7 * impulse * speed
+
+
+@pytest.mark.parametrize(("floor", "normal"), [(0.0, 1.0), (0.5, 1.0), (3.0, 3.0)])
+def test_friction_is_of_all_of_the_normal_impulse(floor, normal):
+    """A mass that comes down at 1 m/s and slides at 2 m/s; above what stops it, it takes off, with friction of the whole."""
+    answer = Answer(Problem(np.eye(3), np.array([-1.0, 2.0, 0.0]), np.array([0.4]), floor=np.array([floor])))
+    assert answer.reached
+    np.testing.assert_allclose(answer.p, [normal, -min(0.4 * normal, 2.0), 0.0], atol=1e-9)
+    np.testing.assert_allclose(answer.u, [normal - 1.0, 2.0 - min(0.4 * normal, 2.0), 0.0], atol=1e-9)
+
+
+def disk_on_the_ground(spin, mass=2.0, inertia=0.01):
+    """A point that presses, and a moment about its normal: n, t1, t2, spin."""
+    G = np.diag([1 / mass, 1 / mass, 1 / mass, 1 / inertia])
+    return Problem(G, np.array([-9.81e-3, 0, 0, spin]), np.array([0.5]), moments=[(0, 1, 0.02)])
+
+
+@pytest.mark.parametrize("share", [-3.0, -0.5, 0.5, 1.0, 3.0])
+def test_spinning_is_braked_by_no_more_than_the_moment_and_lifts_nothing(share):
+    most = 0.02 * 2.0 * 9.81e-3  # mu p_n [N m s]
+    answer = Answer(disk_on_the_ground(share * most / 0.01))
+    assert answer.reached
+    np.testing.assert_allclose(answer.p[3], -np.clip(share, -1, 1) * most, rtol=1e-9)
+    np.testing.assert_allclose(answer.u[0], 0.0, atol=1e-12)  # by a cone without the shift it would rise by mu |u_spin|
+
+
+def test_moments_against_what_turns_already():
+    """Of accelerations: the moment is against the turning, however that changes."""
+    problem = disk_on_the_ground(0.0)
+    answer = Answer(problem, turning=[(0, 1, 0.02, -1.0, 0.0)])
+    assert answer.reached
+    np.testing.assert_allclose(answer.p[3], 0.02 * answer.p[0], rtol=1e-9)
+    np.testing.assert_allclose(answer.u[3], answer.p[3] / 0.01, rtol=1e-9)
 
 
 @examples(20)
@@ -326,4 +403,10 @@ def test_bad_input_is_refused():
         Answer(Problem(np.eye(3) * np.nan, np.zeros(3), np.array([0.5])))
     with pytest.raises(ValueError, match="wrong sizes"):
         Answer(Problem(np.eye(2), np.zeros(3), np.array([0.5])))
+    with pytest.raises(ValueError, match="wrong sizes"):
+        Answer(Problem(np.eye(3), np.zeros(3), np.array([0.5]), floor=np.zeros(2)))
+    with pytest.raises(ValueError, match="wrong sizes"):
+        Answer(Problem(np.eye(4), np.zeros(4), np.array([0.5]), moments=[(1, 1, 0.1)]))
+    with pytest.raises(ValueError, match="wrong sizes"):  # contact by contact
+        Answer(Problem(np.eye(8), np.zeros(8), np.array([0.5, 0.5]), moments=[(1, 1, 0.1), (0, 1, 0.1)]))
     assert Answer(good, guess=np.full(3, 1e300)).reached

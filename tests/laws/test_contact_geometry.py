@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from sarrus import Rotation, Transform, _core
 from sarrus.description.contacts import shape_terms
-from sarrus.shapes import Box, Capsule, Cylinder, Ellipsoid, Plane, Point, Sphere, Terrain
+from sarrus.shapes import Box, Capsule, ConvexPoints, Cylinder, Ellipsoid, Plane, Point, Sphere, Terrain
 from tests.oracles import contact as oracle
 
 SHAPES = {
@@ -18,6 +18,15 @@ SHAPES = {
     "box": Box((0.5, 0.8, 1.1)),
     "cylinder": Cylinder(0.4, 0.7),
     "ellipsoid": Ellipsoid((0.5, 0.3, 0.2)),
+    # a roof on a rectangle, and points that are no corners
+    "points": ConvexPoints(
+        (
+            *itertools.product((-0.3, 0.0, 0.3), (-0.25, 0.0, 0.25), (-0.4,)),
+            (-0.1, 0.0, 0.3),
+            (0.2, 0.0, 0.3),
+            (0.0, 0.0, 0.0),
+        )
+    ),
     "plane": Plane(),
 }
 PAIRS = [
@@ -31,7 +40,7 @@ NEARLY = 6e-5
 
 def touch(a, X, b, Y, within=1e9):
     """Features, positions, normals, distances."""
-    scene = _core.Scene([shape_terms(a, 0, Transform()), shape_terms(b, 1, Transform())], [(0, 1, 1.0, 0.0)])
+    scene = _core.Scene([shape_terms(a, 0, Transform()), shape_terms(b, 1, Transform())], [(0, 1, 1.0, 0.0, 0.0, 0.0)])
     poses = np.stack([X.matrix, Y.matrix])[None]
     _, _, names, positions, normals, distances = scene.touching(poses, within)
     return names, positions, normals, distances
@@ -175,7 +184,14 @@ def test_degenerate_positions_have_finite_answers_that_stay(one, other, where):
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("box", "box"), ("capsule", "box"), ("capsule", "capsule"), ("box", "plane"), ("cylinder", "plane")],
+    [
+        ("box", "box"),
+        ("capsule", "box"),
+        ("capsule", "capsule"),
+        ("box", "plane"),
+        ("cylinder", "plane"),
+        ("points", "plane"),
+    ],
 )
 def test_what_lies_flat_keeps_its_points_and_their_names_through_rounding(one, other):
     """Shifts and tilts of 1e-10 of what lies exactly one on the other change no id, and distances by no more than themselves."""
@@ -183,7 +199,7 @@ def test_what_lies_flat_keeps_its_points_and_their_names_through_rounding(one, o
     a, b = SHAPES[one], SHAPES[other]
     turn = Rotation.from_rpy(0.0, np.pi / 2, 0.0) if one == "capsule" else Rotation()
     below = turn if (one, other) == ("capsule", "capsule") else Rotation()
-    up = {"capsule": 0.2, "box": 0.55, "cylinder": 0.35, "plane": 0.0}
+    up = {"capsule": 0.2, "box": 0.55, "cylinder": 0.35, "points": 0.4, "plane": 0.0}
     X, Y = Transform(turn, (0.0, 0.0, up[one] + up[other])), Transform(below)
     names, _, normals, distances = touch(a, X, b, Y)
     assert len(names) == {"capsule": 2}.get(one, 4)
@@ -194,6 +210,25 @@ def test_what_lies_flat_keeps_its_points_and_their_names_through_rounding(one, o
         found = touch(a, Z @ X, b, Y)
         assert sorted(found[0]) == sorted(names)
         np.testing.assert_allclose(found[3], 0.0, atol=1e-9)
+
+
+def test_convex_points_stand_on_their_corners():
+    """Of nine points of a rectangle the four corners, tilted a little too; and of a heap of points always the lowest."""
+    shape, rng = SHAPES["points"], np.random.default_rng(10)
+    for _ in range(20):
+        X = Transform(Rotation.exp(np.array([*0.05 * rng.normal(size=2), rng.normal()])), (0.0, 0.0, 0.4))
+        names = touch(shape, X, Plane(), Transform())[0]
+        assert sorted(names) == [0, 2, 6, 8]
+    for n in (1, 2, 3, 50):
+        heap = ConvexPoints(tuple(map(tuple, rng.normal(size=(n, 3)))))
+        for _ in range(20):
+            X = pose(rng)
+            height = (np.array(heap.points) @ X.rotation.T + X.translation)[:, 2]
+            names, _, _, distances = touch(heap, X, Plane(), Transform())
+            assert distances.min() == pytest.approx(height.min(), abs=1e-14)
+            assert len(set(names)) == len(names) <= min(n, 4)
+            near = touch(heap, X, Plane(), Transform(), height.min() + 1e-9)[0]
+            assert near.tolist() == [height.argmin()]
 
 
 def test_box_on_box_has_the_corners_of_what_overlaps():
@@ -273,7 +308,7 @@ def test_sweep_finds_what_every_pair_does():
     pairs = [pair for pair in itertools.combinations(range(60), 2) if sum(pair) % 7]
     terms = [shape_terms(shape, k, Transform()) for k, shape in enumerate(shapes)]
     for within in (0.0, 0.05):
-        scene = _core.Scene(terms, [(*pair, 1.0, 0.0) for pair in pairs])
+        scene = _core.Scene(terms, [(*pair, 1.0, 0.0, 0.0, 0.0) for pair in pairs])
         _, which, _, positions, _, distances = scene.touching(np.stack([X.matrix for X in poses])[None], within)
         expected = []
         for k, (i, j) in enumerate(pairs):

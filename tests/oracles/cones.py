@@ -2,7 +2,8 @@
 
     u = G p + w,   contacts: |p_t| <= mu p_n,  u + mu |u_t| n in the dual cone,  perpendicular;   intervals: lo <= p <= hi and u against them
 
-Rows n, t1, t2 of every contact, then the intervals. Nothing of the library's solver is in here: no scaling, no Newton's method.
+Moments of a contact are bounded by its p_n as p_t is: K is the intersection of their cones, and the shift the sum of all mu |u_t|.
+Rows n, t1, t2 of every contact, those of moments, then the intervals. Nothing of the library's solver is in here: no scaling, no Newton's method.
 """
 
 import dataclasses
@@ -17,26 +18,52 @@ class Problem:
     friction: np.ndarray
     low: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
     high: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
+    moments: list = dataclasses.field(default_factory=list)  # (contact, rows, friction), contact by contact
+    floor: np.ndarray | None = None  # of each p_n
 
     def velocity(self, p):
         return self.G @ p + self.w
 
+    @property
+    def first_interval(self):
+        return 3 * len(self.friction) + sum(rows for _, rows, _ in self.moments)
+
+    def disks(self, i):
+        """(mu, its rows) of all friction of a contact."""
+        disks, at = [(self.friction[i], [3 * i + 1, 3 * i + 2])], 3 * len(self.friction)
+        for contact, rows, mu in self.moments:
+            if contact == i:
+                disks.append((mu, list(range(at, at + rows))))
+            at += rows
+        return disks
+
+    def shift(self, u):
+        """u + sum of mu |u_t| n"""
+        u = u.copy()
+        for i in range(len(self.friction)):
+            u[3 * i] += sum(mu * np.linalg.norm(u[rows]) for mu, rows in self.disks(i))
+        return u
+
 
 def violations(problem, p):
     """How much each condition is violated, by name [N s, m/s, J]."""
-    u, m = problem.velocity(p), 3 * len(problem.friction)
+    u, m = problem.velocity(p), problem.first_interval
+    shifted = problem.shift(u)
     worst = {"primal": 0.0, "dual": 0.0, "complementarity": 0.0}
 
     def see(what, x):
         worst[what] = max(worst[what], x)
 
-    for mu, (pn, *pt), (un, *ut) in zip(problem.friction, p[:m].reshape(-1, 3), u[:m].reshape(-1, 3), strict=True):
-        see("primal", np.hypot(*pt) - mu * pn)
-        see("primal", -pn)
-        shifted = un + mu * np.hypot(*ut)
-        # the dual cone of |p_t| <= mu p_n: mu |z_t| <= z_n
-        see("dual", mu * np.hypot(*ut) - shifted)
-        see("complementarity", abs(pn * shifted + np.dot(pt, ut)))
+    for i in range(len(problem.friction)):
+        n, disks = 3 * i, problem.disks(i)
+        floor = 0.0 if problem.floor is None else problem.floor[i]
+        see("primal", floor - p[n])
+        for mu, rows in disks:
+            see("primal", np.linalg.norm(p[rows]) - mu * p[n])
+        # the dual cone of all |p_t| <= mu p_n: the sum of mu |z_t| <= z_n
+        see("dual", sum(mu * np.linalg.norm(u[rows]) for mu, rows in disks) - shifted[n])
+        # at its floor p_n works along u_n
+        see("complementarity", abs(p[n] * shifted[n] + sum(p[rows] @ u[rows] for _, rows in disks) - floor * u[n]))
     for x, v, lo, hi in zip(p[m:], u[m:], problem.low, problem.high, strict=True):
         see("primal", max(lo - x, x - hi))
         if x > lo:
@@ -57,27 +84,38 @@ def onto_cone(mu, y):
 
 
 def projected(problem, y):
-    m = 3 * len(problem.friction)
-    cones = [onto_cone(mu, x) for mu, x in zip(problem.friction, y[:m].reshape(-1, 3), strict=True)]
-    return np.concatenate([*cones, np.clip(y[m:], problem.low, problem.high)])
+    """The nearest point: by halving an interval of p_n, in which the distance falls and then grows."""
+    x, m = y.copy(), problem.first_interval
+    for i in range(len(problem.friction)):
+        n, disks = 3 * i, problem.disks(i)
+        if len(disks) == 1:
+            x[n : n + 3] = onto_cone(disks[0][0], y[n : n + 3])
+            continue
+
+        def rises(normal, n=n, disks=disks):
+            return normal - y[n] - sum(mu * max(np.linalg.norm(y[rows]) - mu * normal, 0.0) for mu, rows in disks)
+
+        low, high = 0.0, abs(y[n]) + sum(mu * np.linalg.norm(y[rows]) for mu, rows in disks)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if rises(middle) > 0 else (middle, high)
+        x[n] = high if rises(0.0) < 0 else 0.0
+        for mu, rows in disks:
+            x[rows] *= min(1.0, mu * x[n] / max(np.linalg.norm(y[rows]), 1e-300))
+    x[m:] = np.clip(y[m:], problem.low, problem.high)
+    return x
 
 
 def natural_map(problem, p):
-    """p - proj(p - u - mu |u_t| n): zero in a solution, and nowhere else."""
-    u = problem.velocity(p)
-    for i, mu in enumerate(problem.friction):
-        u[3 * i] += mu * np.hypot(*u[3 * i + 1 : 3 * i + 3])
-    return p - projected(problem, p - u)
+    """p - proj(p - u - the shift): zero in a solution, and nowhere else."""
+    return p - projected(problem, p - problem.shift(problem.velocity(p)))
 
 
 def by_fixed_point(problem, rounds=50000, tolerance=1e-13):
     """De Saxce and Feng's Uzawa: p becomes proj(p - rho (u + mu |u_t| n)), with a rho below what makes it contract."""
     p, rho = np.zeros(len(problem.w)), 0.6 / max(np.linalg.eigvalsh(problem.G)[-1], 1e-300)
     for _ in range(rounds):
-        u = problem.velocity(p)
-        for i, mu in enumerate(problem.friction):
-            u[3 * i] += mu * np.hypot(*u[3 * i + 1 : 3 * i + 3])
-        after = projected(problem, p - rho * u)
+        after = projected(problem, p - rho * problem.shift(problem.velocity(p)))
         if abs(after - p).max() <= tolerance * abs(p).max():
             return after
         p = after

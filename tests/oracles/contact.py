@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import lsq_linear
+from scipy.spatial import ConvexHull
 
-from sarrus.shapes import Box, Capsule, Cylinder, Ellipsoid, Plane, Point, Sphere
+from sarrus.shapes import Box, Capsule, ConvexPoints, Cylinder, Ellipsoid, Plane, Point, Sphere
 
 
 def support(shape, X, n):
@@ -30,6 +31,8 @@ def support(shape, X, n):
         return at + shape.radius * np.hypot(local[:, 0], local[:, 1]) + np.abs(local[:, 2]) * shape.length / 2
     if isinstance(shape, Ellipsoid):
         return at + np.linalg.norm(local * shape.semi_axes, axis=1)
+    if isinstance(shape, ConvexPoints):
+        return at + (local @ np.array(shape.points).T).max(axis=1)
     assert isinstance(shape, Plane)
     return np.where(np.abs(local[:, 2] - 1.0) < 1e-12, at, np.inf)
 
@@ -80,6 +83,9 @@ def outside(shape, X, p):
         return np.linalg.norm(x, axis=1) - getattr(shape, "radius", 0.0)
     if isinstance(shape, Plane):
         return x[:, 2]
+    if isinstance(shape, ConvexPoints):  # of its facets' planes; beyond an edge it is more
+        facets = ConvexHull(shape.points).equations
+        return (x @ facets[:, :3].T + facets[:, 3]).max(axis=1)
     if isinstance(shape, Capsule):
         x[:, 2] -= np.clip(x[:, 2], -shape.length / 2, shape.length / 2)
         return np.linalg.norm(x, axis=1) - shape.radius

@@ -98,6 +98,7 @@ def test_boxes_dropped_askew_land_with_sixteen_corners(example, turn, height):
     held = run.statistics["contact"]
     assert held["natural_map"] < CONES
     assert held["kinematics"] < LOOPS
+    assert 0 < held["as_touching"] < 10
     # it lies flat, on the ground
     assert abs(run.v[-1]).max() < AT_REST
     assert_allclose(run.energy[-1], 4 * 9.81 * 0.005, rtol=1e-6)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays import Array, ArrayLike, checked_number
-from ..description.contacts import OVERLAP, Pair, scene, size_of, told_by_file, touching_pairs
+from ..description.contacts import COEFFICIENTS, OVERLAP, Pair, scene, size_of, told_by_file, touching_pairs
 
 if TYPE_CHECKING:
     from ..dynamics.loop_operations import LoopFunctions
@@ -28,7 +28,7 @@ class Contacts:
     distance : (n,) between the surfaces along it; negative: sunk in [m]
     shapes, bodies : n pairs of names, first and second
     id : (n,) of a point, the same as long as the same features of the same shapes touch
-    friction, restitution : (n,) of the pair
+    friction, restitution, torsional_friction, rolling_friction : (n,) of the pair
     state : (n,) which of a batch's states, counted over all its axes
     """
 
@@ -41,6 +41,8 @@ class Contacts:
     friction: Array
     restitution: Array
     state: NDArray[np.int64]
+    torsional_friction: Array
+    rolling_friction: Array
 
 
 def may_touch(robot: LoopFunctions) -> list[Pair]:
@@ -51,7 +53,7 @@ def may_touch(robot: LoopFunctions) -> list[Pair]:
 def touching(robot: LoopFunctions) -> tuple[_core.Scene, list[str], list[Pair]]:
     """The core's scene of its shapes, the bodies whose poses that takes, and the pairs that may touch."""
     pairs: list[Pair] = robot._may_touch  # type: ignore[attr-defined]  # Mechanism has it
-    terms, bodies = scene(robot.description, pairs)
+    terms, bodies = scene(robot.description, robot._solids, pairs)  # type: ignore[attr-defined]
     return _core.Scene(*terms), bodies, pairs
 
 
@@ -123,8 +125,9 @@ def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Conta
     state, pair, name, position, normal, distance = core.touching(poses.reshape(-1, *poses.shape[-3:]), reach)
     known = [pairs[k] for k in pair.tolist()]
     ends = [(shapes[k.first], shapes[k.second]) for k in known]
+    numbers = {name: np.array([getattr(k, name) for k in known]) for name in COEFFICIENTS}
     return Contacts(
         position, normal, distance,
         tuple((a.name, b.name) for a, b in ends), tuple((a.body, b.body) for a, b in ends), name,
-        np.array([k.friction for k in known]), np.array([k.restitution for k in known]), state,
+        state=state, **numbers,
     )  # fmt: skip

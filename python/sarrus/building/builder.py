@@ -172,6 +172,8 @@ class Builder(Changes):
         *,
         friction: float | None = None,
         restitution: float | None = None,
+        torsional_friction: float | None = None,
+        rolling_friction: float | None = None,
         name: str | None = None,
         group: str | None = None,
     ) -> None:
@@ -180,10 +182,12 @@ class Builder(Changes):
         Parameters
         ----------
         body : its name; "ground" for the world
-        shape : a ``Box``, ``Capsule``, ``Cylinder``, ``Ellipsoid``, ``Plane``, ``Point``, ``Sphere`` or ``Terrain`` of :mod:`sarrus.shapes`
+        shape : a ``Box``, ``Capsule``, ``ConvexPoints``, ``Cylinder``, ``Ellipsoid``, ``Mesh``, ``Plane``, ``Point``, ``Sphere`` or ``Terrain`` of :mod:`sarrus.shapes`
         placement : where the shape's frame sits in the body
         friction : Coulomb's coefficient; default: that of what it touches. Of two that are told the geometric mean is taken, of none 1
         restitution : from 0 to 1, likewise; of none 0
+        torsional_friction, rolling_friction : by which a point that presses with f resists spinning about its normal and rolling, with moments
+            of up to so much times f, likewise; of none 0 [m]
         name : of the shape; default: the body's, with a number behind it from the second one on
         group : a name that shapes share, for :meth:`set_contact`
 
@@ -217,8 +221,10 @@ class Builder(Changes):
         if any(spec.group == name for spec in self._shapes.values()):
             raise ModelError(f"{what} is named as a group")
         at = checked_placement(placement, f"{what}: placement")
-        numbers = checked_coefficients(friction, restitution, what)
-        self._shapes[name] = ShapeSpec(name, known, checked_contact_shape(shape, what), at, *numbers, group)
+        numbers = checked_coefficients(
+            what, friction=friction, restitution=restitution, torsional_friction=torsional_friction, rolling_friction=rolling_friction
+        )  # fmt: skip
+        self._shapes[name] = ShapeSpec(name, known, checked_contact_shape(shape, what), at, group=group, **numbers)
         # those of a file are not all any more: whoever adds one wants to know whether it acts
         self.warnings[:] = [text.replace(NO_CONTACTS, SOME_CONTACTS) for text in self.warnings]
 
@@ -230,6 +236,8 @@ class Builder(Changes):
         touching: bool = True,
         friction: float | None = None,
         restitution: float | None = None,
+        torsional_friction: float | None = None,
+        rolling_friction: float | None = None,
     ) -> None:
         """Say whether two shapes may touch, and how; it takes the place of what was said of the same two.
 
@@ -238,7 +246,7 @@ class Builder(Changes):
         first, second : names of shapes or groups; one group twice: its shapes among themselves. What is told of shapes goes before what is
             told of their groups
         touching : False: they pass through each other
-        friction, restitution : of the pair; default: those of the shapes, as :meth:`add_shape` says
+        friction, restitution, torsional_friction, rolling_friction : of the pair; default: those of the shapes, as :meth:`add_shape` says
 
         Examples
         --------
@@ -255,10 +263,12 @@ class Builder(Changes):
         ends = [self._shapes[name].body for name in (first, second) if name in self._shapes]
         if len(ends) == 2 and ends[0] == ends[1] and touching:
             raise ModelError(f"{what}: both are on body '{ends[0]}'")
-        numbers = checked_coefficients(friction, restitution, what)
+        numbers = checked_coefficients(
+            what, friction=friction, restitution=restitution, torsional_friction=torsional_friction, rolling_friction=rolling_friction
+        )  # fmt: skip
         key = tuple(sorted((first, second)))
         self._contacts.pop(key, None)
-        self._contacts[key] = ContactSpec(first, second, checked_truth("touching", touching), *numbers)
+        self._contacts[key] = ContactSpec(first, second, checked_truth("touching", touching), **numbers)
 
     # ---- what else ties their motion ---------------------------------------------------------------------------------
 

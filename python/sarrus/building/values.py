@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from .._arrays import ArrayLike, real_numbers
 from ..description.joints import JointType, unit_axis
 from ..errors import ModelError
-from ..shapes import Box, Capsule, ContactShape, Cylinder, Ellipsoid, Mesh, Plane, Shape, Sphere, Terrain
+from ..shapes import Box, Capsule, ContactShape, ConvexPoints, Cylinder, Ellipsoid, Mesh, Plane, Shape, Sphere, Terrain
 from ..shapes import Point as PointShape
 from ..spatial import LARGEST, Transform
 
@@ -23,6 +22,7 @@ BodyPoint = tuple[str, ArrayLike]
 Joined = tuple[JointType, str, str, Transform, Transform]  # its type, its ends, and where it sits in them
 
 _IDENTITY = Transform()
+MOST_POINTS = 2**14  # of a convex hull: as many features as a pair of shapes has (cpp/contact/scene.hpp)
 
 
 def checked_placement(value: Placement, what: str) -> Transform:
@@ -61,8 +61,8 @@ def checked_shape(shape: Shape, what: str) -> Shape:
 
 def checked_contact_shape(shape: ContactShape, what: str) -> ContactShape:
     """The shape, in floats that can touch."""
-    if isinstance(shape, Box | Cylinder | Sphere):
-        return checked_shape(shape, what)  # type: ignore[return-value]
+    if isinstance(shape, Box | Cylinder | Mesh | Sphere):
+        return checked_shape(shape, what)
     if isinstance(shape, Plane | PointShape):
         return shape
     if isinstance(shape, Capsule):
@@ -72,9 +72,15 @@ def checked_contact_shape(shape: ContactShape, what: str) -> ContactShape:
         if min(semi_axes) <= 0.0:
             raise ModelError(f"{what}: semi-axes of an ellipsoid must be positive; got {shape.semi_axes!r}")
         return Ellipsoid(semi_axes)
+    if isinstance(shape, ConvexPoints):
+        expected = f"(n, 3) finite numbers [m], n from 1 to {MOST_POINTS}"
+        points = checked_numbers(shape.points, f"{what}: points", expected, 2)
+        if points.ndim != 2 or points.shape[1] != 3 or not 1 <= len(points) <= MOST_POINTS:
+            raise ModelError(f"{what}: points must be {expected}; got {points.shape}")
+        return ConvexPoints(tuple(map(tuple, points.tolist())))
     if not isinstance(shape, Terrain):
         raise ModelError(
-            f"{what} needs a Box, Capsule, Cylinder, Ellipsoid, Plane, Point, Sphere or Terrain of sarrus.shapes; got {shape!r}"
+            f"{what} needs a Box, Capsule, ConvexPoints, Cylinder, Ellipsoid, Mesh, Plane, Point, Sphere or Terrain of sarrus.shapes; got {shape!r}"
         )
     heights = checked_numbers(shape.heights, f"{what}: heights of a terrain", "rows of finite numbers [m]", 2)
     if heights.ndim != 2 or min(heights.shape) < 2:
@@ -85,8 +91,10 @@ def checked_contact_shape(shape: ContactShape, what: str) -> ContactShape:
     return Terrain(tuple(map(tuple, heights.tolist())), (x, y))
 
 
-def checked_coefficients(friction: Any, restitution: Any, what: str) -> tuple[float | None, float | None]:
-    return _coefficient(friction, f"{what}: friction"), _coefficient(restitution, f"{what}: restitution", 1.0)
+def checked_coefficients(what: str, **numbers: ArrayLike | None) -> dict[str, float | None]:
+    """Of a shape or a pair, by their names."""
+    most = {"restitution": 1.0}
+    return {name: _coefficient(x, f"{what}: {name}", most.get(name, np.inf)) for name, x in numbers.items()}
 
 
 def _coefficient(value: ArrayLike | None, what: str, most: float = np.inf) -> float | None:

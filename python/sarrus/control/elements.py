@@ -22,12 +22,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..description.contacts import scene
+from ..description.contacts import COEFFICIENTS, MOMENTS, RESTITUTION_LAWS, scene
 from ..description.joints import Revolute, unit_axis
 from ..description.specs import Description
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.variants import VariantFunctions
-from ..errors import ModelError, ShapeError
+from ..errors import ModelError, ShapeError, check_name
 from ..laws import Law
 from .actuators import ActuatorDynamics
 from .coordinates import check_independent, coordinate, felt_inertia, motors, one_a_coordinate, velocity
@@ -290,14 +290,19 @@ class Contact(Element):
         return {}
 
 
+def _is_poisson(element: RigidContact | ShapeContacts) -> bool:
+    check_name("restitution_law", element.restitution_law, RESTITUTION_LAWS, type(element).__name__)
+    return element.restitution_law == "poisson"
+
+
 @dataclass(frozen=True, eq=False)
 class RigidContact(Element):
     """A point or sphere of a body on a plane of the world, or of another body, without compliance, for steps of ``method="contact"``.
 
-    Where it touches, its impulse lies within Coulomb's cone; what hits comes back with `restitution` of its normal velocity (Newton's law), but for hits
-    slower than gravity makes in three steps. Of a run's :attr:`Trajectory.z <sarrus.Trajectory.z>` each has four numbers: the impulse of the step
+    Where it touches, its impulse lies within Coulomb's cone; what hits comes back by `restitution`, but for hits slower than gravity makes in three
+    steps. Of a run's :attr:`Trajectory.z <sarrus.Trajectory.z>` each has four numbers: the impulse of the step
     along the normal and two tangents [N s], the least ones where impulses are not unique (squares times each contact's own inverse mass), and how
-    far the step's conditions are off [m/s].
+    far the step's conditions are off [m/s]; with friction against spinning or rolling three more, their moments about these axes [N m s].
 
     Attributes
     ----------
@@ -307,6 +312,9 @@ class RigidContact(Element):
     normal, offset : the plane normal . x = offset; an axis or a vector, away from what is solid [m]
     friction : Coulomb's coefficient
     restitution : from 0 to 1
+    restitution_law : "newton": of the normal velocity so much comes back; "poisson": of the normal impulse of compression
+    torsional_friction, rolling_friction : against spinning about the normal and against rolling, by moments of up to so much times the impulse along
+        the normal [m]; :class:`TaskControl` makes no use of them
 
     Examples
     --------
@@ -327,12 +335,15 @@ class RigidContact(Element):
     offset: float = 0.0
     friction: Number = 0.6
     restitution: Number = 0.0
+    torsional_friction: Number = 0.0
+    rolling_friction: Number = 0.0
+    restitution_law: str = "newton"
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        (restitution,) = numbers_of(self, restitution="not negative")
+        restitution, *moments = numbers_of(self, **dict.fromkeys(("restitution", *MOMENTS), "not negative"))
         if (np.asarray(restitution) > 1.0).any():
             raise ModelError(f"restitution of RigidContact must be from 0 to 1; got {self.restitution!r}")
-        return {}
+        return {"turns": any(np.any(x) for x in moments), "poisson": _is_poisson(self)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,13 +351,14 @@ class ShapeContacts(Element):
     """What a mechanism's shapes do to each other in steps of ``method="contact"``: there it acts without being given, if there are such shapes.
 
     It is given where numbers are to be other ones, run by run say. Points touch as :meth:`sarrus.Mechanism.contacts` says, and push as those of
-    :class:`RigidContact`: within Coulomb's cones, with Newton's restitution. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the
+    :class:`RigidContact`: within Coulomb's cones. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the
     forces.
 
     Attributes
     ----------
-    friction, restitution : of all pairs, (runs,) of many runs; or a dict of such numbers by pairs of names of shapes, (one, other); default: what
+    friction, restitution, torsional_friction, rolling_friction : of all pairs, (runs,) of many runs; or a dict of such numbers by pairs of names of shapes, (one, other); default: what
         shapes and :meth:`~sarrus.Builder.set_contact` say
+    restitution_law : of all pairs, as of :class:`RigidContact`
 
     Examples
     --------
@@ -369,6 +381,9 @@ class ShapeContacts(Element):
 
     friction: Number | Mapping[tuple[str, str], Number] | None = None
     restitution: Number | Mapping[tuple[str, str], Number] | None = None
+    torsional_friction: Number | Mapping[tuple[str, str], Number] | None = None
+    rolling_friction: Number | Mapping[tuple[str, str], Number] | None = None
+    restitution_law: str = "newton"
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         robot: Any = mechanism
@@ -377,9 +392,10 @@ class ShapeContacts(Element):
             raise ModelError(
                 f"no shapes of '{robot.name}' may touch, and ShapeContacts does nothing: see Builder.add_shape"
             )
-        terms, bodies = scene(robot.description, pairs)
-        numbers = {key: self._of_pairs(key, robot) for key in ("friction", "restitution")}
-        return {"scene": terms, "bodies": bodies} | numbers
+        terms, bodies = scene(robot.description, robot._solids, pairs)
+        numbers = {key: self._of_pairs(key, robot) for key in COEFFICIENTS}
+        turns = any(np.any(numbers[key]) for key in MOMENTS)
+        return {"scene": terms, "bodies": bodies, "turns": turns, "poisson": _is_poisson(self)} | numbers
 
     def _of_pairs(self, key: str, robot: Any) -> Any:
         """(..., pairs)"""

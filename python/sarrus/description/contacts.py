@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from ..errors import ModelError
-from ..shapes import Box, Capsule, ContactShape, Cylinder, Ellipsoid, Point, Sphere, Terrain
+from ..shapes import Box, Capsule, ContactShape, ConvexPoints, Cylinder, Ellipsoid, Mesh, Plane, Point, Sphere, Terrain
 from ..spatial import Transform
 from .part import Part
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from .specs import Description
 
 _IDENTITY = Transform()
-FRICTION, RESTITUTION = 1.0, 0.0  # of a pair of which neither shape says
+# coefficients of a pair of which neither shape says
+COEFFICIENTS = {"friction": 1.0, "restitution": 0.0, "torsional_friction": 0.0, "rolling_friction": 0.0}
+MOMENTS = ("torsional_friction", "rolling_friction")
+RESTITUTION_LAWS = ("newton", "poisson")
 # what a warning of shapes says that a file lets touch, and nobody has added to by hand; and then
 NO_CONTACTS = "which they do where simulate() is asked for method='contact', and nowhere else"
 SOME_CONTACTS = "in method='contact' of simulate()"
@@ -36,6 +39,8 @@ class ShapeSpec(Part):
     friction: float | None = None
     restitution: float | None = None
     group: str | None = None
+    torsional_friction: float | None = None
+    rolling_friction: float | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ class ContactSpec(Part):
     touching: bool = True
     friction: float | None = None
     restitution: float | None = None
+    torsional_friction: float | None = None
+    rolling_friction: float | None = None
 
     def _written(self) -> tuple[str, dict[str, Any]]:
         return "set_contact", super()._written()[1]
@@ -59,6 +66,8 @@ class Pair(NamedTuple):
     second: int
     friction: float
     restitution: float
+    torsional_friction: float
+    rolling_friction: float
 
 
 def touching_pairs(d: Description) -> list[Pair]:
@@ -87,10 +96,10 @@ def touching_pairs(d: Description) -> list[Pair]:
         names = [(x, y) for x in (a.name, a.group) for y in (b.name, b.group) if x is not None and y is not None]
         contact = next((told[key] for key in map(frozenset, names) if key in told), None)  # shapes before groups
         ends = frozenset((whole(a.body), whole(b.body)))
-        if not contact.touching if contact else len(ends) == 1 or ends in joined:
+        if not contact.touching if contact else len(ends) == 1 or ends in joined or _pass_by(a.shape, b.shape):
             continue
         numbers = []
-        for name, otherwise in (("friction", FRICTION), ("restitution", RESTITUTION)):
+        for name, otherwise in COEFFICIENTS.items():
             known = [x for x in (getattr(a, name), getattr(b, name)) if x is not None]
             mean = (known[0] * known[-1]) ** 0.5 if known else otherwise
             own = getattr(contact, name, None)
@@ -99,12 +108,19 @@ def touching_pairs(d: Description) -> list[Pair]:
     return pairs
 
 
-def scene(d: Description, pairs: list[Pair]) -> tuple[tuple[list[Any], list[Pair]], list[str]]:
-    """What the core makes a Scene of, and the bodies that its poses are of; ModelError where a pair has no closed form."""
+def _pass_by(one: ContactShape, other: ContactShape) -> bool:
+    """Meshes touch planes alone: files have many of which nobody asks what they touch."""
+    return any(isinstance(x, Mesh) and not isinstance(y, Plane) for x, y in ((one, other), (other, one)))
+
+
+def scene(
+    d: Description, solids: list[ContactShape], pairs: list[Pair]
+) -> tuple[tuple[list[Any], list[Pair]], list[str]]:
+    """What the core makes a Scene of, and the bodies that its poses are of; ModelError where a pair has no closed form. Solids: shapes without meshes."""
     faults: list[tuple[str, str]] = []
     for pair in pairs:
         one, other = d.shapes[pair.first], d.shapes[pair.second]
-        if not _core.can_touch(_kind(one.shape), _kind(other.shape)):
+        if not _core.can_touch(_kind(solids[pair.first]), _kind(solids[pair.second])):
             faults.append((f"'{one.name}' ({_kind(one.shape)})", f"'{other.name}' ({_kind(other.shape)})"))
     if faults:
         listed = ", ".join(f"{one} and {other}" for one, other in faults[:4]) + (" …" if len(faults) > 4 else "")
@@ -113,7 +129,10 @@ def scene(d: Description, pairs: list[Pair]) -> tuple[tuple[list[Any], list[Pair
             "Give other shapes, or Builder.set_contact(one, other, touching=False)"
         )
     bodies = list(dict.fromkeys(spec.body for spec in d.shapes))
-    shapes = [shape_terms(spec.shape, bodies.index(spec.body), spec.placement) for spec in d.shapes]
+    shapes = [
+        shape_terms(solid, bodies.index(spec.body), spec.placement)
+        for spec, solid in zip(d.shapes, solids, strict=True)
+    ]
     return (shapes, pairs), bodies
 
 
@@ -126,7 +145,8 @@ def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[A
     radius = shape.radius if isinstance(shape, Sphere | Capsule | Cylinder) else 0.0
     half = shape.length / 2 if isinstance(shape, Capsule | Cylinder) else 0.0
     box = [x / 2 for x in shape.size] if isinstance(shape, Box) else getattr(shape, "semi_axes", (0.0, 0.0, 0.0))
-    heights, spacing = None, (0.0, 0.0)
+    heights: Any = shape.points if isinstance(shape, ConvexPoints) else None
+    spacing = (0.0, 0.0)
     if isinstance(shape, Terrain):
         heights = shape.heights
         spacing = shape.size[0] / (len(heights[0]) - 1), shape.size[1] / (len(heights) - 1)
@@ -148,6 +168,8 @@ def size_of(shape: ContactShape) -> float:
         return hypot(shape.radius, shape.length / 2)
     if isinstance(shape, Capsule):
         return shape.radius + shape.length / 2
+    if isinstance(shape, ConvexPoints):
+        return max(hypot(*point) for point in shape.points)
     return shape.radius if isinstance(shape, Sphere) else 0.0 if isinstance(shape, Point) else inf
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._arrays import Array, checked_number, real_rows
 from .._core import Status
+from ..description.contacts import RESTITUTION_LAWS
 from ..description.joints import unit_axis
 from ..errors import ModelError, ShapeError, StateError, check_name
 from .derivatives import check_robot
@@ -29,8 +30,12 @@ class ContactPoint:
     normal : an axis or a vector of the world, out of what is touched: forces along it push the body
     friction : Coulomb's coefficient
     radius : of the ball [m]; 0: a point
-    restitution : Newton's, of an impact: the share of the normal velocity that comes back
+    restitution : of an impact, from 0 to 1
+    restitution_law : "newton": the share of the normal velocity that comes back; "poisson": the share of the normal impulse of compression that
+        expansion has again
     on : body or frame that the plane belongs to
+    torsional_friction, rolling_friction : against spinning about the normal and against rolling, by moments of up to so much times the force
+        along the normal [m]
     """
 
     frame: str
@@ -39,13 +44,17 @@ class ContactPoint:
     radius: float = 0.0
     restitution: float = 0.0
     on: str = "ground"
+    torsional_friction: float = 0.0
+    rolling_friction: float = 0.0
+    restitution_law: str = "newton"
 
     def _described(self, robot: LoopFunctions) -> tuple[Any, ...]:
         for name in (self.frame, self.on):
             check_name("frame", name, robot.frames, "ContactPoint")
+        check_name("restitution_law", self.restitution_law, RESTITUTION_LAWS, "ContactPoint")
         numbers = {
             k: checked_number(f"{k} of ContactPoint", getattr(self, k), "")
-            for k in ("friction", "radius", "restitution")
+            for k in ("radius", "friction", "restitution", "torsional_friction", "rolling_friction")
         }
         for name, x in numbers.items():
             if x < 0.0 or (name == "restitution" and x > 1.0):
@@ -56,9 +65,8 @@ class ContactPoint:
             self.on,
             (0.0, 0.0, 0.0),
             unit_axis(self.normal),
-            numbers["radius"],
-            numbers["friction"],
-            numbers["restitution"],
+            *numbers.values(),
+            self.restitution_law == "poisson",
         )
 
 
@@ -71,12 +79,14 @@ class ContactMotion:
     motion : (nv,) accelerations, or velocities after the impact
     forces : (contacts, 3) on the bodies, in the world [N], or impulses [N s]: where they are not unique the least ones of those that make this motion,
         by the sum of squares, each times the mean inverse mass that its contact feels
+    moments : (contacts, 3) likewise, of friction against spinning and rolling [N m], or their impulses [N m s]
     natural_map : how far the cones' conditions are off, as a velocity or an acceleration [m/s or m/s^2]
     iterations : how many equations the cones took
     """
 
     motion: Array
     forces: Array
+    moments: Array
     natural_map: float
     iterations: int
 
@@ -110,12 +120,12 @@ def _response(
     described = [c._described(robot) for c in contacts]
     seconds = 0.0 if time is None else checked_number("time", time, "")
     answer = _core.contact_response(robot, described, robot.normalize(q), v, push, seconds)
-    status, motion, forces, cones, hit = answer
+    status, motion, forces, moments, cones, hit = answer
     if tau is not None and hit > 0.0:
         raise StateError(f"a contact is hit at {hit:.3g} m/s, which is an impact: see contact_impact()")
     if status != Status.FINE:
         raise StateError(WHY[int(status)])
-    return ContactMotion(motion, forces, *cones[:2])
+    return ContactMotion(motion, forces, moments, *cones[:2])
 
 
 def contact_dynamics(
@@ -174,8 +184,9 @@ def contact_impact(
 ) -> ContactMotion:
     """Velocities after an impact of bodies that touch, and its impulses: within Coulomb's cones, loops exact. Of one state.
 
-    What hits comes back with `restitution` of its normal velocity, or faster (Newton); what rests does not sink in. With friction and several
-    contacts Newton's law can add energy (Kane): look at it where restitution is not zero.
+    What hits comes back with `restitution` of its normal velocity, or faster (Newton); what rests does not sink in. With friction Newton's law can
+    add energy (Kane): look at it where restitution is not zero, or take Poisson's, by which all that touches is compressed first, and then has
+    at least `restitution` of that normal impulse again. That adds none without friction, nor where one contact has it.
 
     Parameters
     ----------
@@ -194,7 +205,7 @@ def contact_impact(
 
     References
     ----------
-    De Saxcé and Feng 1998; Glocker 2001.
+    De Saxcé and Feng 1998; Glocker 2001; Glocker 2013 (Energetic consistency conditions for standard impacts II: Poisson's law).
 
     Examples
     --------

@@ -19,6 +19,7 @@ from .._arrays import Array, real_array
 from ..description.constraints import PfaffianSpec
 from ..description.contacts import Pair
 from ..errors import ModelError, ShapeError
+from ..shapes import ContactShape
 from ..spatial import Inertia, Transform, checked_poses
 from .loop_operations import LoopFunctions
 from .operations import StateFunctions
@@ -30,7 +31,7 @@ else:
 
 # of the structure, which all share
 STRUCTURE = (
-    "_asks_for_rows", "_at", "_closing_joints", "_constraints", "_joints", "_may_touch", "_pfaffian_numbers", "_tree_joint", "actuated", "bodies",
+    "_asks_for_rows", "_at", "_closing_joints", "_constraints", "_joints", "_may_touch", "_pfaffian_numbers", "_solids", "_tree_joint", "actuated", "bodies",
     "constraint", "constraints", "description", "frames", "joint", "joints", "loop_joints", "name", "neutral",
 )  # fmt: skip
 # Python's own functions of a state, which ask the core and nothing of the numbers besides
@@ -46,6 +47,7 @@ class VariantFunctions(Base):
 
     base: LoopFunctions
     _may_touch: list[Pair]
+    _solids: list[ContactShape]
     _changes: dict[str, Any]  # as they were given, an array each of all that the base was varied to
     _which: NDArray[np.intp]  # the rows of these that it has
     _prepared: dict[Any, Any]

@@ -23,6 +23,7 @@ from ..description.contacts import NO_CONTACTS as NO_CONTACTS  # which the reade
 from ..errors import ModelError, did_you_mean
 from ..shapes import Box, ContactShape, Cylinder, Mesh, Sphere
 from ..spatial import Inertia, Transform
+from .mesh_files import at_hand
 
 DEEPEST = 100  # a model nests a dozen levels; thousands are an attack
 # elements: of a chain of 12,500 links with inertias, limits and looks; they take some 3 s and 0.2 GB
@@ -77,10 +78,14 @@ class Notes:
 def add_shape(
     builder: Builder, body: str, element: Element, shape: ContactShape | Mesh, place: Transform, **numbers: float
 ) -> None:
-    """Give a body a shape that touches, by the name that the element has if that is free; a mesh is told of instead."""
+    """Give a body a shape that touches, by the name that the element has if that is free; of a mesh it is told that it touches planes, or nothing."""
     if isinstance(shape, Mesh):
-        element.note(f"a mesh in <{element.tag}> is not read as a shape that touches")
-        return
+        if not at_hand(shape):
+            element.note(
+                f"a mesh in <{element.tag}> is not read as a shape that touches: its file is not there, or trimesh"
+            )
+            return
+        element.note(f"a mesh in <{element.tag}> touches planes alone, by its convex hull")
     name = element.get("name") or None
     builder.add_shape(body, shape, place, name=None if name in builder._shapes else name, **numbers)  # type: ignore[arg-type]
 

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from .._arrays import Array
-from .._files import check_regular, is_within
 from ..errors import ModelError
-
-LARGEST = 2**29  # bytes of a mesh
-
-
-def opened(path: Path, **options: Any) -> Any:
-    """What trimesh makes of a file, and of others in its folder that it names, such as textures: ImportError without trimesh."""
-    trimesh: Any = importlib.import_module("trimesh")
-
-    class Beside(trimesh.resolvers.FilePathResolver):  # type: ignore[misc]
-        def get(self, name: str) -> Any:
-            file = Path(self.parent) / name.strip()
-            if not is_within(file, [self.parent]):
-                raise ValueError(f"{name[:200]!r} leads out of the mesh's folder")
-            check_regular(file, LARGEST)
-            return super().get(name)
-
-    return trimesh.load(os.fspath(path), file_type=path.suffix.lower()[1:], resolver=Beside(os.fspath(path)), **options)
+from .mesh_files import opened
 
 
 def triangles(path: Path, *, hull: bool = False) -> Array:

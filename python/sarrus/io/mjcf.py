@@ -12,8 +12,9 @@ What becomes of each part of a file, where it differs from what :mod:`sarrus.io.
 `<joint>`, `<freejoint>`       joints; `springdamper` as stiffness and damping
 `<frame>`                      a pose for what is inside it
 `<geom>`                       mass, and visuals: those of primitives and meshes, in the colour of their material; shapes that touch:
-                               sphere, capsule, cylinder, box, plane, with the first number of friction and groups by their masks
-`<contact>`                    exclude; pair, with the first number of its friction
+                               sphere, capsule, cylinder, box, plane, mesh (at hand, against planes), with friction, as many numbers as condim says, and groups by their
+                               masks
+`<contact>`                    exclude; pair, with its friction likewise
 `<connect>`, `<weld>`          by bodies: at qpos0, or as told by `anchor` and `relpose`; by sites: theirs
 `<tendon>`                     fixed ones; spatial ones guide nothing here, and are left out with a warning
 `<actuator>`                   a joint or a fixed tendon that it drives is actuated; of `damping` the linear part acts, and of limits the

@@ -19,7 +19,8 @@ from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from .document import Element, add_shape, at, left_out, noted_inertia
 from .formats import WAY_OUT
-from .mesh_inertia import LARGEST, mass_properties, triangles
+from .mesh_files import LARGEST
+from .mesh_inertia import mass_properties, triangles
 from .mjcf_document import Document, referred
 from .mujoco import HERE, HIDDEN, show
 
@@ -193,7 +194,8 @@ def touch_geoms(
     Geoms of the same masks are a group, and groups whose masks do not meet pass by, as do bodies that are excluded, by their `names` in the file.
     """
     masks: dict[str, tuple[int, int]] = {}
-    frictions = set()
+    frictions: list[dict[str, float]] = []
+    counted: set[str] = set()
     for body, geom in ((name, geom) for name in geoms for geom in geoms[name]):
         element, (a, b, *_), (contype, conaffinity) = geom.element, (*geom.size, 0.0, 0.0), masks_of(geom)
         if not (contype or conaffinity):
@@ -201,19 +203,24 @@ def touch_geoms(
         with left_out(element, "it touches nothing"):
             round_ones = {"sphere": Sphere(a), "capsule": Capsule(a, 2 * b), "cylinder": Cylinder(a, 2 * b)}
             shapes: dict[str, Any] = {**round_ones, "plane": Plane()}
-            shape = Box(tuple(2 * x for x in geom.size)) if geom.kind == "box" else shapes.get(geom.kind)  # type: ignore[arg-type]
+            shape: Any = Box(tuple(2 * x for x in geom.size)) if geom.kind == "box" else shapes.get(geom.kind)  # type: ignore[arg-type]
+            if geom.kind == "mesh" and told:
+                shape = _mesh(document, element)
             if shape is None:
                 if told:
                     element.note(f"a geom of type {geom.kind} is not read as a shape that touches")
                 continue
             group = f"contype {contype}, conaffinity {conaffinity}"
-            frictions.add(friction := _friction(element))
-            add_shape(builder, body, element, shape, geom.place, group=group, friction=friction)  # type: ignore[arg-type]
+            numbers = _frictions(element)
+            frictions.append(_frictions(element, condim=6.0))
+            counted.update(numbers)
+            add_shape(builder, body, element, shape, geom.place, group=group, **numbers)  # type: ignore[arg-type]
             masks[group] = contype, conaffinity
     for (one, (c, a)), (other, (d, b)) in combinations_with_replacement(masks.items(), 2):
         if not (c & b or d & a):
             builder.set_contact(one, other, touching=False)
-    if told and len(frictions) > 1:
+    # where one of two geoms has a number by its condim, MuJoCo asks both for it
+    if told and any(len({mu[name] for mu in frictions}) > 1 for name in counted):
         element.note("of two geoms MuJoCo takes the larger friction, and here the geometric mean is taken")
     shapes_of: dict[str, list[str]] = {}
     for spec in builder._shapes.values():
@@ -226,11 +233,26 @@ def touch_geoms(
             element.note(f"<{element.tag}> in <contact> is of what is not there or does not touch")
             continue
         for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (x,) for x in ends)):
-            builder.set_contact(one, other, touching=not excluded, friction=None if excluded else _friction(element))
+            numbers = {} if excluded else _frictions(element, pair=True)
+            builder.set_contact(one, other, touching=not excluded, **numbers)
 
 
-def _friction(element: Element) -> float:
-    return element.several("friction", 5, (1.0,))[0]
+def _frictions(element: Element, *, pair: bool = False, condim: float | None = None) -> dict[str, float]:
+    """As many coefficients as condim says; a pair tells those of two directions of sliding, and of rolling, apart."""
+    numbers, (spin, roll) = element.several("friction", 5, ()), ((2, 3) if pair else (1, 2))
+    if condim is None:
+        condim = element.number("condim", 3.0)
+        if condim == 1.0:
+            element.note("condim 1, without friction, is read as 3, with it")
+    if pair and any(len(numbers) > k + 1 and numbers[k] != numbers[k + 1] for k in (0, 3)):
+        element.note("friction that differs with the direction is read as that of the first")
+    mu = dict(enumerate(numbers))
+    coefficients = {"friction": mu.get(0, 1.0)}
+    if condim >= 4.0:
+        coefficients["torsional_friction"] = mu.get(spin, 0.005)
+    if condim >= 6.0:
+        coefficients["rolling_friction"] = mu.get(roll, 0.0001)
+    return coefficients
 
 
 # --- looks ------------------------------------------------------------------------------------------------------------
@@ -249,9 +271,12 @@ def show_geom(document: Document, builder: Builder, body: str, geom: Geom) -> No
             if not show(builder, body, geom.kind, geom.size, geom.place, color):
                 element.note(f"a geom of type {geom.kind} is not shown")
             return
-        mesh = document.meshes[referred(element, "mesh", document.meshes)]
-        if "refpos" in mesh.attributes or "refquat" in mesh.attributes:
-            mesh.fail("has a refpos or refquat")
-        x, y, z = mesh.numbers("scale", 3, (1.0, 1.0, 1.0))
-        shape = Mesh(document.mesh_file(mesh), (x, y, z), document.beside)
-        builder.add_visual(body, shape, geom.place, color=color)
+        builder.add_visual(body, _mesh(document, element), geom.place, color=color)
+
+
+def _mesh(document: Document, element: Element) -> Mesh:
+    mesh = document.meshes[referred(element, "mesh", document.meshes)]
+    if "refpos" in mesh.attributes or "refquat" in mesh.attributes:
+        mesh.fail("has a refpos or refquat")
+    x, y, z = mesh.numbers("scale", 3, (1.0, 1.0, 1.0))
+    return Mesh(document.mesh_file(mesh), (x, y, z), document.beside)

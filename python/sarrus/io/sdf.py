@@ -21,7 +21,8 @@ gearbox, `<mimic>`            couplers of two joints, both kept in the tree
 what no joint leads to        floats, by a Free joint "root_joint" of the canonical link, with the file's pose as home
 `<static>`                    its links are fixed to the ground
 `<gravity>` of the world      gravity
-`<collision>`                 a shape that touches: box, capsule, cylinder, plane, sphere, with ODE's mu and the restitution; no mesh
+`<collision>`                 a shape that touches: box, capsule, cylinder, plane, sphere, with ODE's mu, the restitution, and torsional
+                              friction by its patch_radius; a mesh, if it is at hand, against planes
 `<visual>`                    what `sarrus.view` shows, as in :mod:`sarrus.io.urdf`
 anything else                 a warning, but for what has no bearing on the dynamics
 ============================  =====================================================================================

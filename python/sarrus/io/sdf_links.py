@@ -15,6 +15,10 @@ from .outline import frame_along
 from .sdf_scene import Scene, base_name, pose_of, truth
 
 COEFFICIENTS = {"friction": "friction/ode/mu", "restitution": "bounce/restitution_coefficient"}  # in <surface>
+TORSIONAL = "friction/torsional"
+PATCH = (
+    3.0 * math.pi / 16.0
+)  # moment by coefficient, radius and force: Hertz' pressure on the whole patch, as Gazebo has it
 WATER = 1000.0  # kg/m³, where no density is told
 
 
@@ -144,15 +148,22 @@ def _contact_shape(scene: Scene, collision: Element) -> tuple[ContactShape | Mes
 
 
 def _coefficients(collision: Element) -> dict[str, float]:
-    """Of <surface>: Coulomb's of ODE, and restitution."""
-    found = {}
-    for name, way in COEFFICIENTS.items():
+    """Of <surface>: Coulomb's of ODE, restitution, and torsional friction of a patch of a given radius."""
+
+    def at(way: str) -> Element | None:
         parts = [collision]
         for tag in ("surface", *way.split("/")):
             parts = [part for owner in parts for part in owner.all(tag)]
-        if parts:
-            found[name] = parts[0].number(None)
-    return found
+        return next(iter(parts), None)
+
+    numbers = {name: part.number(None) for name, way in COEFFICIENTS.items() if (part := at(way)) is not None}
+    if at(TORSIONAL) is not None:
+        mu, radius, by_patch = (at(f"{TORSIONAL}/{tag}") for tag in ("coefficient", "patch_radius", "use_patch_radius"))
+        if radius is None or (by_patch is not None and not truth(by_patch)):
+            collision.note("torsional friction without a patch_radius is not read")
+        else:
+            numbers["torsional_friction"] = PATCH * (1.0 if mu is None else mu.number(None)) * radius.number(None)
+    return numbers
 
 
 def _color(visual: Element) -> tuple[float, ...] | None:

@@ -25,7 +25,7 @@ a link called "ground"        becomes the body "ground_link", with a warning: "g
 drake:…                       ball, planar, screw and universal joints, and :mod:`sarrus.io.drake`; <frame>: a frame
 transmission, ros2_control    the joints that they name are driven, and others are passive, with a warning; without any, all that
                               move are driven, but for those that follow another
-`<collision>`                 a shape that touches (`robot.contacts`): box, cylinder, sphere; a mesh is not read, with a warning
+`<collision>`                 a shape that touches (`robot.contacts`): box, cylinder, sphere; a mesh, if it is at hand, against planes
 gazebo, sensor,               known, and of no concern to the dynamics, but for joints and springs in <gazebo>
 calibration, safety_controller
 anything else                 a warning

@@ -203,7 +203,14 @@ class _Writer(Writer):
             self.losses.note("groups of shapes, and which may touch")
         if spec.restitution is not None:
             self.losses.note("restitution of shapes")
-        self._shape(spec, name=spec.name, friction=spec.friction, group=str(HIDDEN))
+        spin, roll = spec.torsional_friction, spec.rolling_friction
+        friction, condim = [] if spec.friction is None else [spec.friction], None
+        if spin is not None or roll is not None:
+            friction, condim = (
+                [1.0 if spec.friction is None else spec.friction, spin or 0.0, roll or 0.0],
+                "6" if roll else "4",
+            )
+        self._shape(spec, name=spec.name, friction=friction or None, condim=condim, group=str(HIDDEN))
 
     def _spring(self, spring: SpringSpec) -> None:
         length, stiffness = spring.rest_length, spring.stiffness

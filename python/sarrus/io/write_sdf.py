@@ -11,7 +11,7 @@ couplers                      mimic, of two joints of one axis of which one is p
 armature, distances, springs  Drake's tags
 frames; gravity               frames; that of a world around the model, where it is not 9.81 m/s² downward
 visuals                       as they are
-shapes that touch             with capsules, friction and restitution; not those of the ground
+shapes that touch             with capsules, friction, torsional friction and restitution; not those of the ground
 ============================  ==========================================================================================================
 """
 
@@ -34,7 +34,7 @@ from .document import Names
 from .formats import SDF
 from .lowering import PosedWriter, Step
 from .outline import Element, Link, Losses, add, add_drake, listed, mimic_of
-from .sdf_links import COEFFICIENTS
+from .sdf_links import COEFFICIENTS, PATCH, TORSIONAL
 from .table import has_passive, put
 
 
@@ -205,6 +205,11 @@ class _Writer(PosedWriter):
         for name, way in COEFFICIENTS.items():
             if element is not None and getattr(spec, name) is not None:
                 put(element, f"surface/{way}", getattr(spec, name))
+        if element is not None and spec.torsional_friction is not None:
+            for name, number in (("coefficient", 1.0), ("patch_radius", spec.torsional_friction / PATCH)):
+                put(element, f"surface/{TORSIONAL}/{name}", number)
+        if element is not None and spec.rolling_friction is not None:
+            self.losses.note("rolling friction of shapes")
         return element
 
     def visual(self, link: Element | None, visual: Any) -> None:

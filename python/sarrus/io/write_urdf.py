@@ -27,6 +27,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from ..description import ConstraintSpec, FrameSpec, JointSpec
+from ..description.contacts import COEFFICIENTS
 from ..description.joints import PASSIVE, JointType
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
@@ -61,7 +62,7 @@ class _Writer(Writer):
         for body in d.bodies:
             _inertial(links[body.name], body.inertia)
         self.looks(links)
-        if any(x is not None for shape in d.shapes for x in (shape.friction, shape.restitution)):
+        if any(x is not None for shape in d.shapes for x in (getattr(shape, name) for name in COEFFICIENTS)):
             losses.minor.append("friction and restitution of shapes")
         for name, one in tree.items():
             if name != bare:

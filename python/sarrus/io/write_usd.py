@@ -26,6 +26,7 @@ import numpy as np
 
 from .._arrays import Array
 from ..description import ConstraintSpec, DistanceSpec, FrameSpec, JointSpec, ShapeSpec, VisualSpec
+from ..description.contacts import MOMENTS
 from ..errors import AssemblyError
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, Cylinder, Plane, Sphere
@@ -203,6 +204,8 @@ class _Writer(PosedWriter):
     def collision(self, link: Element | None, spec: ShapeSpec) -> Element | None:
         if spec.group is not None or self.robot.description.contacts:
             self.losses.note("groups of shapes, and which may touch")
+        if any(getattr(spec, name) is not None for name in MOMENTS):
+            self.losses.note("torsional and rolling friction of shapes")
         if (element := self._shape(spec, spec.name)) is None:
             return None
         element.set("schemas", "PhysicsCollisionAPI")

@@ -18,7 +18,7 @@ from ..control.terms import task_controls
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from .arguments import METHODS, check_advance, check_memory, check_periods, checked_turns, progress_bar
 from .checkpoint import check_fields, state_of_checkpoint
-from .contact_history import BEFORE, EACH
+from .contact_history import BEFORE
 from .functions import Event, force, sampled_force
 from .setup import Prepared, loop_coordinates, touching_states
 from .trajectory import Efforts, Trajectory
@@ -163,7 +163,8 @@ class Integration:
         )
         rows = np.column_stack([q, v, *z, held, *turned])
         if self.touching is not None:  # names of points lie not between each other
-            these = nq + nv + self.touching[0] + np.arange(BEFORE + EACH * self.touching[1])
+            first, points, each = self.touching
+            these = nq + nv + first + np.arange(BEFORE + each * points)
             rows[:, these] = x[np.ix_(before, these)]
         if ended:
             rows[-1] = x[-1]
@@ -217,7 +218,7 @@ class Integration:
             "energy_eaten": float(-np.expm1(-record["energy_eaten"][0])) if judged else None,
             "limits": self.prepared.limits.exceeded(record, 0),
             **({"linearly_implicit": int(record["linearly_implicit"].item(0))} if record["linearly_implicit"].size else {}),
-            **({"contact": {name: record[name].item(0) for name in HELD}} if method.rigid else {}),
+            **({"contact": {name: record[name].item(0) for name in HELD} | {"as_touching": int(record["as_touching"].item(0))}} if method.rigid else {}),
         }  # fmt: skip
 
     def _warn(self, run: Trajectory, step: float) -> None:

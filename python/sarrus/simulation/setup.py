@@ -195,10 +195,9 @@ def check_contact(robot: Mechanism | Variants, method: str, stabilisation: str, 
         )
 
 
-def touching_states(core: _core.Simulation) -> tuple[int, int] | None:
-    """Where z has what shapes do to each other, and of how many points; None: they do nothing."""
-    first, kept = core.touching
-    return None if kept < 0 else (first, kept)
+def touching_states(core: _core.Simulation) -> tuple[int, int, int] | None:
+    """Where z has what shapes do to each other, of how many points, and how many numbers each; None: they do nothing."""
+    return None if core.touching[1] < 0 else core.touching
 
 
 def shapes_that_touch(robot: Mechanism | Variants, method: str, elements: Iterable[Any]) -> list[ShapeContacts]:

@@ -26,7 +26,7 @@ from ..errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..laws import Law
 from ..mechanism import Mechanism, checked_mechanism
 from . import storage
-from .contact_history import BEFORE, EACH, ContactForces
+from .contact_history import BEFORE, ContactForces
 from .joint_wrench_history import JointWrenchHistory
 
 if TYPE_CHECKING:
@@ -64,12 +64,13 @@ class Trajectory:
         quantity, lower, upper, time, reached), efforts as controllers asked for them; "stiffness": the largest |rate| dt of what acts; "contact": of steps of rigid
         contact the largest of all: "kinematics" (J v - c of the loops) and "positions" as they are left [rad/s, m/s; rad, m], "penetration" [m],
         "momentum" (what is left of the equations of motion, of 1), of the cones "primal" [N s], "dual" [m/s], "complementarity" [J] and
-        "natural_map" [m/s], and "work", that of contacts in a step [J], which is positive where they gain energy
+        "natural_map" [m/s], and "work", that of contacts in a step [J], which is positive where they gain energy; and "as_touching", in how many steps
+        what nearly touches had to count as touching
     status : "finished", "terminated: <event>", "interrupted", "diverged"; "prescribed" of :meth:`from_motion`; "unknown" when read
         from a .csv
     events : name -> times (k,) at which it happened [s]
     checkpoint : from where :func:`~sarrus.simulate` can go on
-    touching : where z has what shapes do to each other in steps of rigid contact, and of how many points; see `contacts`
+    touching : where z has what shapes do to each other in steps of rigid contact, of how many points, and how many numbers each; see `contacts`
     sensitivities : :class:`~sarrus.results.Sensitivities` (n, ...) of the samples by the start and by numbers of force elements, where
         :func:`~sarrus.simulate` was asked for them; else None. They are not saved
 
@@ -106,7 +107,7 @@ class Trajectory:
     status: str
     events: dict[str, Array]
     checkpoint: dict[str, Any] | None
-    touching: tuple[int, int] | None
+    touching: tuple[int, int, int] | None
     sensitivities: Any = None
 
     def __init__(
@@ -126,7 +127,7 @@ class Trajectory:
         status: str = "finished",
         events: Mapping[str, ArrayLike] | None = None,
         checkpoint: dict[str, Any] | None = None,
-        touching: tuple[int, int] | None = None,
+        touching: tuple[int, int, int] | None = None,
     ) -> None:
         times = _kept(real_array("t", t))
         if times.ndim != 1:
@@ -293,8 +294,8 @@ class Trajectory:
         """
         if self.touching is None or self.z is None:
             raise ModelError("no shapes act in this Trajectory: they touch in steps of method='contact'")
-        first, kept = self.touching
-        return ContactForces.of_states(self.mechanism, self.z[:, first : first + BEFORE + EACH * kept], kept)
+        first, kept, each = self.touching
+        return ContactForces.of_states(self.mechanism, self.z[:, first : first + BEFORE + each * kept], kept)
 
     def _evaluated(self, what: str, values: Efforts | Array, wide: int) -> Array:
         """Forces (n, wide), or what their function says."""

@@ -7,7 +7,7 @@ import sarrus
 from sarrus import Inertia, ModelError, ModelWarning, NameNotFoundError
 from sarrus.description import ContactSpec
 from sarrus.io import complete
-from sarrus.shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Point, Sphere, Terrain
+from sarrus.shapes import Box, Capsule, ConvexPoints, Cylinder, Ellipsoid, Mesh, Plane, Point, Sphere, Terrain
 
 BALL = Inertia.sphere(1.0, 0.1)
 
@@ -173,13 +173,35 @@ def test_contacts_stand_where_the_body_is():
     assert found.bodies == (("bob", "ground"),)
 
 
+def test_convex_points_are_kept_and_touch_as_a_box_of_these_corners_does(tmp_path):
+    corners = np.array([[x, y, z] for x in (-0.15, 0.15) for y in (-0.1, 0.1) for z in (-0.05, 0.05)])
+    runs = []
+    for shape in (Box((0.3, 0.2, 0.1)), ConvexPoints(corners)):
+        b = sarrus.Builder("brick")
+        b.add_body("brick", Inertia.box(2.0, (0.3, 0.2, 0.1)))
+        b.add_joint("float", sarrus.Free(), "ground", "brick")
+        b.add_shape("brick", shape, friction=0.5)
+        b.add_shape("ground", Plane(), (0, 0, -0.05))
+        robot = b.build()
+        robot.save(tmp_path / "brick.json")
+        assert sarrus.load(tmp_path / "brick.json").description.shapes == robot.description.shapes
+        runs.append(sarrus.simulate(robot, robot.neutral(), [0, 0, 0, 1.0, 0.3, 0], 0.5, method="contact", dt=2e-3))
+    np.testing.assert_allclose(runs[1].v, runs[0].v, atol=1e-8)
+    assert abs(runs[1].v[-1]).max() < 1e-9  # both have slid, and rest
+
+
 # ---- what is refused, and what is told ----------------------------------------------------------------------------------------------
 
 BAD_SHAPES = [
-    ({"shape": Mesh("a.stl")}, "needs a Box, Capsule"),
+    ({"shape": "a.stl"}, "needs a Box, Capsule"),
+    ({"shape": Mesh("")}, "a mesh needs the name of a file"),
     ({"shape": Capsule(0.0, 1.0)}, "radius of a capsule must be positive"),
     ({"shape": Ellipsoid((1.0, 0.0, 1.0))}, "semi-axes of an ellipsoid must be positive"),
     ({"shape": Ellipsoid((1.0, 1.0))}, "semi-axes of an ellipsoid"),
+    ({"shape": ConvexPoints(())}, "points must be"),
+    ({"shape": ConvexPoints(((0.0, 1.0),))}, "points must be"),
+    ({"shape": ConvexPoints(((0.0, 1.0, np.inf),))}, "finite numbers"),
+    ({"shape": ConvexPoints(np.zeros((16385, 3)))}, "from 1 to 16384"),
     ({"shape": Terrain(((0.0, 1.0),), (1.0, 1.0))}, "two rows or more"),
     ({"shape": Terrain(((0.0, 1.0), (0.0, np.nan)), (1.0, 1.0))}, "finite numbers"),
     ({"shape": Terrain(((0.0, 1.0), (0.0, 1.0)), (1.0, 0.0))}, "size of a terrain must be positive"),
@@ -221,7 +243,7 @@ def test_pairs_without_a_closed_form_are_refused_and_may_be_excluded():
         ModelError, match=r"'brick_3' \(Cylinder\) and 'hill' \(Terrain\) may touch, and where is not known"
     ) as error:
         b.build()
-    assert "these, cylinder and ellipsoid with plane" in str(error.value)
+    assert "these, cylinder, ellipsoid and convex points with plane" in str(error.value)
 
 
 def test_overlap_at_home_is_told_and_what_touches_only_is_not():

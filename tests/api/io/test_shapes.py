@@ -8,7 +8,8 @@ import pytest
 import sarrus
 from sarrus import ModelWarning
 from sarrus.description.contacts import touching_pairs
-from sarrus.shapes import Box, Capsule, Cylinder, Plane, Point, Sphere
+from sarrus.io import mesh_files
+from sarrus.shapes import Box, Capsule, Cylinder, Mesh, Plane, Point, Sphere
 
 URDF = """<robot name="r"><link name="world"/><link name="a"><inertial><mass value="1"/>
 <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
@@ -33,7 +34,7 @@ def test_urdf():
     np.testing.assert_allclose(at.translation, (1.0, 2.0, 3.0))
     np.testing.assert_allclose(at.rotation, sarrus.Rotation.from_rpy(0.0, 0.0, 0.5).matrix)
     told = "\n".join(robot.warnings)
-    assert "a mesh in <collision> is not read as a shape that touches" in told
+    assert "a mesh in <collision> is not read as a shape that touches: its file is not there" in told
     assert "radius of a sphere must be positive; got -0.3; it touches nothing" in told
     run = sarrus.simulate(robot, [0.0], [0.0], duration=0.01)  # the file's warnings say that nobody simulates them
     assert np.isfinite(run.q).all()
@@ -97,6 +98,179 @@ def test_sdf():
     assert foot.placement.translation.tolist() == [0.0, 0.0, 1.0]
     assert side.shape == Plane() and side.friction is None
     np.testing.assert_allclose(side.placement.rotation[:, 2], (1.0, 0.0, 0.0), atol=1e-15)
+
+
+# ---- meshes ----------------------------------------------------------------------------------------------------------
+
+BODY = """<inertial><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>"""
+MESHES = {
+    "urdf": f"""<robot name="r"><link name="world"/><joint name="float" type="floating"><parent link="world"/>
+      <child link="a"/></joint><link name="a">{BODY}<collision name="hull"><geometry><mesh filename="wedge.stl" scale="0.1 0.1 0.1"/></geometry>
+      </collision><collision name="ball"><origin xyz="0 0 0.3"/><geometry><sphere radius="0.1"/></geometry></collision></link></robot>""",
+    "sdf": """<sdf version="1.9"><model name="m"><link name="a"><inertial><mass>2</mass><inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz></inertia>
+      </inertial><collision name="hull"><geometry><mesh><uri>wedge.stl</uri><scale>0.1 0.1 0.1</scale></mesh></geometry></collision>
+      <collision name="ball"><pose>0 0 0.3 0 0 0</pose><geometry><sphere><radius>0.1</radius></sphere></geometry></collision></link></model></sdf>""",
+    "xml": """<mujoco><asset><mesh name="wedge" file="wedge.stl" scale="0.1 0.1 0.1"/></asset><worldbody><geom name="far" type="plane" size="1 1 1"
+      pos="0 0 -9"/><body name="a"><freejoint/><inertial pos="0 0 0" mass="2" diaginertia="0.1 0.1 0.1"/><geom name="hull" type="mesh" mesh="wedge"/>
+      <geom name="ball" size="0.1" pos="0 0 0.3"/></body></worldbody></mujoco>""",
+}  # fmt: skip
+
+
+def wedge(path):
+    """A prism on a rectangle of 4 by 2, one vertex twice as often as needed, and a point within it."""
+    trimesh = pytest.importorskip("trimesh")
+    corners = [(-2, -1, 0), (2, -1, 0), (2, 1, 0), (-2, 1, 0), (-2, -1, 1), (-2, 1, 1), (0, 0, 0)]
+    faces = [
+        (0, 1, 6),
+        (1, 2, 6),
+        (2, 3, 6),
+        (3, 0, 6),
+        (0, 4, 1),
+        (3, 2, 5),
+        (0, 3, 5),
+        (0, 5, 4),
+        (1, 4, 5),
+        (1, 5, 2),
+    ]
+    trimesh.Trimesh(corners, faces, process=False).export(path)
+
+
+@pytest.mark.parametrize("scipy", [True, False])
+@pytest.mark.parametrize("suffix", MESHES)
+def test_meshes_touch_planes(suffix, scipy, tmp_path, monkeypatch):
+    wedge(tmp_path / "wedge.stl")
+    if not scipy:
+        real = mesh_files.find_spec
+        monkeypatch.setattr(mesh_files, "find_spec", lambda name: None if name == "scipy" else real(name))
+    (tmp_path / f"robot.{suffix}").write_text(MESHES[suffix])
+    robot = sarrus.load(tmp_path / f"robot.{suffix}")
+    said = "\n".join(robot.warnings)
+    assert "touches planes alone, by its convex hull" in said
+    assert {"hull", "ball"} <= {spec.name for spec in robot.description.shapes}
+    b = robot.to_builder()
+    b.add_shape("ground", Plane(), (0, 0, -0.5), name="floor")
+    b.add_shape("ground", Sphere(0.1), (0, 0, 0.05), name="passed")  # which the hull lies over, and passes through
+    b.set_contact("ball", "passed", touching=False)
+    robot = b.build()
+    q = robot.assemble()
+    touching = robot.contacts(q, within=0.5 + 1e-9)
+    assert set(touching.shapes) >= {("hull", "floor")} and not any(
+        "passed" in pair and "hull" in pair for pair in touching.shapes
+    )
+    mine = [k for k, pair in enumerate(touching.shapes) if pair == ("hull", "floor")]
+    assert sorted(map(tuple, touching.position[mine][:, :2].round(9))) == [
+        (-0.2, -0.1),
+        (-0.2, 0.1),
+        (0.2, -0.1),
+        (0.2, 0.1),
+    ]
+    np.testing.assert_allclose(touching.distance[mine], 0.5, atol=1e-12)
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), 1.0, method="contact", dt=4e-3)
+    height = robot.pose(run.q[-1], "a")[2, 3]
+    assert height == pytest.approx(-0.5, abs=1e-6) and abs(run.v[-1]).max() < 1e-9
+
+
+def test_what_a_mesh_lacks_is_told(tmp_path):
+    path = tmp_path / "robot.urdf"
+    path.write_text(MESHES["urdf"])
+    robot = sarrus.load(path)
+    assert "is not read as a shape that touches: its file is not there" in "\n".join(robot.warnings)
+    assert [spec.name for spec in robot.description.shapes] == ["ball"]
+    b = robot.to_builder()
+    b.add_shape("a", Mesh("nowhere.stl", beside=str(tmp_path)), name="hull")
+    b.build().contacts(robot.assemble())  # it touches nothing, and is not read
+    b.add_shape("ground", Plane(), (0, 0, -9), name="floor")
+    with pytest.raises(sarrus.ModelError, match=r"nowhere\.stl.*no such file"):
+        b.build()
+    pytest.importorskip("trimesh")
+    (tmp_path / "nowhere.stl").write_text("solid none")
+    with pytest.raises(sarrus.ModelError, match=r"nowhere\.stl"):
+        b.build()
+
+
+# ---- friction against spinning and rolling ---------------------------------------------------------------------------
+
+
+def spinner(*, rolling=True):
+    b = sarrus.Builder("spinner")
+    b.add_body("a", sarrus.Inertia.box(1.0, (0.3, 0.2, 0.1)))
+    b.add_joint("turns", sarrus.Revolute("y"), "ground", "a")
+    b.add_shape("a", Sphere(0.1), name="plain", friction=0.5)
+    b.add_shape("a", Sphere(0.1), name="spins", friction=0.5, torsional_friction=0.02)
+    if rolling:
+        b.add_shape("a", Sphere(0.1), name="rolls", rolling_friction=0.03)
+    return b.build()
+
+
+@pytest.mark.parametrize("suffix", ["json", "xml", "sdf"])
+def test_moments_there_and_back(suffix, tmp_path):
+    robot = spinner(rolling=suffix != "sdf")
+    robot.save(tmp_path / f"robot.{suffix}")
+    read = {spec.name: spec for spec in sarrus.load(tmp_path / f"robot.{suffix}").description.shapes}
+    for spec in robot.description.shapes:
+        for name in ("torsional_friction", "rolling_friction"):
+            # MJCF tells of one that rolls that it spins without friction, too
+            expected, got = getattr(spec, name), getattr(read[spec.name], name)
+            assert (got or 0.0) == pytest.approx(expected or 0.0, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "what"),
+    [("sdf", "rolling friction"), ("urdf", "friction and restitution"), ("usda", "torsional and rolling")],
+)
+def test_moments_that_a_format_cannot_say_are_told(suffix, what, tmp_path):
+    if suffix == "usda":
+        pytest.importorskip("pxr")
+    with pytest.warns(ModelWarning, match=what):
+        spinner().save(tmp_path / f"robot.{suffix}")
+
+
+def test_mjcf_has_as_many_numbers_as_condim_says():
+    text = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1" condim="1"/><body name="a"><freejoint/>
+    <geom name="three" size="1" friction="0.5 0.1 0.2" group="3"/><geom name="four" size="1" friction="0.5 0.1 0.2" condim="4"/>
+    <geom name="six" size="1" friction="0.5 0.1 0.2" condim="6"/><geom name="default" size="1" condim="6"/></body></worldbody>
+    <contact><pair geom1="three" geom2="floor" condim="6" friction="0.5 0.6 0.3 0.4 0.4"/></contact></mujoco>"""
+    robot = sarrus.loads(text)
+    numbers = {s.name: (s.friction, s.torsional_friction, s.rolling_friction) for s in robot.description.shapes}
+    assert (
+        numbers["three"] == (0.5, None, None)
+        and numbers["four"] == (0.5, 0.1, None)
+        and numbers["six"] == (0.5, 0.1, 0.2)
+    )
+    assert numbers["default"] == (1.0, 0.005, 0.0001)
+    (pair,) = robot.description.contacts
+    assert (pair.friction, pair.torsional_friction, pair.rolling_friction) == (0.5, 0.3, 0.4)
+    said = "\n".join(robot.warnings)
+    assert "condim 1, without friction, is read as 3" in said and "differs with the direction" in said
+
+
+def test_mujocos_spinning_ball_stops_alike():
+    """Its torsional friction is ours, in metres: the same time to stop, but for its soft contact."""
+    mujoco = pytest.importorskip("mujoco")
+    text = """<mujoco><option timestep="0.001" cone="elliptic" impratio="10"/><worldbody><geom name="floor" type="plane" size="1 1 1" friction="0.5 {floor}"/>
+    <body name="a" pos="0 0 0.1"><freejoint/><geom name="a" size="0.1" mass="0.5" condim="4" friction="0.5 0.002 0"/></body></worldbody></mujoco>"""
+    larger = "MuJoCo takes the larger friction"  # of the floor's, although its own condim is 3
+    assert larger in "\n".join(sarrus.loads(text.format(floor=0.005)).warnings)
+    robot, model = sarrus.loads(text.format(floor=0.002)), mujoco.MjModel.from_xml_string(text.format(floor=0.002))
+    assert larger not in "\n".join(robot.warnings)
+    data = mujoco.MjData(model)
+    data.qvel[5] = 5.0
+    for _ in range(200):
+        mujoco.mj_step(model, data)
+    run = sarrus.simulate(robot, [0, 0, 0, 1, 0, 0, 0.1], [0, 0, 5.0, 0, 0, 0], 0.2, method="contact", dt=1e-3)
+    assert run.v[-1, 2] == pytest.approx(data.qvel[5], rel=0.02) and run.v[-1, 2] < 4.9
+
+
+def test_sdf_has_torsional_friction_of_a_patch():
+    surface = "<surface><friction><torsional><coefficient>0.8</coefficient>{}</torsional></friction></surface>"
+    text = """<sdf version="1.9"><model name="m"><link name="a"><inertial/><collision name="foot"><geometry><sphere><radius>0.1</radius></sphere></geometry>
+    {}</collision></link></model></sdf>"""
+    robot = sarrus.loads(text.format(surface.format("<patch_radius>0.05</patch_radius>")))
+    assert robot.description.shapes[0].torsional_friction == pytest.approx(3 * np.pi / 16 * 0.8 * 0.05)
+    for rest in ("", "<patch_radius>0.05</patch_radius><use_patch_radius>false</use_patch_radius>"):
+        robot = sarrus.loads(text.format(surface.format(rest)))
+        assert robot.description.shapes[0].torsional_friction is None
+        assert "torsional friction without a patch_radius is not read" in "\n".join(robot.warnings)
 
 
 # ---- MJCF: the pairs that MuJoCo takes, and its distances ---------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import sarrus
+from sarrus.io import mesh_files
 from sarrus.shapes import Box, Cylinder, Mesh, Sphere
 from sarrus.viewer import meshes, serving, viewer
 from sarrus.viewer.loop_sliders import Inputs
@@ -589,7 +590,7 @@ def test_meshes_are_found_where_the_field_looks(tmp_path, monkeypatch):
 @pytest.fixture
 def packages(tmp_path, monkeypatch):
     """A robot in a package, another package beside it, and what neither may name; ROS' folders are elsewhere, with links."""
-    for variable in meshes.ROS:
+    for variable in mesh_files.ROS:
         monkeypatch.delenv(variable, raising=False)
     for name in ("pk/robots", "pk/meshes", "other/meshes", "plain", "ros/share/built"):
         (tmp_path / name).mkdir(parents=True)
@@ -651,7 +652,7 @@ def test_meshes_are_regular_files(packages, monkeypatch):
     with pytest.raises(meshes.MeshError, match=r"pipe\.stl: it is no regular file"):
         meshes.find(Mesh("pipe.stl", beside=beside))
     (packages / "pk/robots/large.stl").write_bytes(bytes(1001))
-    monkeypatch.setattr(meshes, "LARGEST", 1000)
+    monkeypatch.setattr(mesh_files, "LARGEST", 1000)
     with pytest.raises(meshes.MeshError, match="it has 1001 bytes; at most 1000 are read"):
         meshes.find(Mesh("large.stl", beside=beside))
 

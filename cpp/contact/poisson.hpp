@@ -1,0 +1,44 @@
+// Poisson's restitution: an impact is compression, in which what touches comes to rest along its normal, and then expansion, in which it gets of that
+// impulse at least the share e again:
+//
+//   u_c = G p_c + w,    p_c within the cones;      u_e = G p_e + u_c,    p_e within the cones and p_e,n >= e p_c,n        p = p_c + p_e
+//
+// each with De Saxce's shift, and with friction of either phase within what its whole p_n allows (Glocker 2013, without his tangential restitution).
+// Where one contact without friction is hit, u_e,n = -e u_n, as Newton's law has it, which with friction may add energy (Kane and Levinson 1985).
+// Poisson's adds none without friction, nor where one contact has it (Glocker); of several there are counterexamples. What has an impulse between two
+// ends has it of both phases together.
+#pragma once
+
+#include "islands.hpp"
+
+namespace sarrus {
+
+/// The problem of expansion after impulses p, of those contacts that have a share e of restitution (contacts). It stands while the arena's scope lasts.
+inline ConeProblem expansion(const ConeProblem& problem, const double* restitution, Arena& arena, const double* p) {
+  const int n = problem.rows, first = problem.first_interval();
+  double *w = arena.take<double>(n), *floor = arena.take<double>(problem.contacts), *low = arena.take<double>(n - first),
+         *high = arena.take<double>(n - first);
+  for (int i = 0; i < n; ++i) w[i] = problem.w[i] + scalar_product(problem.G + i * n, p, n);
+  for (int i = 0; i < problem.contacts; ++i) floor[i] = restitution[i] * p[3 * i];
+  const auto left = [](double end, double by) { return std::abs(end) < 0.1 * cones::unbounded ? end - by : end; };
+  for (int i = first; i < n; ++i)
+    low[i - first] = left(problem.low[i - first], p[i]), high[i - first] = left(problem.high[i - first], p[i]);
+  ConeProblem second = problem;
+  second.w = w, second.floor = floor, second.low = low, second.high = high;
+  return second;
+}
+
+/// The impulses q of expansion, which are added to those of compression. The solution is the worse one of both.
+inline void expand(const ConeProblem& second, Arena& arena, double* q, double* p, double* least, ConeSolution& solution) {
+  const Arena::Scope scope(arena);
+  const int n = second.rows;
+  double* least_q = arena.take<double>(n);
+  std::fill(q, q + n, 0.0);
+  for (int i = 0; i < second.contacts; ++i) q[3 * i] = second.floor[i];
+  const ConeSolution expanded = solve_parts(second, arena, q, least_q);
+  for (int i = 0; i < n; ++i) p[i] += q[i], least[i] += least_q[i];
+  solution.reached &= expanded.reached, solution.natural_map = std::max(solution.natural_map, expanded.natural_map);
+  solution.iterations += expanded.iterations, solution.stage = std::max(solution.stage, expanded.stage);
+}
+
+}  // namespace sarrus

@@ -1,0 +1,148 @@
+"""Mesh files: where they are, and the corners of their convex hulls. Read with trimesh, which viser brings along."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._files import check_regular, is_within
+from ..building.values import MOST_POINTS
+from ..errors import ModelError
+from ..shapes import ConvexPoints, Mesh
+
+# what the folder of a package is called that holds model files, with "meshes" beside it
+PARTS = ("urdf", "xacro", "sdf")
+# files that make a folder a package of ROS, or a model of Gazebo
+MARKS = ("package.xml", "manifest.xml", "model.config")
+# environment variables of ROS and ROS 2 with folders, and where packages lie in those
+ROS = {"ROS_PACKAGE_PATH": "", "AMENT_PREFIX_PATH": "share"}
+
+
+LARGEST = 2**29  # bytes of a mesh
+
+
+def opened(path: Path, **options: Any) -> Any:
+    """What trimesh makes of a file, and of others in its folder that it names, such as textures: ImportError without trimesh."""
+    trimesh: Any = importlib.import_module("trimesh")
+
+    class Beside(trimesh.resolvers.FilePathResolver):  # type: ignore[misc]
+        def get(self, name: str) -> Any:
+            file = Path(self.parent) / name.strip()
+            if not is_within(file, [self.parent]):
+                raise ValueError(f"{name[:200]!r} leads out of the mesh's folder")
+            check_regular(file, LARGEST)
+            return super().get(name)
+
+    return trimesh.load(os.fspath(path), file_type=path.suffix.lower()[1:], resolver=Beside(os.fspath(path)), **options)
+
+
+class MeshError(Exception):
+    """A mesh cannot be shown: what is wrong and would be right, which other files may share; the message has the file in front."""
+
+    def __init__(self, file: str, cause: str) -> None:
+        super().__init__(file, cause)
+        self.file, self.cause = file, cause
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.cause}"
+
+
+def find(mesh: Mesh) -> Path:
+    """The file of a mesh. Raises MeshError where there is none, or none that may be read.
+
+    A model file may name what lies in its own folder, in the package that this lies in, and in those that the user names, all links
+    followed. In folders of ROS links stand for what was built elsewhere, and may lead there. A mesh without a folder is a user's own.
+    """
+    from urllib.request import url2pathname
+
+    scheme, separator, name = mesh.file.partition("://")
+    beside = mesh.beside or "the working directory"
+    if not separator or scheme == "file":
+        path = Path(url2pathname(name) if separator else mesh.file)
+        candidates: Iterable[tuple[Path, list[Path]]] = [(mesh.beside / path, _own(mesh))]
+        cure = "there is no such file" + ("" if path.is_absolute() else f" in {beside}")
+    elif scheme in ("package", "model"):
+        package, _, inside = name.lstrip("/").partition("/")
+        inside = os.path.normpath(inside.lstrip("/"))
+        if package in ("", ".", "..") or inside.split(os.sep)[0] == "..":
+            raise MeshError(mesh.file, "it leads out of its package")
+        candidates = ((path / inside, allowed) for path, allowed in _packages(mesh, package))
+        cure = (
+            f"there is no folder '{package}' with that file above {beside}: "
+            "load(..., package_dirs=[...]), or the variable ROS_PACKAGE_PATH, says where it is"
+        )
+    else:
+        raise MeshError(mesh.file, f"{scheme}:// is not fetched: a path, package:// and file:// are read")
+    for path, allowed in candidates:
+        if allowed and not is_within(path, allowed):
+            cure = f"it leads out of {beside}: load(..., package_dirs=[...]) names other folders that it may lie in"
+        elif path.exists():
+            try:
+                check_regular(path, LARGEST)
+            except OSError as error:
+                cure = str(error.strerror)
+            else:
+                return path
+    raise MeshError(mesh.file, cure)
+
+
+def _own(mesh: Mesh) -> list[Path]:
+    """Where a model file's meshes may lie: in its folder, in the package that holds that, and where the user says; none: anywhere."""
+    if not mesh.beside:
+        return []
+    beside = Path(mesh.beside).absolute()
+    package = beside.parent if beside.name in PARTS else beside
+    package = next((folder for folder in (beside, *beside.parents) if _is_package(folder)), package)
+    return [beside, package, *map(Path, mesh.package_dirs)]
+
+
+def _is_package(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in MARKS)
+
+
+def _packages(mesh: Mesh, name: str) -> Iterator[tuple[Path, list[Path]]]:
+    """Folders that may be the package of that name, and where what it holds may lie; none: anywhere, but not above it by its name."""
+    beside = Path(mesh.beside).absolute()
+    named, above = list(map(Path, mesh.package_dirs)), [beside, *beside.parents]
+    for folder in (*named, *above):
+        for path in (folder / name, folder):
+            # of what lies near the file and was not named, a package says that it is one, or holds the file
+            if path.name == name and (folder in named or path in above or _is_package(path)):
+                yield path, [path, *named]
+    for variable, below in ROS.items():
+        for prefix in filter(None, os.environ.get(variable, "").split(os.pathsep)):
+            for path in (Path(prefix, below, name), Path(prefix, below)):
+                if path.name == name:
+                    yield path, []
+
+
+def at_hand(mesh: Mesh) -> bool:
+    """Whether its file is there, and trimesh, which reads it."""
+    try:
+        return find_spec("trimesh") is not None and bool(find(mesh))
+    except MeshError:
+        return False
+
+
+def hull(mesh: Mesh) -> ConvexPoints:
+    """The corners of its convex hull [m]; without SciPy all its vertices, which touch planes in the same places: ModelError where it cannot be read."""
+    try:
+        path = find(mesh)
+        solid = opened(path, force="mesh")
+        vertices = np.asarray(solid.convex_hull.vertices if find_spec("scipy") else solid.vertices, np.float64)
+    except MeshError as error:
+        raise ModelError(f"mesh {error}: what it touches is not known") from None
+    except Exception as error:  # of a dozen kinds, by format and damage
+        raise ModelError(f"cannot read mesh {mesh.file!r}, to say what it touches: {error}") from None
+    vertices = np.unique(vertices, axis=0) * mesh.scale
+    if not 1 <= len(vertices) <= MOST_POINTS or not np.isfinite(vertices).all():
+        raise ModelError(
+            f"mesh {mesh.file!r} has {len(vertices)} vertices; from 1 to {MOST_POINTS} finite ones can touch"
+        )
+    return ConvexPoints(tuple(map(tuple, vertices.tolist())))
