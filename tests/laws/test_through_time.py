@@ -148,6 +148,66 @@ def test_which_joint_closes_does_not_matter(closed, seed):
         assert_close(np.array(changes[0][name]), np.array(changes[1][name]), 1e-6)
 
 
+# ---- back --------------------------------------------------------------------------------------------------------------
+
+
+def both_ways(robot, q, v, controller=None, seed=0, duration=0.03, dt=0.01, **how):
+    """Gradients by all numbers: back by products of derivatives, and along directions that go on, which take none of them."""
+    rng, how = np.random.default_rng(seed), {"dt": dt, "limits": "ignore"} | how
+    runs = sarrus.simulate_many(robot, q, v, duration, controller, **how)
+    assert not runs.status.any()
+    names = list(runs._acting.names)
+    S = sarrus.simulate(robot, q, v, duration, controller, sensitivities=names, **how).sensitivities
+    w = [rng.normal(size=(1, len(runs.t), n)) for n in (robot.nv, robot.nv, S.z.shape[-1])]
+    stacked = np.concatenate([S.q, S.v, S.z, *(S.parameters[name] for name in names)], axis=-1)
+    wanted = np.einsum("kr,krc->c", np.concatenate([x[0] for x in w], axis=-1), stacked)
+    return flat(D.rollouts_vjp(runs, *w))[0], wanted
+
+
+@pytest.mark.filterwarnings("ignore::sarrus.errors.DriftWarning")
+@pytest.mark.parametrize("method", METHODS[:-1])
+@pytest.mark.parametrize("stabilisation", ["projection", "none"])
+@pytest.mark.parametrize("name", ["four_bar", "slider_crank", "scissor_lift", "bennett", "stewart", "delta"])
+def test_of_the_gallery_back(name, stabilisation, method):
+    """Loops with redundant rows included; where those agree only on the loops, and joints that are no rates, by directions both ways."""
+    robot = getattr(sarrus.mechanisms, name)()
+    q = robot.assemble()
+    v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
+    joint = next(name for name in robot.joints if robot.joint(name).nv == 1)
+    drive = [PID(joint, 2.0, 1.0, 0.3, target=0.4), Efforts([0.0, 0.01, 0.02], np.ones((3, 1)), [joint])]
+    if name == "bennett" and stabilisation != "projection":
+        return  # drifts, and off the loops it cannot move
+    found, wanted = both_ways(robot, q, v, drive, method=method, stabilisation=stabilisation)
+    assert_close(found, wanted, 1e-7 if name == "bennett" else DIGITS)
+
+
+@examples(12)
+@given(closed_mechanisms(kinds=st.just(SMOOTH)), st.sampled_from(METHODS[:-1]), seeds())
+def test_on_loops_back(closed, method, seed):
+    robot, (q, v, _, time) = closed.robot, closed.state
+    w, how = np.random.default_rng(seed).normal(size=(2, robot.nv)), {"method": method, "time": float(time)}
+    try:
+        S, found = D.step(robot, q, v, 0.005, **how), D.step_vjp(robot, q, v, 0.005, *w, **how)
+    except sarrus.StateError:  # near a singular position
+        return
+    wanted = w.ravel() @ np.hstack([S.q, S.v])
+    assert_close(np.concatenate([found.q, found.v]), wanted)
+
+
+@examples(12)
+@given(
+    mechanisms(springs=True, armature=True, backward=st.sampled_from([0.0, 0.5])),
+    st.sampled_from(METHODS[:-1]),
+    seeds(),
+)
+def test_on_trees_back(robot, method, seed):
+    rng = np.random.default_rng(seed)
+    q, v, _ = random_state(robot, rng)
+    w = rng.normal(size=(2, robot.nv))
+    S, found = D.step(robot, q, v, 0.01, method=method), D.step_vjp(robot, q, v, 0.01, *w, method=method)
+    assert_close(np.concatenate([found.q, found.v]), w.ravel() @ np.hstack([S.q, S.v]), 1e-11)
+
+
 # ---- force elements ----------------------------------------------------------------------------------------------------
 
 
