@@ -11,8 +11,10 @@
 //
 // lambda before it is lambda - J1^T b, less what x . M u + y . J x is by q (and of w, z likewise), and -b . (J v - c) by q is added where it leads.
 //
-// Of steps whose joints have rates for velocities: there a displacement is added to q. Others, stages that are closed, steps that solve equations,
-// and rows that hold velocities only go by step_rates.hpp.
+// What integrates, joint by joint, goes back along a joint's own directions, of all joints together: q0 exp(u), the rate of u or of coordinates, and
+// what displacements of these are. With u, J1 acts behind its differential.
+//
+// Stages that are closed, steps that solve equations, and rows that hold velocities only go by step_rates.hpp.
 //
 //   cost    of each stage as much as two to three forward dynamics
 #pragma once
@@ -27,7 +29,6 @@ namespace sarrus {
 inline bool goes_back_by_products(const Tree& tree, const Plan& plan) {
   bool yes = facts(plan.method).in_lanes && !facts(plan.method).adaptive() && !nonholonomic(tree) && tree.loops.rotor_rows == 0;
   if (tree.loops.rows > 0) yes &= plan.stabilisation == Stabilisation::none || plan.stabilisation == Stabilisation::projection;
-  for (int i = 1; i < tree.links; ++i) yes &= moves_by_rates(tree.link[i]);
   for (int i = 0; i < tree.loop_motions; ++i) yes &= !tree.loop_motion[i].has_armature;
   return yes;
 }
@@ -49,9 +50,13 @@ template <class P, class R> class StepPullback {
         n_(tree.nv),
         nz_(plan.force_elements.nz),
         rows_(tree.loops.rows),
-        shake_(plan.method == Method::semi_implicit && projects()),
+        on_u_(facts(plan.method).exponential),
+        follows_(plan.method == Method::semi_implicit),
+        shake_(follows_ && projects()),
+        ny_(on_u_ ? tree.nv : tree.nq),
         numbers_(arena.take<Varied>(plan.force_elements.parameters)) {
     for (int k = 0; k < plan.force_elements.parameters; ++k) numbers_[k] = {parameter[k], R(0.0)};
+    for (int i = 1; i < tree.links; ++i) by_rates_ &= moves_by_rates(tree.link[i]) && tree.link[i].iq == tree.link[i].iv;
     plan.force_elements.each([&](const auto& element) { sees_state_ |= !is_of_time_alone<std::decay_t<decltype(element)>>; });
   }
 
@@ -63,68 +68,60 @@ template <class P, class R> class StepPullback {
     if (elements.hold() && next_sample(elements, x + tree_.nq + n_ + nz_) < time + h - one_instant(elements)) return false;
     const Tableau& tableau = stages_of_method();
     std::optional<Stage> stage[most_stages];
-    const int nq = tree_.nq;
-    P *q = take(nq), *v = take(n_), *z = take(nz_), *u = take(n_), wrong = P(0.0);
+    P wrong = P(0.0);
     const auto lead = [&](const double* weight, int count) {
-      for (int k = 0; k < n_; ++k) u[k] = P(0.0), v[k] = x[nq + k];
-      for (int k = 0; k < nz_; ++k) z[k] = x[nq + n_ + k];
+      const Point to = point();
+      std::fill(to.y, to.y + ny_, P(0.0));
+      std::copy(x + tree_.nq, x + tree_.nq + n_ + nz_, to.v);
       for (int j = 0; j < count; ++j) {
         const P length = P(h * weight[j]);
-        for (int k = 0; k < n_; ++k) u[k] += stage[j]->v[k] * length, v[k] += stage[j]->a[k] * length;
-        for (int k = 0; k < nz_; ++k) z[k] += stage[j]->z_dot[k] * length;
+        for (int k = 0; k < ny_; ++k) to.y[k] += stage[j]->slope[k] * length;
+        for (int k = 0; k < n_; ++k) to.v[k] += stage[j]->a[k] * length;
+        for (int k = 0; k < nz_; ++k) to.z[k] += stage[j]->z_dot[k] * length;
       }
-      if (plan_.method == Method::semi_implicit && count > 0)
-        for (int k = 0; k < n_; ++k) u[k] = v[k] * P(h);
-      integrate(tree_, x, u, q);
+      if (follows_ && count > 0)
+        for (int k = 0; k < n_; ++k) to.y[k] = to.v[k] * P(h);
+      if (on_u_)
+        integrate(tree_, x, to.y, to.q);
+      else
+        for (int k = 0; k < tree_.nq; ++k) to.q[k] = x[k] + to.y[k];
+      return to;
     };
-    for (int i = 0; i < tableau.stages; ++i) {
-      lead(tableau.a + i * tableau.stages, i);
-      evaluate(stage[i].emplace(), time + h * tableau.c[i], q, v, z, x, time, wrong);
-    }
-    lead(tableau.b, tableau.stages);
-    for (int k = 0; k < nz_; ++k) see_gap(z[k], after[nq + n_ + k]);
+    for (int i = 0; i < tableau.stages; ++i)
+      evaluate(stage[i].emplace(Stage{lead(tableau.a + i * tableau.stages, i)}), time + h * tableau.c[i], x, time, wrong);
+    const Point end = lead(tableau.b, tableau.stages);
     std::optional<Closing> closing;
-    if (projects()) {
-      close(closing.emplace(), P(time + h), q, v, after);
-    } else {
-      for (int k = 0; k < nq; ++k) see_gap(q[k], after[k]);
-      for (int k = 0; k < n_; ++k) see_gap(v[k], after[nq + k]);
-    }
+    arrive(end, P(time + h), after, closing);
     if (any(std::exchange(gap_, P(0.0)) > P(reproduced))) return false;
     status = select(wrong > status, wrong, status);
 
-    P *by_start = take(2 * n_ + nz_), *by_v = take(n_ * most_stages), *by_a = take(n_ * most_stages),
-      *by_z_dot = take(nz_ * most_stages);
-    std::fill(by_start, by_start + 2 * n_ + nz_, P(0.0));
-    if (shake_)  // v is what the displacement was
-      for (int k = 0; k < n_; ++k) {
-        const P share = std::exchange(lambda[n_ + k], P(0.0)) / P(h);
-        lambda[k] += share, by_start[k] -= share;
-      }
-    if (closing) open(*closing, after, lambda);
-    if (plan_.method == Method::semi_implicit)
-      for (int k = 0; k < n_; ++k) lambda[n_ + k] += lambda[k] * P(h);
-    for (int k = 0; k < 2 * n_ + nz_; ++k) by_start[k] += lambda[k];
-    const auto spread = [&](const P* from, const double* weight, int count) {
+    const Cotangent begin = cotangent(), slope[most_stages] = {cotangent(), cotangent(), cotangent(), cotangent()};
+    const auto spread = [&](const Cotangent& from, const double* weight, int count) {
       for (int j = 0; j < count; ++j) {
         const P length = P(h * weight[j]);
-        for (int k = 0; k < n_; ++k) by_v[j * n_ + k] += from[k] * length, by_a[j * n_ + k] += from[n_ + k] * length;
-        for (int k = 0; k < nz_; ++k) by_z_dot[j * nz_ + k] += from[2 * n_ + k] * length;
+        for (int k = 0; k < ny_; ++k) slope[j].y[k] += from.y[k] * length;
+        for (int k = 0; k < n_ + nz_; ++k) slope[j].v[k] += from.v[k] * length;
       }
+      for (int k = 0; k < tree_.nq && !on_u_; ++k) begin.y[k] += from.y[k];
+      for (int k = 0; k < n_ + nz_; ++k) begin.v[k] += from.v[k];
     };
-    for (P* part : {by_v, by_a}) std::fill(part, part + n_ * most_stages, P(0.0));
-    std::fill(by_z_dot, by_z_dot + nz_ * most_stages, P(0.0));
-    spread(lambda, tableau.b, tableau.stages);
-    if (plan_.method == Method::semi_implicit) std::fill(by_v, by_v + n_, P(0.0));  // q follows the velocity at the end
-    P* by = take(2 * n_ + nz_);
+    const Cotangent at_end = cotangent();
+    std::copy(lambda, lambda + 2 * n_ + nz_, at_end.q);
+    if (shake_) pull_displacement(h, x, after, begin.q, at_end.q);
+    if (closing) open(*closing, after, at_end.q);
+    lead_back(end, x, at_end, begin.q);
+    if (follows_)
+      for (int k = 0; k < n_; ++k) at_end.v[k] += std::exchange(at_end.y[k], P(0.0)) * P(h);
+    spread(at_end, tableau.b, tableau.stages);
     for (int i = tableau.stages - 1; i >= 0; --i) {
-      std::fill(by, by + 2 * n_ + nz_, P(0.0));
-      std::copy(by_v + i * n_, by_v + (i + 1) * n_, by + n_);
-      pull_stage(*stage[i], x, time, by_a + i * n_, by_z_dot + i * nz_, by, acting, by_parameter);
-      for (int k = 0; k < 2 * n_ + nz_; ++k) by_start[k] += by[k];
+      const Cotangent by = cotangent();
+      pull_stage(*stage[i], x, time, slope[i], by.q, acting, by_parameter);
+      pull_slope(stage[i]->at, slope[i].y, by);
+      lead_back(stage[i]->at, x, by, begin.q);
       spread(by, tableau.a + i * tableau.stages, i);
     }
-    std::copy(by_start, by_start + 2 * n_ + nz_, lambda);
+    if (!on_u_) pull_start(x, begin);
+    std::copy(begin.q, begin.q + 2 * n_ + nz_, lambda);
     return true;
   }
 
@@ -136,17 +133,28 @@ template <class P, class R> class StepPullback {
   static constexpr double reproduced = 1e-8;  // what rounding makes of a step, in other registers
   static constexpr double rounding = 3e-12;  // smaller motions bend nothing to speak of
 
+  /// Where slopes lead: y, what was added up of those of u or of the coordinates, and the state.
+  struct Point {
+    P *y, *q, *v, *z;
+  };
+  /// Of a displacement, v and z, one behind the other, and of y; or of slopes: v and z of a and z'.
+  struct Cotangent {
+    P *q, *v, *y;
+  };
   struct Stage {
-    P time, *q, *v, *z, *a, *z_dot;
-    LoopInput<P> in;
-    std::optional<SensitivityEquation<P, P>> equation;
-    AbaWork<P> tree;
+    Point at;
+    P time{}, *slope = nullptr, *a = nullptr, *z_dot = nullptr;
+    LoopInput<P> in{};
+    std::optional<SensitivityEquation<P, P>> equation{};
+    AbaWork<P> tree{};
   };
   /// A projection from q, v to where it led: by u and w, with y and z; J, and J1 there.
   struct Closing {
-    P time, *q, *u, *w, *y, *z;
-    std::optional<LeastMotion<P>> least;
-    const P *J, *J1;
+    P time;
+    const P *q, *u, *w;
+    P *y = nullptr, *z = nullptr;
+    std::optional<LeastMotion<P>> least{};
+    const P *J = nullptr, *J1 = nullptr;
     bool turns = false, changes = false;  // by more than rounding
   };
 
@@ -167,6 +175,15 @@ template <class P, class R> class StepPullback {
     const P gap = abs(P(a - b)) / (P(1.0) + abs(b));
     gap_ = select(gap < gap_, gap_, gap);
   }
+  Point point() const {
+    P* state = take(n_ + nz_);
+    return {take(ny_), take(tree_.nq), state, state + n_};
+  }
+  Cotangent cotangent() const {
+    P* all = take(2 * n_ + nz_ + ny_);
+    std::fill(all, all + 2 * n_ + nz_ + ny_, P(0.0));
+    return {all, all + n_, all + 2 * n_ + nz_};
+  }
 
   template <class T> System<T> system(const T* parameter, const T* held, double since) const {
     System<T> s{tree_, arena_, plan_, parameter};
@@ -174,15 +191,20 @@ template <class P, class R> class StepPullback {
     return s;
   }
 
-  void evaluate(Stage& s, double time, const P* q, const P* v, const P* z, const P* x, double since, P& wrong) {
-    s.time = P(time), s.q = copy(q, tree_.nq), s.v = copy(v, n_), s.z = copy(z, nz_), s.z_dot = take(nz_), s.a = take(n_);
+  void evaluate(Stage& s, double time, const P* x, double since, P& wrong) {
+    const Point& at = s.at;
+    s.time = P(time), s.slope = take(ny_), s.a = take(n_), s.z_dot = take(nz_);
+    if (on_u_)
+      exponential_rate(tree_, at.y, at.v, s.slope);
+    else
+      coordinate_rate(tree_, at.q, at.v, s.slope);
     P* tau = take(n_);
     auto of_elements = system(parameter_, x + tree_.nq + n_ + nz_, since);
-    of_elements.forces(s.time, s.q, s.v, s.z, tau, s.z_dot);
+    of_elements.forces(s.time, at.q, at.v, at.z, tau, s.z_dot);
     wrong = select(of_elements.status > wrong, of_elements.status, wrong);
-    s.in = LoopInput<P>{s.q, s.v, tau};
+    s.in = LoopInput<P>{at.q, at.v, tau};
     s.in.time = &s.time;
-    if (rows_ == 0) return static_cast<void>(s.tree = aba(tree_, arena_, AbaInput<P>{s.q, s.v, tau}, s.a));
+    if (rows_ == 0) return static_cast<void>(s.tree = aba(tree_, arena_, AbaInput<P>{at.q, at.v, tau}, s.a));
     s.equation.emplace(tree_, arena_, s.in, true);
     s.equation->take_multipliers(arena_);
     std::copy(s.equation->a, s.equation->a + n_, s.a);
@@ -190,9 +212,10 @@ template <class P, class R> class StepPullback {
   }
 
   /// `by` (2 nv + nz): those of q, v and z are added to it.
-  void pull_stage(const Stage& s, const P* row, double since, const P* by_a, const P* by_z_dot, P* by, const Acting& acting,
+  void pull_stage(const Stage& s, const P* row, double since, const Cotangent& slope, P* by, const Acting& acting,
                   P* by_parameter) {
     const Arena::Scope scope(arena_);
+    const P *by_a = slope.v, *by_z_dot = slope.v + n_, *q = s.at.q, *v = s.at.v;
     P *x = take(n_ + rows_), *gradient = take(3 * n_);
     if (rows_ > 0)
       solve(*s.equation, by_a, x);
@@ -200,16 +223,16 @@ template <class P, class R> class StepPullback {
       accelerate_from_rest(tree_, arena_, s.tree, by_a, x);
     std::fill(gradient, gradient + 3 * n_, P(0.0));
     const Gradient<P> of = {gradient, gradient + n_, gradient + 2 * n_};
-    const Kinematics<P> k = motion(tree_, s.q, s.v, s.a);
-    Pullback<P> pullback(tree_, arena_, k, s.v, s.a, x);
+    const Kinematics<P> k = motion(tree_, q, v, s.a);
+    Pullback<P> pullback(tree_, arena_, k, v, s.a, x);
     pullback.add_bodies(0, nullptr);
-    pullback.template add_passive<P>(s.q, of);
+    pullback.template add_passive<P>(q, of);
     if (rows_ > 0) {
       P* of_x = take(rows_);
       for (int r = 0; r < rows_; ++r) of_x[r] = -s.equation->lambda[r];
       LoopPullback<P, P>(tree_, arena_, s.in, k, s.a, x).add({of_x, x + n_}, pullback, of);
     }
-    pullback.template see_columns<P>(s.q);
+    pullback.template see_columns<P>(q);
     pullback.inward(of);
     for (int c = 0; c < 2 * n_; ++c) by[c] -= gradient[c];
     pull_forces(s, row, since, x, by_z_dot, by, acting, by_parameter);
@@ -231,10 +254,10 @@ template <class P, class R> class StepPullback {
                    P* by_parameter) {
     const int nq = tree_.nq, m = 2 * n_ + nz_, end = m + acting.count, begin = sees_state_ ? 0 : m;
     if (begin == end) return;
-    Varied *q = constant(s.q, nq), *v = constant(s.v, n_), *z = constant(s.z, nz_), *d = arena_.take<Varied>(n_);
+    Varied *q = constant(s.at.q, nq), *v = constant(s.at.v, n_), *z = constant(s.at.z, nz_), *d = arena_.take<Varied>(n_);
     Varied *tau = arena_.take<Varied>(n_), *z_dot = arena_.take<Varied>(nz_);
     Varied* held = constant(row + nq + n_ + nz_, plan_.force_elements.held);
-    const Varied* here = constant(s.q, nq);
+    const Varied* here = constant(s.at.q, nq);
     const auto rate = [&](int k) -> R& {
       return k < n_ ? d[k].rate : k < 2 * n_ ? v[k - n_].rate : k < m ? z[k - 2 * n_].rate : numbers_[acting.at[k - m]].rate;
     };
@@ -262,13 +285,124 @@ template <class P, class R> class StepPullback {
     return to;
   }
 
-  void close(Closing& c, const P& time, const P* q, const P* v, const P* after) {
-    c.time = time, c.q = copy(q, tree_.nq);
-    c.u = take(n_), c.w = take(n_), c.y = take(rows_), c.z = take(rows_);
+  /// Numbers that stand joint by joint, as coordinates or as velocities do, and their cotangents; or none.
+  struct Part {
+    const P* value;
+    P* by;
+    bool of_q;  // or of velocities
+  };
+  /// Cotangents of map(x0, x1, out), joint by joint, are added to those of x0 and x1.
+  template <class Map> void pull_joints(const Part& x0, const Part& x1, const P* by_out, bool out_of_q, Map map) {
+    const Arena::Scope scope(arena_);
+    const int size = std::max(tree_.nq, n_);
+    const auto numbers = [&](const Part& in) { return in.by ? constant(in.value, in.of_q ? tree_.nq : n_) : nullptr; };
+    Varied* x[] = {numbers(x0), numbers(x1)};
+    Varied* out = arena_.take<Varied>(size);
+    const auto place = [&](const Link& b, bool of_q, int& count) {
+      count = of_q ? visit_every(b.described, b.nv, [](auto joint) -> int { return joint.nq; }) : b.nv;
+      return of_q ? b.iq : b.iv;
+    };
+    for (const int part : {0, 1}) {
+      const Part& in = part == 0 ? x0 : x1;
+      constexpr int most_numbers = 7;
+      for (int first = 0; in.by && first < most_numbers; first += directions_of<R>) {
+        const Arena::Scope of_round(arena_);
+        bool some = false;
+        const auto each = [&](auto act) {
+          for (int i = 1; i < tree_.links; ++i) {
+            int count, outs;
+            const int at = place(tree_.link[i], in.of_q, count), out_at = place(tree_.link[i], out_of_q, outs);
+            for (int l = 0; l < directions_of<R> && first + l < count; ++l) act(at + first + l, l, out_at, outs);
+          }
+        };
+        each([&](int k, int l, int, int) { along(x[part][k].rate, l) = P(1.0), some = true; });
+        if (!some) break;
+        map(static_cast<const Varied*>(x[0]), static_cast<const Varied*>(x[1]), out);
+        each([&](int k, int l, int at, int outs) {
+          for (int o = at; o < at + outs; ++o) in.by[k] += by_out[o] * along(out[o].rate, l);
+          along(x[part][k].rate, l) = P(0.0);
+        });
+      }
+    }
+  }
+  /// A cotangent of where q leads by u becomes those of a displacement of q, and of u.
+  void pull_integration(const P* q, const P* u, const P* by, P* by_q, P* by_u) {
+    const Arena::Scope scope(arena_);
+    const P* rest = zeros<P>(arena_, n_);
+    P* there = take(tree_.nq);
+    integrate(tree_, q, u, there);
+    const Varied *from = constant(q, tree_.nq), *to = constant(there, tree_.nq);
+    Varied *begin = arena_.take<Varied>(tree_.nq), *end = arena_.take<Varied>(tree_.nq);
+    pull_joints({rest, by_q, false}, {u, by_u, false}, by, false, [&](const Varied* d, const Varied* along_u, Varied* out) {
+      integrate(tree_, from, d, begin), integrate(tree_, static_cast<const Varied*>(begin), along_u, end);
+      difference(tree_, to, static_cast<const Varied*>(end), out);
+    });
+  }
+  /// A cotangent of a point's displacement becomes one of y, and, of u, of a displacement of the start.
+  void lead_back(const Point& at, const P* x, const Cotangent& by, P* by_start) {
+    if (by_rates_) {
+      for (int k = 0; k < n_; ++k) by.y[k] += by.q[k];
+      for (int k = 0; k < n_ && on_u_; ++k) by_start[k] += by.q[k];
+      return;
+    }
+    if (on_u_) return pull_integration(x, at.y, by.q, by_start, by.y);
+    const Arena::Scope scope(arena_);
+    const Varied* here = constant(at.q, tree_.nq);
+    pull_joints({at.q, by.y, true}, {}, by.q, false,
+                [&](const Varied* q, const Varied*, Varied* out) { difference(tree_, here, q, out); });
+  }
+  /// A cotangent of the rate of y becomes those of y and v.
+  void pull_slope(const Point& at, const P* by_slope, const Cotangent& by) {
+    if (by_rates_)
+      for (int k = 0; k < n_; ++k) by.v[k] += by_slope[k];
+    else if (on_u_)
+      pull_joints({at.y, by.y, false}, {at.v, by.v, false}, by_slope, false,
+                  [&](const Varied* u, const Varied* v, Varied* out) { exponential_rate(tree_, u, v, out); });
+    else
+      pull_joints({at.q, by.y, true}, {at.v, by.v, false}, by_slope, true,
+                  [&](const Varied* q, const Varied* v, Varied* out) { coordinate_rate(tree_, q, v, out); });
+  }
+  /// Of coordinates at the start, of a displacement.
+  void pull_start(const P* x, const Cotangent& begin) {
+    if (by_rates_) {
+      for (int k = 0; k < n_; ++k) begin.q[k] += begin.y[k];
+      return;
+    }
+    const Arena::Scope scope(arena_);
+    const P* rest = zeros<P>(arena_, n_);
+    const Varied* from = constant(x, tree_.nq);
+    pull_joints({rest, begin.q, false}, {}, begin.y, true,
+                [&](const Varied* d, const Varied*, Varied* out) { integrate(tree_, from, d, out); });
+  }
+  /// What the displacement was, over h: of v there, of displacements of both ends.
+  void pull_displacement(double h, const P* x, const P* after, P* by_start, P* by_end) {
+    const Arena::Scope scope(arena_);
+    P* by = take(n_);
+    for (int k = 0; k < n_; ++k) by[k] = std::exchange(by_end[n_ + k], P(0.0)) / P(h);
+    const P* rest = zeros<P>(arena_, n_);
+    const Varied *from = constant(x, tree_.nq), *to = constant(after, tree_.nq);
+    Varied *begin = arena_.take<Varied>(tree_.nq), *end = arena_.take<Varied>(tree_.nq);
+    pull_joints({rest, by_start, false}, {rest, by_end, false}, by, false, [&](const Varied* d0, const Varied* d1, Varied* out) {
+      integrate(tree_, from, d0, begin), integrate(tree_, to, d1, end);
+      difference(tree_, static_cast<const Varied*>(begin), static_cast<const Varied*>(end), out);
+    });
+  }
+
+  /// Compares the end with what is known of it; `closing`, if it is projected then.
+  void arrive(const Point& end, const P& time, const P* after, std::optional<Closing>& closing) {
+    const int nq = tree_.nq;
+    for (int k = 0; k < nz_; ++k) see_gap(end.z[k], after[nq + n_ + k]);
+    P *q = take(nq), *u = take(n_), *w = take(n_);
+    normalize(tree_, static_cast<const P*>(end.q), q);
+    difference(tree_, static_cast<const P*>(q), after, u);
+    for (int k = 0; k < n_; ++k) w[k] = shake_ ? P(0.0) : P(after[nq + k] - end.v[k]);
+    if (projects()) return close(closing.emplace(Closing{time, q, u, w}), after);
+    for (int k = 0; k < n_; ++k) see_gap(u[k], P(0.0)), see_gap(end.v[k], after[nq + k]);
+  }
+  void close(Closing& c, const P* after) {
+    c.y = take(rows_), c.z = take(rows_);
     c.least.emplace(tree_, arena_, c.q, c.time, static_cast<const P*>(nullptr));
     c.J = c.J1 = c.least->rows();
-    difference(tree_, c.q, after, c.u);
-    for (int k = 0; k < n_; ++k) c.w[k] = shake_ ? P(0.0) : P(after[tree_.nq + k] - v[k]);
     c.turns = split(c, c.u, c.y), c.changes = split(c, c.w, c.z);
     if (!c.turns) return;
     P* J1 = arena_.take<P>(tree_.loops.entries);
@@ -305,36 +439,47 @@ template <class P, class R> class StepPullback {
     P *x = take(n_), *b = take(rows_), *bent = take(n_);
     std::fill(bent, bent + n_, P(0.0));
     if (!shake_) {
-      take_away(c, lambda + n_, x, b);
+      take_away(c, false, lambda + n_, x, b);
       if (c.changes) bend(c, x, c.w, c.z, bent);
       pull_velocities(c, after, b, lambda);
     }
-    take_away(c, lambda, x, b);
+    take_away(c, c.turns && !by_rates_, lambda, x, b);
     if (c.turns) bend(c, x, c.u, c.y, bent);
     for (int k = 0; k < n_; ++k) lambda[k] -= bent[k];
   }
-  /// lambda - J1^T b, in its place.
-  void take_away(const Closing& c, P* lambda, P* x, P* b) {
+  /// lambda - J1^T b, in its place; `carried`: before the displacement u.
+  void take_away(const Closing& c, bool carried, P* lambda, P* x, P* b) {
     const Arena::Scope scope(arena_);
-    P *side = take(n_ + rows_), *away = take(rows_);
+    P *side = take(n_ + rows_), *rest = take(n_), *away = take(rows_), *at_start = take(n_);
     constexpr int most_rounds = 12;
+    const auto leave = [&] {
+      for (int r = 0; r < rows_; ++r) away[r] = -b[r];
+      std::copy(lambda, lambda + n_, rest);
+      add_constraint_forces(tree_, c.J1, static_cast<const P*>(away), rest);
+    };
+    const auto carry = [&](P* by_u) {
+      std::fill(at_start, at_start + n_, P(0.0));
+      pull_integration(c.q, c.u, rest, at_start, by_u);
+    };
     for (int r = 0; r < rows_; ++r) b[r] = P(0.0);
     for (int round = 0; round < most_rounds; ++round) {
       const Arena::Scope of_round(arena_);
-      std::copy(lambda, lambda + n_, side), std::fill(side + n_, side + n_ + rows_, P(0.0));
-      if (c.J1 != c.J) {  // J^T b on the left, what J1 has besides on the right
-        add_constraint_forces(tree_, c.J, b, side);
-        for (int r = 0; r < rows_; ++r) away[r] = -b[r];
-        add_constraint_forces(tree_, c.J1, away, side);
-      }
+      std::fill(side, side + n_ + rows_, P(0.0));
+      leave();
+      if (carried)
+        carry(side);
+      else
+        std::copy(rest, rest + n_, side);
+      add_constraint_forces(tree_, c.J, static_cast<const P*>(b), side);  // on the left, what J1 has besides on the right
       const P* solved = solve_finely(c, side);
       P off = P(0.0), size = P(0.0);
       for (int r = 0; r < rows_; ++r) off = most(off, abs(P(solved[n_ + r] - b[r]))), size = most(size, abs(solved[n_ + r]));
       std::copy(solved, solved + n_, x), std::copy(solved + n_, solved + n_ + rows_, b);
       if (c.J1 == c.J || !any(off > size * P(1e-14))) break;
     }
-    for (int r = 0; r < rows_; ++r) away[r] = -b[r];
-    add_constraint_forces(tree_, c.J1, away, lambda);
+    leave();
+    if (carried) carry(side);
+    std::copy(carried ? at_start : rest, (carried ? at_start : rest) + n_, lambda);
   }
   /// x . M u + y . J x by q is added.
   void bend(const Closing& c, const P* x, const P* u, const P* y, P* by) {
@@ -371,7 +516,12 @@ template <class P, class R> class StepPullback {
   const Plan& plan_;
   const P* parameter_;
   int n_, nz_, rows_;
-  bool shake_, sees_state_ = false;
+  bool on_u_;  // slopes are of u
+  bool follows_;  // q goes by the velocity at the end
+  bool shake_;  // and on the loops v by what q did
+  bool by_rates_ = true;  // displacements are added to coordinates, and velocities are their rates
+  bool sees_state_ = false;
+  int ny_;
   Varied* numbers_;
   P gap_ = P(0.0);
 };

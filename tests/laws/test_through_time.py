@@ -27,6 +27,7 @@ from tests.small_mechanisms import slider
 D = sarrus.derivatives
 METHODS = ("euler", "semi_implicit", "rk4", "rkmk4", "implicit_midpoint")
 SMOOTH = tuple(kind for kind in ALL_CONSTRAINTS if kind != "pfaffian of q")
+HOLONOMIC = tuple(kind for kind in SMOOTH if kind not in ("disc", "pfaffian") and not kind.startswith("sphere"))
 FREE = tuple(kind for kind in SMOOTH if kind not in DRIVEN)  # of time, at which a change leaves a motion
 # fourth-order differences: truncation h^4, and what rounding and closed loops leave, 1e-14 / h
 H, DIGITS = 2e-3, 1e-9
@@ -169,7 +170,7 @@ def both_ways(robot, q, v, controller=None, seed=0, duration=0.03, dt=0.01, **ho
 @pytest.mark.parametrize("stabilisation", ["projection", "none"])
 @pytest.mark.parametrize("name", ["four_bar", "slider_crank", "scissor_lift", "bennett", "stewart", "delta"])
 def test_of_the_gallery_back(name, stabilisation, method):
-    """Loops with redundant rows included; where those agree only on the loops, and joints that are no rates, by directions both ways."""
+    """Loops with redundant rows included; Bennett's, which agree only on the loops, go along directions both ways."""
     robot = getattr(sarrus.mechanisms, name)()
     q = robot.assemble()
     v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
@@ -182,8 +183,9 @@ def test_of_the_gallery_back(name, stabilisation, method):
 
 
 @examples(12)
-@given(closed_mechanisms(kinds=st.just(SMOOTH)), st.sampled_from(METHODS[:-1]), seeds())
+@given(closed_mechanisms(kinds=st.just(HOLONOMIC)), st.sampled_from(METHODS[:-1]), seeds())
 def test_on_loops_back(closed, method, seed):
+    """Where rows hold velocities only, both ways go along directions."""
     robot, (q, v, _, time) = closed.robot, closed.state
     w, how = np.random.default_rng(seed).normal(size=(2, robot.nv)), {"method": method, "time": float(time)}
     try:
@@ -191,7 +193,8 @@ def test_on_loops_back(closed, method, seed):
     except sarrus.StateError:  # near a singular position
         return
     wanted = w.ravel() @ np.hstack([S.q, S.v])
-    assert_close(np.concatenate([found.q, found.v]), wanted)
+    # symplectic steps say of v what the displacement was: with what its projection leaves, over h
+    assert_close(np.concatenate([found.q, found.v]), wanted, 1e-8 if method == "semi_implicit" else DIGITS)
 
 
 @examples(12)
