@@ -400,7 +400,7 @@ class AllowedMotions {
   /// From such motions as projection leaves of scattered ones, as many at a time as go side by side, until two bring nothing new.
   template <class R>
   AllowedMotions(const Tree& tree, Arena& arena, const ForwardSensitivity<R>& state, const double* M, bool displacements)
-      : tree_(tree), nv_(tree.nv) {
+      : nv_(tree.nv) {
     double *found = arena.take<double>(nv_ * nv_), *with_mass = arena.take<double>(nv_ * nv_);
     L = found, shares = with_mass;
     const Arena::Scope scope(arena);
@@ -461,11 +461,9 @@ class AllowedMotions {
     double *me = found + count * nv_, *my_mass = with_mass + count * nv_;
     for (int k = 0; k < nv_; ++k) me[k] = lane(x[k], l);
     const auto size = [&] {
+      std::fill(my_mass, my_mass + nv_, 0.0);
+      for (int i = 0; i < nv_; ++i) subtract_scaled(my_mass, M + i * nv_, -me[i], nv_);
       double sum = 0.0;
-      for (int i = 0; i < nv_; ++i) my_mass[i] = M[i * nv_ + i] * me[i];
-      for (int i = 0; i < nv_; ++i)
-        for (int j = tree_.mass_parent[i]; j >= 0; j = tree_.mass_parent[j])
-          my_mass[j] += M[i * nv_ + j] * me[i], my_mass[i] += M[i * nv_ + j] * me[j];
       for (int k = 0; k < nv_; ++k) sum += me[k] * my_mass[k];
       return std::sqrt(std::max(sum, 0.0));
     };
@@ -483,7 +481,6 @@ class AllowedMotions {
     return true;
   }
 
-  const Tree& tree_;
   int nv_;
 };
 
