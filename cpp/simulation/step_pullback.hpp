@@ -64,8 +64,7 @@ template <class P, class R> class StepPullback {
   /// Returns whether that is where it leads, in one piece; else nothing has changed.
   bool pull(double time, double h, const P* x, const P* after, P* lambda, const Acting& acting, P* by_parameter, P& status) {
     const Arena::Scope scope(arena_);
-    const ForceElements& elements = plan_.force_elements;
-    if (elements.hold() && next_sample(elements, x + tree_.nq + n_ + nz_) < time + h - one_instant(elements)) return false;
+    if (is_cut(time + h, x)) return false;
     const Tableau& tableau = stages_of_method();
     std::optional<Stage> stage[most_stages];
     P wrong = P(0.0);
@@ -163,6 +162,11 @@ template <class P, class R> class StepPullback {
     P* to = take(n);
     std::copy(from, from + n, to);
     return to;
+  }
+  /// Whether something is sampled before the end of a step.
+  bool is_cut(double end, const P* x) const {
+    const ForceElements& elements = plan_.force_elements;
+    return elements.hold() && next_sample(elements, x + tree_.nq + n_ + nz_) < end - one_instant(elements);
   }
   bool projects() const { return rows_ > 0 && plan_.stabilisation == Stabilisation::projection; }
   const Tableau& stages_of_method() const {
