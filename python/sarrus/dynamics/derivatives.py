@@ -246,7 +246,7 @@ def forward_dynamics(
     if robot._rough:
         warn_of_friction(robot, q, v, options.get("time"))
     n = robot.nv
-    parts = _along_axis(answer[..., : 6 * n * n], (6, n, n)) + _along_axis(answer[..., 6 * n * n :], (2, n))
+    parts: list[Any] = _along_axis(answer[..., : 6 * n * n], (6, n, n)) + _along_axis(answer[..., 6 * n * n :], (2, n))
     state, how["return_status"] = (np.array(q), np.array(v), np.array(tau)), True
     derivatives = ForwardDynamicsDerivatives(  # type: ignore[misc]  # which thinks that a list may have any length
         *parts,
