@@ -48,7 +48,12 @@ def rows(tell: Callable[[str], None], seconds: float = 2.0, library: Path | None
         found.append(_row(f"{robot.name}: forward dynamics", times["D"], None, times["own"]))
         found.append(_row(f"{robot.name}: a cotangent times that", times["vjp"], None, times["own"]))
         found.append(_products_of_many(robot, q, 1000, seconds))
-    return [*found, *_linear(gallery.delta(), 1000, seconds), _through_time(1000, 100, seconds)]
+    found += _linear(gallery.delta(), 1000, seconds)
+    for robot in (gallery.delta(), gallery.stewart()):
+        q = robot.assemble()
+        v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
+        found.append(_through_time(robot.name, robot, q, v, 100, 100, seconds))
+    return [*found, _through_time("crank-rocker", *crank_rocker(), 1000, 100, seconds)]
 
 
 def _products_of_many(robot: sarrus.Mechanism, q: np.ndarray, count: int, seconds: float) -> Row:
@@ -61,11 +66,13 @@ def _products_of_many(robot: sarrus.Mechanism, q: np.ndarray, count: int, second
     return _row(f"{robot.name}: a cotangent times that, one of {count}", times["vjp"], None, times["own"])
 
 
-def _through_time(count: int, steps: int, seconds: float) -> Row:
-    """Gradients of runs of the crank-rocker, by the start and by the torque at each step, over the runs."""
-    robot, q, v = crank_rocker()
+def _through_time(
+    name: str, robot: sarrus.Mechanism, q: np.ndarray, v: np.ndarray, count: int, steps: int, seconds: float
+) -> Row:
+    """Gradients of runs, by the start and by the torque of a motor at each step, over the runs."""
+    motor = next(name for name in robot.joints if robot.joint(name).actuated)
     at = np.arange(steps + 1) * 1e-3
-    push = sarrus.control.Efforts(at, np.sin(9.0 * at)[:, None], ["motor"])
+    push = sarrus.control.Efforts(at, np.sin(9.0 * at)[:, None], [motor])
     starts = np.linspace(0.5, 1.0, count)[:, None] * v
     runs = sarrus.simulate_many(robot, q, starts, steps * 1e-3, push)
     state = {"sarrus": sarrus, "robot": robot, "q": q, "v": starts, "push": push, "end": steps * 1e-3, "runs": runs}
@@ -75,7 +82,7 @@ def _through_time(count: int, steps: int, seconds: float) -> Row:
     }
     sides = {side: measure.statement(code, "_", [None], **state) for side, code in codes.items()}
     times = measure.interleave(sides, seconds)
-    return _row(f"crank-rocker: gradient of {count} runs of {steps} steps", times["back"], None, times["own"])
+    return _row(f"{name}: gradient of {count} runs of {steps} steps", times["back"], None, times["own"])
 
 
 def _in_cpp(s: Subject, seconds: float) -> list[Row]:

@@ -1,5 +1,5 @@
-// Steps on numbers that carry their rates, of as many states as a packet holds.
-#include "../simulation/step_rates.hpp"
+// Steps on numbers that carry their rates, and back by products, of as many states as a packet holds.
+#include "../simulation/step_pullback.hpp"
 #include "shared.hpp"
 #include "step_change.hpp"
 
@@ -9,6 +9,14 @@ Abreast step_with_change(const StepAtHand& step, const Abreast& closes, Abreast*
                          Onto onto, Rates* start) {
   return step_with_rates<Abreast, Rates>(step.tree, step.arena, step.plan, step.parameter, step.time, step.h, closes, x, change,
                                          parameter_change, onto, start);
+}
+
+bool steps_go_back_by_products(const Tree& tree, const Plan& plan) { return goes_back_by_products(tree, plan); }
+bool step_back_by_products(const StepAtHand& step, const Abreast* x, const Abreast* after, Abreast* lambda, const int* acting,
+                           int count, Abreast* by_parameter, Abreast& status) {
+  const Arena::Scope scope(step.arena);
+  StepPullback<Abreast, Rates> pullback(step.tree, step.arena, step.plan, step.parameter);
+  return pullback.pull(step.time, step.h, x, after, lambda, {acting, count}, by_parameter, status);
 }
 
 }  // namespace sarrus

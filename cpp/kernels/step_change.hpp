@@ -31,4 +31,9 @@ struct StepAtHand {
 Abreast step_with_change(const StepAtHand&, const Abreast& closes, Abreast* x, Rates* change, const Rates* parameter_change, Onto,
                          Rates* start);
 
+/// See StepPullback; whether steps go back so, and of one, in which these parameters may act, whether it did.
+bool steps_go_back_by_products(const Tree&, const Plan&);
+bool step_back_by_products(const StepAtHand&, const Abreast* x, const Abreast* after, Abreast* lambda, const int* acting,
+                           int count, Abreast* by_parameter, Abreast& status);
+
 }  // namespace sarrus

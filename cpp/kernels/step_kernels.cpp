@@ -1,7 +1,7 @@
 // Changes of states through many steps, and cotangents back through them.
 //
-// A cotangent goes back by products of the step with directions of its start: with all of them, or, on loops, with as many as there are
-// freedoms. Directions w_j, drawn once, become B = P W on the loops; from what the cotangent makes of them, c = B^T lambda, comes the one that
+// A cotangent goes back by products of derivatives (simulation/step_pullback.hpp), or, where a step has none, by products of the step with directions
+// of its start: with all of them, or, on loops, with as many as there are freedoms. Directions w_j, drawn once, become B = P W on the loops; from what the cotangent makes of them, c = B^T lambda, comes the one that
 // stands for it among those of the state, lambda = U B (B^T U B)^-1 c, U being units in which entries compare.
 #include <algorithm>
 #include <cmath>
@@ -100,6 +100,12 @@ struct Steps {
       status = select(off > P(reproduced), P(double(Status::no_convergence)), status);
       return;
     }
+  }
+  /// A cotangent of the end of step k becomes one of what was loaded, if the step has such products.
+  bool back_by_products(std::int64_t k, P* lambda, const int* acting, int count, P* by_parameter) {
+    if (any(closes > P(0.5))) return false;
+    const StepAtHand step = {tree, arena, plan, parameter, time(k), stretch.clock.step};
+    return step_back_by_products(step, x, after, lambda, acting, count, by_parameter, status);
   }
   void finish() const {
     for (int l = 0; l < abreast && i + l < end; ++l)
@@ -223,6 +229,7 @@ void pull_back(const Tree& tree, const Plan& plan, const Stretch& stretch, const
     Steps steps(tree, plan, stretch, i, end, arena);
     const int m = steps.m, all[] = {tree.nv, tree.nv};
     Basis basis(steps, steps.moves() ? cotangents.freedoms : all);
+    const bool by_products = steps.moves() && steps_go_back_by_products(tree, plan);
     P *lambda = steps.take<P>(m), *by_parameter = steps.take<P>(parameters);
     Rates *change = steps.take<Rates>(m), *start = steps.take<Rates>(m), *numbers = steps.take<Rates>(parameters);
     int* acting = steps.take<int>(parameters);
@@ -236,6 +243,7 @@ void pull_back(const Tree& tree, const Plan& plan, const Stretch& stretch, const
       int count = basis.count();
       for (int p = 0; p < parameters; ++p)
         if (acts[p]) acting[count++ - basis.count()] = p;
+      if (by_products && steps.back_by_products(k, lambda, acting, count - basis.count(), by_parameter)) continue;
       for (int first = 0; first < count; first += together) {
         std::fill(numbers, numbers + parameters, Rates(0.0)), std::fill(change, change + m, Rates(0.0));
         const int some = std::min(together, count - first);

@@ -292,6 +292,14 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
   rule.finish(y);
 }
 
+/// Efforts that are held change as the numbers do that they are.
+template <class T> void vary_held_efforts(const Plan& plan, const T* numbers, T* held) {
+  for (const HeldEfforts& element : plan.force_elements.all<HeldEfforts>())
+    for (std::size_t k = 0; k < element.motors.size(); ++k)
+      if (const int at = element.acting(of_any_lane(held[element.place].value), k); at >= 0)
+        held[element.place + 1 + element.motors[k].iv].rate = numbers[at].rate;
+}
+
 /// How many numbers a change of a state has: a displacement, a change of v, of z.
 inline int tangent_size(const Tree& tree, const Plan& plan) { return 2 * tree.nv + plan.force_elements.nz; }
 
@@ -321,10 +329,7 @@ SARRUS_NOINLINE P step_with_rates(const Tree& tree, Arena& arena, const Plan& pl
     for (int k = 0; k < nv; ++k) to[k] = u[k].rate;
     for (int k = 0; k < nv + nz; ++k) to[nv + k] = row[nq + k].rate;
   };
-  for (const HeldEfforts& element : plan.force_elements.all<HeldEfforts>())
-    for (std::size_t k = 0; k < element.motors.size(); ++k)
-      if (const int at = element.acting(of_any_lane(x[size + element.place]), k); at >= 0)
-        row[size + element.place + 1 + element.motors[k].iv].rate = parameter_change[at];
+  vary_held_efforts(plan, static_cast<const T*>(numbers), row + size);
   if (onto != Onto::nothing) project(s, T(time), state.q, state.v, nullptr, onto == Onto::loops);
   if (start) tell(start);
   const double end = time + h;

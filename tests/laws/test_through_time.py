@@ -27,6 +27,7 @@ from tests.small_mechanisms import slider
 D = sarrus.derivatives
 METHODS = ("euler", "semi_implicit", "rk4", "rkmk4", "implicit_midpoint")
 SMOOTH = tuple(kind for kind in ALL_CONSTRAINTS if kind != "pfaffian of q")
+HOLONOMIC = tuple(kind for kind in SMOOTH if kind not in ("disc", "pfaffian") and not kind.startswith("sphere"))
 FREE = tuple(kind for kind in SMOOTH if kind not in DRIVEN)  # of time, at which a change leaves a motion
 # fourth-order differences: truncation h^4, and what rounding and closed loops leave, 1e-14 / h
 H, DIGITS = 2e-3, 1e-9
@@ -146,6 +147,69 @@ def test_which_joint_closes_does_not_matter(closed, seed):
         changes.append({name: (dq[robot.joint(name).v_slice], dv[robot.joint(name).v_slice]) for name in robot.joints})
     for name in changes[0].keys() & changes[1].keys():
         assert_close(np.array(changes[0][name]), np.array(changes[1][name]), 1e-6)
+
+
+# ---- back --------------------------------------------------------------------------------------------------------------
+
+
+def both_ways(robot, q, v, controller=None, seed=0, duration=0.03, dt=0.01, **how):
+    """Gradients by all numbers: back by products of derivatives, and along directions that go on, which take none of them."""
+    rng, how = np.random.default_rng(seed), {"dt": dt, "limits": "ignore"} | how
+    runs = sarrus.simulate_many(robot, q, v, duration, controller, **how)
+    assert not runs.status.any()
+    names = list(runs._acting.names)
+    S = sarrus.simulate(robot, q, v, duration, controller, sensitivities=names, **how).sensitivities
+    w = [rng.normal(size=(1, len(runs.t), n)) for n in (robot.nv, robot.nv, S.z.shape[-1])]
+    stacked = np.concatenate([S.q, S.v, S.z, *(S.parameters[name] for name in names)], axis=-1)
+    wanted = np.einsum("kr,krc->c", np.concatenate([x[0] for x in w], axis=-1), stacked)
+    return flat(D.rollouts_vjp(runs, *w))[0], wanted
+
+
+@pytest.mark.filterwarnings("ignore::sarrus.errors.DriftWarning")
+@pytest.mark.parametrize("method", METHODS[:-1])
+@pytest.mark.parametrize("stabilisation", ["projection", "none"])
+@pytest.mark.parametrize("name", ["four_bar", "slider_crank", "scissor_lift", "bennett", "stewart", "delta"])
+def test_of_the_gallery_back(name, stabilisation, method):
+    """Loops with redundant rows included; Bennett's, which agree only on the loops, go along directions both ways."""
+    robot = getattr(sarrus.mechanisms, name)()
+    q = robot.assemble()
+    v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
+    joint = next(name for name in robot.joints if robot.joint(name).nv == 1)
+    drive = [PID(joint, 2.0, 1.0, 0.3, target=0.4), Efforts([0.0, 0.01, 0.02], np.ones((3, 1)), [joint])]
+    if name == "bennett" and stabilisation != "projection":
+        return  # drifts, and off the loops it cannot move
+    found, wanted = both_ways(robot, q, v, drive, method=method, stabilisation=stabilisation)
+    # off Bennett's loops steps onto them go this way or that by a millionth of how far it is
+    assert_close(found, wanted, 1e-5 if name == "bennett" else DIGITS)
+
+
+@examples(12)
+@given(closed_mechanisms(kinds=st.just(HOLONOMIC)), st.sampled_from(METHODS[:-1]), seeds())
+def test_on_loops_back(closed, method, seed):
+    """Where rows hold velocities only, both ways go along directions."""
+    robot, (q, v, _, time) = closed.robot, closed.state
+    w, how = np.random.default_rng(seed).normal(size=(2, robot.nv)), {"method": method, "time": float(time)}
+    try:
+        S, found = D.step(robot, q, v, 0.005, **how), D.step_vjp(robot, q, v, 0.005, *w, **how)
+    except sarrus.StateError:  # near a singular position
+        return
+    wanted = w.ravel() @ np.hstack([S.q, S.v])
+    # symplectic steps say of v what the displacement was: with what its projection leaves, over h
+    assert_close(np.concatenate([found.q, found.v]), wanted, 1e-8 if method == "semi_implicit" else DIGITS)
+
+
+@examples(12)
+@given(
+    mechanisms(springs=True, armature=True, backward=st.sampled_from([0.0, 0.5])),
+    st.sampled_from(METHODS[:-1]),
+    seeds(),
+)
+def test_on_trees_back(robot, method, seed):
+    rng = np.random.default_rng(seed)
+    q, v, _ = random_state(robot, rng)
+    w = rng.normal(size=(2, robot.nv))
+    S, found = D.step(robot, q, v, 0.01, method=method), D.step_vjp(robot, q, v, 0.01, *w, method=method)
+    assert_close(np.concatenate([found.q, found.v]), w.ravel() @ np.hstack([S.q, S.v]), 1e-11)
 
 
 # ---- force elements ----------------------------------------------------------------------------------------------------

@@ -241,22 +241,29 @@ def forward_dynamics(
     >>> bool(abs(moved - D.q @ h).max() < 1e-8)
     True
     """
-    tangent = check_forward(robot, along)
-    how = {"tangent": tangent, "wrenches": wrenches, "check": check} | cast(Any, options)
+    how: Any = {"tangent": check_forward(robot, along), "wrenches": wrenches, "check": check, **options}
     answer, *status = ask(_forward, robot, q, v, tau, how)
-    warn_of_friction(robot, q, v, options.get("time"))
+    if robot._rough:
+        warn_of_friction(robot, q, v, options.get("time"))
     n = robot.nv
-    matrices = answer[..., : 6 * n * n].reshape(*answer.shape[:-1], 6, n, n)
-    residual = answer[..., 6 * n * n :].reshape(*answer.shape[:-1], 2, n)
-    parts = [matrices[..., k, :, :] for k in range(6)] + [residual[..., k, :] for k in range(2)]
-    state, others = tuple(np.array(x) for x in (q, v, tau)), {**how, "return_status": True}
-    by_dimensions = partial(_matrix, forward_by_dimensions, robot, state, others)
+    parts: list[Any] = _along_axis(answer[..., : 6 * n * n], (6, n, n)) + _along_axis(answer[..., 6 * n * n :], (2, n))
+    state, how["return_status"] = (np.array(q), np.array(v), np.array(tau)), True
     derivatives = ForwardDynamicsDerivatives(  # type: ignore[misc]  # which thinks that a list may have any length
         *parts,
-        _multipliers=lambda: cast(Array, _of_multipliers(robot, *state, **others)[0]),
-        _dimensions=by_dimensions,
+        _multipliers=lambda: cast(Array, _of_multipliers(robot, *state, **how)[0]),
+        _dimensions=lambda: _matrix(forward_by_dimensions, robot, state, how),
     )
     return (derivatives, *status) if status else derivatives
+
+
+def _along_axis(answer: Array, shape: tuple[int, ...]) -> list[Array]:
+    """The parts of the last axis, of this shape in all."""
+    parts = answer.reshape(answer.shape[:-1] + shape)
+    return (
+        list(parts)
+        if answer.ndim == 1
+        else [parts[(..., k) + (slice(None),) * (len(shape) - 1)] for k in range(shape[0])]
+    )
 
 
 def _matrix(
