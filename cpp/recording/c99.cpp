@@ -145,7 +145,10 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
   if (status >= 0) results.push_back(status);
   const std::vector<char> live = needed(g, results);
   Ids order = as_recorded(g, live);
-  if (Ids other = depth_first(g, live, results); alive(g, other, results) < alive(g, order, results)) order.swap(other);
+  Ids by_age = results;  // what one sweep of derivatives leaves stands together so
+  std::sort(by_age.begin(), by_age.end());
+  for (const Ids& ends : {results, by_age})
+    if (Ids other = depth_first(g, live, ends); alive(g, other, results) < alive(g, order, results)) order.swap(other);
 
   C99Function said = {"", "", counted(g, order), static_cast<int>(order.size()), alive(g, order, results), false};
   std::map<int, std::string> term;

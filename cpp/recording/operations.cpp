@@ -149,9 +149,12 @@ RecordedTasks record(const Tree& tree, const TaskControl& control, const TaskInp
   auto motor = records({}, nv + static_cast<std::size_t>(tree.loop_nv)), a = records({}, nv), error = records({}, rows),
        missed = records({}, rows), z_dot = records({}, states), efforts = records({}, 0);
   TaskReport<Record> report;
-  report.a = a.data(), report.error = error.data(), report.missed = missed.data();
+  Record damping = 0.0;
+  report.a = a.data(), report.error = error.data(), report.missed = missed.data(), report.damping = &damping;
   const Record status = task_control<Record>(tree, thread_arena(), control, parameter.data(), call.data(), time[0], q.data(),
                                              v.data(), z.data(), nullptr, motor.data(), z_dot.data(), {}, report);
+  // where something is damped, single precision has too few digits
+  if (Record::graph().single) Record::graph().assume((damping < Record(1e-30)).id);
   for (const TaskMotor& at : control.motor) efforts.push_back(motor[static_cast<std::size_t>(at.iv)]);
   return {ids(efforts), ids(a), ids(error), ids(missed), ids(z_dot), status.id};
 }
