@@ -123,7 +123,10 @@ def test_generated_tasks_agree_with_the_core(name, which, scalar, tmp_path):
         if scalar == "float":
             for _ in range(4):
                 near = [x * (1.0 + 2.0**-24 * rng.choice([-1.0, 1.0], size=x.shape)) for x in (q, v)]
-                again = answers(robot, which, k, *near)
+                try:
+                    again = answers(robot, which, k, *near)
+                except sarrus.StateError:
+                    again = {key: np.inf * np.ones_like(x) for key, x in core.items()}
                 moved = {key: min(max(moved[key], off(again[key], core[key])), MOST_MOVED) for key in core}
         for key in core:
             exact = EXACT[scalar] if scalar == "double" else ROUGH_IN_SINGLE.get(name, EXACT[scalar])
@@ -135,16 +138,13 @@ def test_generated_tasks_agree_with_the_core(name, which, scalar, tmp_path):
 def test_flag_near_a_singular_position(tmp_path):
     """An arm that is stretched cannot draw nearer: its priority is damped there, which no sample state asks for."""
     robot = sarrus.mechanisms.double_pendulum()
-    frame = robot.bodies[-1]
-    axes = "tx tz" if abs(robot.jacobian([0.3, 0.5], frame)[3:]).sum(axis=1)[1] < 1e-12 else "tx ty"
-    law = control.TaskControl(robot, control.FrameTask(frame, [0.1, -0.2], axes), None, actuated=list(robot.joints))
+    task = control.FrameTask("tip", [0.1, -0.2], "tx tz")
+    law = control.TaskControl(robot, task, None, actuated=list(robot.joints))
     made = generation.generate(robot, {"f": law}, tmp_path, configurations=[[0.2, 0.9], [1.0, 1.3], [-0.4, 1.8]])
     code = generation.compiled(made, flags=STRICT)
     for bend, flag in ((1.1, 0), (0.1, 0), (1e-4, 8)):
         q, v = [0.3, bend], [0.1, 0.2]
-        results, status = code(
-            "f", q, v, [0.1, 0.0, -0.2] if axes == "tx tz" else [0.1, -0.2, 0.0], np.zeros(3), np.zeros(3)
-        )
+        results, status = code("f", q, v, [0.1, 0.0, -0.2], np.zeros(3), np.zeros(3))
         said = law.solve(0.0, q, v)
         assert status == flag and (said.damping > 0.0) == (flag > 0)
         efforts = np.array(list(said.efforts.values()))
