@@ -41,8 +41,10 @@ def main(figures: Figures = None, duration: float = 0.6) -> dict[str, float]:
         task = control.FrameTask("platform", position, "tx ty tz", stiffness=1e4)
         return control.TaskControl(robot, task, limits=None)
 
+    rng = np.random.default_rng(0)
+    near = [robot.assemble(near=robot.integrate(q, 0.2 * rng.uniform(-1.0, 1.0, robot.nv))) for _ in range(6)]
     with tempfile.TemporaryDirectory() as folder:
-        made = sarrus.generation.generate(robot, {"update": law(middle)}, folder)
+        made = sarrus.generation.generate(robot, {"update": law(middle)}, folder, configurations=near)
         update = sarrus.generation.compiled(made)
     off, differs, raised = np.zeros(len(t)), 0.0, 0
     motors = [robot.joint(name).v_slice.start for name in robot.actuated]

@@ -104,6 +104,7 @@ def _external(
 
 # ---- JAX -----------------------------------------------------------------------------------------------------------------
 
+
 def _jax(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[str, str | bytes]:
     _double("jax", functions)
     texts, handlers = [], []
