@@ -238,6 +238,11 @@ void bind_control(py::module_& m) {
       .def("tau", &TaskController::tau, py::arg("t"), py::arg("q"), py::arg("v"))
       .def("report", &TaskController::report, py::arg("t"), py::arg("q"), py::arg("v"), py::arg("call"), py::arg("z"))
       .def("time_one_state", &TaskController::time_one_state, py::arg("q"), py::arg("v"), py::arg("repeats"));
+  py::class_<TaskControl>(m, "TaskDescription", "What a controller of tasks is described as, read: for recordings.")
+      .def(py::init([](const py::object& mechanism, const py::dict& d) {
+             return to_task_control(mechanism.cast<const Mechanism&>(), d);
+           }),
+           py::arg("mechanism"), py::arg("described"));
   m.def("task_table", &task_table, "(key, sort) of the fields of each kind of task, by its name.");
 }
 

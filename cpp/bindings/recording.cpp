@@ -33,7 +33,11 @@ const Mechanism& one_mechanism(const py::handle& mechanism) {
 class Recording {
  public:
   Recording(const py::object& mechanism, int samples, bool single)
-      : mechanism_(mechanism), m_(one_mechanism(mechanism)), tree_(m_.tree()), graph_(std::make_shared<Graph>(samples, single)) {
+      : mechanism_(mechanism),
+        m_(one_mechanism(mechanism)),
+        tree_(m_.tree(), false),
+        in_world_(m_.tree(), true),
+        graph_(std::make_shared<Graph>(samples, single)) {
     if (samples < 1) throw py::value_error("samples must be 1 or more");
   }
 
@@ -65,8 +69,27 @@ class Recording {
     std::vector<std::optional<Ids>> ids;
     for (const auto& numbers : inputs) ids.push_back(numbers ? std::optional(ids_of(*numbers)) : std::nullopt);
     Graph::current() = graph_.get();
-    const RecordedResult r = record(tree_.tree(), *operation, frame ? placed(*frame, expressed_in) : Frame{}, ids);
+    const bool motion =
+        operation->operation == Operation::forward_dynamics || operation->operation == Operation::actuator_efforts;
+    const RoundedTree& tree = motion || (!frame && expressed_in == "world") ? in_world_ : tree_;
+    const RecordedResult r = record(tree.tree(), *operation, frame ? placed(*frame, expressed_in) : Frame{}, ids);
     return {all_numbered(r.result), numbered(r.status)};
+  }
+
+  /// Efforts, accelerations, errors, what is missed, and rates of internal states, and the status; all of a controller without limits and contacts.
+  std::pair<std::vector<Numbers>, Number> tasks(const TaskControl& control, const Numbers& parameters, const Numbers& call,
+                                                const Numbers& time, const Numbers& q, const Numbers& v, const Numbers& z) {
+    const auto count = [](const Numbers& x) { return static_cast<int>(x.size()); };
+    if (count(parameters) != control.parameters || count(call) != control.call_numbers || count(z) != control.states ||
+        count(time) != 1 || count(q) != m_.tree().nq || count(v) != m_.tree().nv)
+      throw py::value_error("tasks: wrong numbers of inputs");
+    if (control.limited || !control.contact.empty()) throw py::value_error("tasks with limits or contacts are not recorded");
+    Graph::current() = graph_.get();
+    const RecordedTasks r =
+        record(tree_.tree(), control, {ids_of(parameters), ids_of(call), ids_of(time), ids_of(q), ids_of(v), ids_of(z)});
+    std::vector<Numbers> all;
+    for (const Ids* ids : {&r.efforts, &r.acceleration, &r.error, &r.missed, &r.z_dot}) all.push_back(all_numbered(*ids));
+    return {all, numbered(r.status)};
   }
 
   std::vector<Numbers> derivatives(const Numbers& results, const Numbers& inputs) {
@@ -129,7 +152,7 @@ class Recording {
 
   py::object mechanism_;  // which the tree points into
   const Mechanism& m_;
-  RoundedTree tree_;
+  RoundedTree tree_, in_world_;
   std::shared_ptr<Graph> graph_;
 };
 
@@ -183,6 +206,8 @@ PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
       .def("input", &Recording::input)
       .def("constant", &Recording::constant)
       .def("call", &Recording::call, py::arg("operation"), py::arg("inputs"), py::arg("frame"), py::arg("expressed_in"))
+      .def("tasks", &Recording::tasks, py::arg("control"), py::arg("parameters"), py::arg("call"), py::arg("time"), py::arg("q"),
+           py::arg("v"), py::arg("z"))
       .def("derivatives", &Recording::derivatives)
       .def("assume", &Recording::assume)
       .def("assumptions", &Recording::assumptions)

@@ -18,10 +18,17 @@
 #include <cmath>
 #include <type_traits>
 
+#include "../loops/tolerances.hpp"
 #include "../mechanism/arena.hpp"
 #include "../simd/packet.hpp"
 
 namespace sarrus {
+
+/// Whether x is beyond a limit in any lane. Recordings, which ask their samples, take for granted that elsewhere it is not beyond `unnoticed`
+/// times the limit either (recording/operations.cpp).
+template <class T> SARRUS_INLINE bool exceeds(const T& x, const T& limit, [[maybe_unused]] double unnoticed = 1.0) {
+  return any(x > limit);
+}
 
 /// Gram-Schmidt: takes from `rest` (n) its parts along orthonormal directions (count x n), twice where much cancels, and adds those from the
 /// `first` direction on to `along`. `size` and what is returned: squares of its length before and after.
@@ -43,7 +50,7 @@ SARRUS_INLINE T orthogonalise(const T* directions, int first, int count, int n, 
         if (j + l >= first) along[j + l - first] += part[l];
     }
     left = scalar_product(rest, rest, n);
-    if (!any(left < size * T(0.01))) break;  // what cancels little has lost no digits
+    if (!exceeds(T(size * T(0.01)), left, 100.0)) break;  // what cancels little has lost no digits
   }
   return left;
 }
@@ -71,7 +78,7 @@ template <class T> SARRUS_INLINE void orthonormal_columns(T* column, int k, int 
     T *at = column + j * k, *along = R + j * m;
     for (int i = 0; i < m; ++i) along[i] = T(0.0);
     const T size = scalar_product(at, at, k), left = orthogonalise(column, 0, j, k, size, at, along);
-    along[j] = select(left > size * T(1e-30), sqrt(left), T(0.0));
+    along[j] = select(left > size * tolerance<T>(1e-30, 1e-12), sqrt(left), T(0.0));
     const T inverse = inverse_or_none(along[j]);
     for (int i = 0; i < k; ++i) at[i] *= inverse;
   }
@@ -87,8 +94,9 @@ template <class T> SARRUS_NOINLINE void singular_columns(T* column, int k, int m
       for (int j = i + 1; j < m; ++j) {
         T *x = column + i * k, *y = column + j * k;
         const T a = scalar_product(x, x, k), b = scalar_product(y, y, k), g = scalar_product(x, y, k);
-        const auto turns = g * g > a * b * T(1e-30);
-        if (!any(turns)) continue;
+        const T square = g * g, least = a * b * tolerance<T>(1e-30, 1e-13);
+        if (!exceeds(square, least, 1e6)) continue;
+        const auto turns = square > least;
         turned = true;
         const T ratio = (b - a) / select(turns, g + g, T(1.0)), length = abs(ratio) + sqrt(T(1.0) + ratio * ratio);
         const T t = select(turns, select(ratio < T(0.0), T(-1.0), T(1.0)) / length, T(0.0));
@@ -108,6 +116,7 @@ template <class T> SARRUS_NOINLINE void singular_columns(T* column, int k, int m
 template <class T> struct Cascade {
   static constexpr double dependent =
       1e-10;  // share of a row's size below which there is no direction: what is left may be rounding,
+  static constexpr double dependent_in_single = 1e-4, rounding_in_single = 1e-6;
   static constexpr double rounding = 1e-12;  // and this is; between the two a direction is left out as if it were wholly damped
   static constexpr double singular = 1e-3;
 
@@ -116,12 +125,16 @@ template <class T> struct Cascade {
   T* x;
   T* q;  // directions x n, with room for n more
   int directions = 0;
+  bool everywhere = true;  // whether these are directions of all lanes: else some are zero in some
   T damping = T(0.0);  // largest mu
 
   Cascade(Arena& a, int unknowns, int rows)
       : arena(a), n(unknowns), x(a.take<T>(unknowns)), q(a.take<T>(static_cast<std::size_t>(rows + unknowns) * unknowns)) {
     for (int k = 0; k < n; ++k) x[k] = T(0.0);
   }
+
+  /// Whether nothing is free any more.
+  bool full() const { return everywhere && directions == n; }
 
   /// k rows, already weighted, with their sizes. `yields`: whether they may be damped. `damped`, if asked for: W F as rows of x (k x n).
   /// Returns whether there are any.
@@ -133,10 +146,10 @@ template <class T> struct Cascade {
     bool exact = true;  // whether the level is triangular in all lanes
     for (int i = 0; i < k; ++i) {
       const T* row = A + i * n;
-      const T least = square(sizes[i] * T(dependent));
+      const T least = square(sizes[i] * tolerance<T>(dependent, dependent_in_single));
       r[i] = b[i] - scalar_product(row, x, n);
       for (int j = 0; j < k; ++j) L[i * k + j] = T(0.0);
-      if (std::is_same_v<T, double> && directions == n) {  // of one state: there is no other
+      if (full()) {
         for (int j = first; j < n; ++j) L[i * k + j - first] = scalar_product(q + j * n, row, n);
         exact = false;
         continue;
@@ -145,10 +158,10 @@ template <class T> struct Cascade {
       const T left = orthogonalise(q, first, directions, n, scalar_product(row, row, n), rest, L + i * k);
       const auto stands = left > least;
       if (yields) {
-        const auto faint = both(left > square(sizes[i] * T(rounding)), left < least);
+        const auto faint = both(left > square(sizes[i] * tolerance<T>(rounding, rounding_in_single)), left < least);
         damping = select(both(faint, damping < T(singular)), T(singular), damping);
       }
-      if (!any(stands)) {
+      if (!exceeds(left, least)) {
         exact = false;
         continue;
       }
@@ -156,7 +169,7 @@ template <class T> struct Cascade {
       T* direction = q + directions * n;
       for (int c = 0; c < n; ++c) direction[c] = rest[c] * inverse;
       L[i * k + directions++ - first] = select(stands, length, T(0.0));
-      if (any(select(stands, T(0.0), T(1.0)) > T(0.5))) exact = false;
+      if (exceeds(select(stands, T(0.0), T(1.0)), T(0.5))) exact = everywhere = false;
     }
     const int m = directions - first;
     if (m == 0) return false;
@@ -229,7 +242,7 @@ template <class T> struct Cascade {
         norm += square(y[i]);
       }
     }
-    return any(norm > T(1.0 / (singular * singular)));
+    return exceeds(norm, T(1.0 / (singular * singular)));
   }
 
   /// K by columns.
@@ -252,8 +265,9 @@ template <class T> struct Cascade {
     bool some = false;
     for (int l = 0; l < m; ++l) {
       const T s = sqrt(scalar_product(U + l * k, U + l * k, k)), share = s * T(1.0 / singular);
-      const auto small = both(s > T(0.0), share < T(1.0));
-      if (!any(small)) continue;
+      const T one = select(s > T(0.0), T(1.0), T(0.0));
+      if (!exceeds(one, share)) continue;
+      const auto small = share < one;
       some = true;
       const T mu = select(small, (T(1.0) - share * share) * T(singular), T(0.0)), relative = mu * inverse_or_none(s);
       damping = select(mu > damping, mu, damping);

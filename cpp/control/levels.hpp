@@ -68,7 +68,7 @@ template <class T> class TaskLevels {
   /// The solution without limits: priorities, and least effort where they leave something free.
   void solve() {
     for (int l = 1; l <= c.levels; ++l) add(l, true);
-    if (width_of<T> > 1 || cascade.directions < n) add(c.levels + 1, false);
+    if (!cascade.full()) add(c.levels + 1, false);
   }
 
   /// Where the cascade stood after each level, of one state and with limits; else null.
@@ -83,7 +83,8 @@ template <class T> class TaskLevels {
       missed += square((b[r] - scalar_product(A + r * n, cascade.x, n)) * inverse);
       size_of_terms += terms[r] + scalar_product(A + r * n, A + r * n, n) * square(inverse) * far;
     }
-    return select(missed > size_of_terms * T(square(tolerances::contradiction)), T(1.0), contacts_contradict) > T(0.5);
+    const T share = tolerance<T>(tolerances::contradiction, tolerances::contradiction_in_single);
+    return select(missed > size_of_terms * square(share), T(1.0), contacts_contradict) > T(0.5);
   }
   T contacts_contradict = T(0.0);  // whether contacts do by themselves
 
@@ -171,7 +172,7 @@ template <class T> class TaskLevels {
   void set_reach(const T* rows, int count) {
     for (int r = 0; r < count; ++r) {
       mobility[r] = weighed_square(rows + r * nv, respond.mobility, nv);
-      const T least = mobility[r] * T(1e-22);
+      const T least = mobility[r] * tolerance<T>(1e-22, 1e-10);
       squares[r] = T(0.0);
       for (int k = 0; k < n; ++k) {
         const T sum = scalar_product(rows + r * nv, u.A + k * nv, nv);

@@ -75,9 +75,9 @@ template <class T> struct TaskResponses {
     const int nv = tree.nv, rows = tree.loops.rows;
     for (int k = 0; k < count; ++k) {
       const T* force = forces + k * nv;
-      if (strained(force, lambda + k * rows)) (*this)(force, nullptr, a + k * nv, lambda + k * rows);
+      if (coarse() || strained(force, lambda + k * rows)) (*this)(force, nullptr, a + k * nv, lambda + k * rows);
       const T acts = weighed_square(force, mobility, nv);
-      const auto rests = weighed_square(a + k * nv, inertia, nv) < acts * T(still * still);
+      const auto rests = weighed_square(a + k * nv, inertia, nv) < acts * tolerance<T>(still * still, 1e-10);
       if (any(rests))
         for (int i = 0; i < nv; ++i) a[k * nv + i] = select(rests, T(0.0), a[k * nv + i]);
     }
@@ -109,6 +109,8 @@ template <class T> struct TaskResponses {
   }
 
  private:
+  /// Whether the regularisation is felt everywhere: in code for single precision.
+  static bool coarse() { return any(tolerance<T>(0.0, 1.0) > T(0.0)); }
   /// Whether loops carry far more than what acts, as they do near singular positions.
   bool strained(const T* force, const T* lambda) const {
     constexpr double strong = 30.0;

@@ -11,6 +11,9 @@
 
 namespace sarrus {
 
+/// Whether numbers can be looked at, as limits want: not where they are recorded.
+template <class T> constexpr bool has_lanes = std::is_same_v<T, double> || width_of<T> > 1;
+
 template <class T> struct TaskController {
   const Tree& tree;
   Arena& arena;
@@ -146,8 +149,10 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   T *xi = levels.cascade.x, *x = report.x ? report.x : take(n);
   if (report.conflict) *report.conflict = 0;
   LimitRows<T> limit{};
-  if (c.limited) limit = limit_rows(s, c, u), controller.keep_limits(levels, limit, xi, damping, status);
-  if (report.conflict && lane(levels.contacts_contradict, 0) > 0.5) *report.conflict = 3;
+  if constexpr (has_lanes<T>) {
+    if (c.limited) limit = limit_rows(s, c, u), controller.keep_limits(levels, limit, xi, damping, status);
+    if (report.conflict && lane(levels.contacts_contradict, 0) > 0.5) *report.conflict = 3;
+  }
   for (int k = 0; k < n; ++k) x[k] = xi[k] * u.scale[k];
   for (int k = 0; k < c.motors(); ++k) {
     if (c.limited) {  // without the last rounding
@@ -163,8 +168,10 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   // held against the loops as forward dynamics is, and by how many digits it has; in simulations it ends the run
   const auto sound = status < T(0.5);
   const T singular = T(controller.checks ? no_answer : contradictory);
-  status = select(both(sound, respond.residual_ratio(a, u.B, x, n) > T(tolerances::contradiction)), singular, status);
-  status = select(both(sound, respond.correction > T(respond.singular_correction)), singular, status);
+  const T contradiction = tolerance<T>(tolerances::contradiction, tolerances::contradiction_in_single);
+  status = select(both(sound, respond.residual_ratio(a, u.B, x, n) > contradiction), singular, status);
+  const T singular_correction = tolerance<T>(respond.singular_correction, tolerances::unresolved_in_single);
+  status = select(both(sound, respond.correction > singular_correction), singular, status);
 
   T* lambda = report.multipliers ? report.multipliers : take(u.rows);
   std::fill(lambda, lambda + u.rows, T(0.0));

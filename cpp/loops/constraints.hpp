@@ -85,6 +85,11 @@ SARRUS_INLINE void see_plain_joint(const LoopState<T>& s, const Constraint& c, c
   off.see(gap.linear, rate.linear, m.velocity_size.linear, l.mobility, l.speed);
 }
 
+/// What holds a point and lets all turn: how its frames are turned has no say.
+inline bool is_ball(const Constraint& c, const LoopJoint& joint) {
+  return joint.joint == JointKind::spherical && joint.moves == 0 && !c.driven;
+}
+
 /// A joint whose rows are plain components of the relative motion, the most frequent kind: neither the pose of one frame in the other nor
 /// forces are needed, but for the residual.
 template <class T>
@@ -95,7 +100,10 @@ SARRUS_INLINE void plain_joint_rows(const LoopState<T>& s, const Constraint& c, 
   if (out.gamma_size)
     for (int r = 0; r < c.rows; ++r)
       out.gamma_size[c.row + r] = joint.component[r] < 3 ? m.acceleration_size.angular : m.acceleration_size.linear;
-  if (out.residual) {
+  if (out.residual && is_ball(c, joint)) {
+    const Vec3<T> gap = transpose_times(l.child.R, Vec3<T>(l.child.p - frame_on_parent(s, c).p));
+    for (int r = 0; r < c.rows; ++r) out.residual[c.row + r] = gap(r);
+  } else if (out.residual) {
     ClosingJoint<T> closing;
     close_joint(joint.joint, {&joint.constants, s.numbers}, m.X, m.V, closing);
     for (int r = 0; r < c.rows; ++r) out.residual[c.row + r] = closing.residual[r];
@@ -150,7 +158,7 @@ SARRUS_NOINLINE void rows_between_bodies(const Tree& tree, Arena& arena, const L
   Columns<T> l;
   const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
   const bool plain = joint && joint->plain() && c.target != Target::coordinates, moving = out.gamma && s.link;
-  relative_motion(tree, arena, s, c, m, l, !plain || out.residual, out.scale ? out.mobility : nullptr);
+  relative_motion(tree, arena, s, c, m, l, !plain || (out.residual && !is_ball(c, *joint)), out.scale ? out.mobility : nullptr);
   plain ? plain_joint_rows(s, c, *joint, m, l, moving, out) : force_rows(c, m, l, moving, out);
 }
 

@@ -96,6 +96,7 @@ template <class T> SARRUS_INLINE Transform<T> frame_on_parent(const LoopState<T>
 template <class T>
 SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
                                          const Motion<T>& carried, const Motion<T>& A, RelativeMotion<T>& m) {
+  const Mat3<T> R_child = c.in_world ? Mat3<T>(s.X[c.child].R.transpose()) : s.numbers(c.X_child.R);
   const auto motion_at = [&](int link, const Vec3<T>& p, const Mat3<T>& R, Vec3<T>& w, Vec3<T>& dw, Vec3<T>& a) SARRUS_INLINED {
     // R: the child's axes in the body's
     const RneaLink<T>& b = s.link[link];
@@ -103,7 +104,7 @@ SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint
     a = transpose_times(R, Vec3<T>(b.a + b.Omega * p));
   };
   Vec3<T> dw_child, a_child, w_parent, dw_parent, a_parent;
-  motion_at(c.child, s.numbers(c.X_child.p), s.numbers(c.X_child.R), m.w_child, dw_child, a_child);
+  motion_at(c.child, s.numbers(c.X_child.p), R_child, m.w_child, dw_child, a_child);
   if (c.parent == 0) {
     w_parent = dw_parent = zero3<T>();
     a_parent = transpose_times(X_child.R, s.link[0].a);
@@ -135,6 +136,7 @@ template <class T>
 SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, bool posed, RelativeMotion<T>& m, Columns<T>& l,
                                  Motion<T>& A_drive) {
   l.child = s.X[c.child] * s.numbers(c.X_child);
+  if (c.in_world) l.child.R = Mat3<T>::Identity();
   l.drive = Motion<T>::zero();
   if (!posed && !c.driven) return;
   Transform<T> X_parent = frame_on_parent(s, c);

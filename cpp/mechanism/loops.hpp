@@ -23,6 +23,7 @@ struct Constraint {
   int of_child;                 // the first so many columns move the child, the rest the parent
   bool turns;              // whether a row looks at rotation
   Transform<double> X_parent, X_child;
+  bool in_world = false;  // a ball joint's rows are along the world's axes, not the child's: fewer operations, in recordings
   Mat3<double> R_described = Mat3<double>::Identity();  // the frames' axes in those in which its wrench is told
   std::vector<std::optional<Law>> carried;  // none, or six, rx .. tz of a gimbal that carries the frame on the parent along
   Target target;

@@ -145,7 +145,10 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
   if (status >= 0) results.push_back(status);
   const std::vector<char> live = needed(g, results);
   Ids order = as_recorded(g, live);
-  if (Ids other = depth_first(g, live, results); alive(g, other, results) < alive(g, order, results)) order.swap(other);
+  Ids by_age = results;  // what one sweep of derivatives leaves stands together so
+  std::sort(by_age.begin(), by_age.end());
+  for (const Ids& ends : {results, by_age})
+    if (Ids other = depth_first(g, live, ends); alive(g, other, results) < alive(g, order, results)) order.swap(other);
 
   C99Function said = {"", "", counted(g, order), static_cast<int>(order.size()), alive(g, order, results), false};
   std::map<int, std::string> term;
@@ -202,34 +205,37 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
 }
 
 std::string c99_turn(bool single) {
+  // the order of its operations is what reduces an angle
+  const std::string kept =
+      "#include <float.h>\n#if defined(__FAST_MATH__) || defined(_M_FP_FAST) || FLT_EVAL_METHOD " +
+      std::string(single ? "!= 0" : "> 1") +
+      "\n#error \"sums must be taken as written, in their own precision: no -ffast-math, no -mfpmath=387\"\n#endif\n\n";
   if (single)
-    return R"(/* Sine and cosine without a branch: Cody and Waite's reduction, Cephes' polynomials; |x| < 1e4. */
+    return kept +
+           R"(/* Sine and cosine without a branch: reduction by half turns (Cody and Waite), polynomials within 3e-8; |x| < 1e4. */
 static inline void sarrus_turn(float x, float *s, float *c) {
-  const float y = x * 0.636619772f;
-  const int q = (int)(y + (y < 0.0f ? -0.5f : 0.5f)), odd = q & 1;
-  const float n = (float)q, r = ((x - n * 1.5703125f) - n * 4.83751297e-4f) - n * 7.54978995e-8f, z = r * r;
-  const float sr = r + r * z * (-1.6666654611e-1f + z * (8.3321608736e-3f + z * -1.9515295891e-4f));
-  const float cr = 1.0f - 0.5f * z + z * z * (4.166664568298827e-2f + z * (-1.388731625493765e-3f + z * 2.443315711809948e-5f));
-  const float a = odd ? cr : sr, b = odd ? sr : cr;
-  *s = q & 2 ? -a : a;
-  *c = (q + 1) & 2 ? -b : b;
+  const float n = (x * 0.318309886f + 12582912.0f) - 12582912.0f; /* half turns */
+  const float r = ((x - n * 3.140625f) - n * 9.67502594e-4f) - n * 1.50995799e-7f, z = r * r;
+  const float h = n * 0.5f, odd = h - ((h + 12582912.0f) - 12582912.0f), sign = 1.0f - 8.0f * odd * odd;
+  const float a = -1.66666660e-1f + z * (8.33324208e-3f + z * (-1.98227322e-4f + z * 2.63473272e-6f));
+  const float b = 4.16666661e-2f + z * (-1.38888125e-3f + z * (2.47860763e-5f + z * -2.65458669e-7f));
+  *s = sign * (r + r * z * a);
+  *c = sign * ((1.0f - 0.5f * z) + z * z * b);
 }
 )";
-  return R"(/* Sine and cosine without a branch: Cody and Waite's reduction, fdlibm's polynomials; |x| < 1.6e6. */
+  return kept +
+         R"(/* Sine and cosine without a branch: reduction by half turns (Cody and Waite), polynomials within 1e-16; |x| < 1e6. */
 static inline void sarrus_turn(double x, double *s, double *c) {
-  const double y = x * 6.36619772367581382433e-01;
-  const int q = (int)(y + (y < 0.0 ? -0.5 : 0.5)), odd = q & 1;
-  const double n = (double)q;
-  const double r = ((x - n * 1.57079632673412561417e+00) - n * 6.07710050630396597660e-11) - n * 2.02226624879595063154e-21;
-  const double z = r * r;
-  const double sr = r + r * z * (-1.66666666666666324348e-01 + z * (8.33333333332248946124e-03 + z * (-1.98412698298579493134e-04 + z *
-    (2.75573137070700676789e-06 + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)))));
-  const double tail = z * z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03 + z * (2.48015872894767294178e-05 + z *
-    (-2.75573143513906633035e-07 + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11)))));
-  const double h = 0.5 * z, w = 1.0 - h, cr = w + (((1.0 - w) - h) + tail);
-  const double a = odd ? cr : sr, b = odd ? sr : cr;
-  *s = q & 2 ? -a : a;
-  *c = (q + 1) & 2 ? -b : b;
+  const double n = (x * 0.31830988618379067154 + 6755399441055744.0) - 6755399441055744.0; /* half turns */
+  const double r = (x - n * 3.14159265346825122833e+00) - n * 1.2154201013012384e-10;
+  const double z = r * r, z2 = z * z, z4 = z2 * z2;
+  const double h = n * 0.5, odd = h - ((h + 6755399441055744.0) - 6755399441055744.0), sign = 1.0 - 8.0 * odd * odd;
+  const double a = ((-0.16666666666666666 + z * 0.0083333333333333159) + z2 * (-0.00019841269841254955 + z * 2.7557319219158432e-06))
+    + z4 * ((-2.5052107616384595e-08 + z * 1.6058977272815506e-10) + z2 * (-7.643969031052769e-13 + z * 2.7314289861226158e-15));
+  const double b = ((0.041666666666666657 + z * -0.0013888888888884763) + z2 * (2.4801587298910888e-05 + z * -2.7557318572848315e-07))
+    + z4 * ((2.0876681513907184e-09 + z * -1.1466250478536745e-11) + z2 * 4.6464097152277903e-14);
+  *s = sign * (r + r * z * a);
+  *c = sign * ((1.0 - 0.5 * z) + z2 * b);
 }
 )";
 }

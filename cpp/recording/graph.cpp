@@ -209,11 +209,14 @@ int Graph::choice(int condition, int a, int b) {
 }
 
 bool Graph::any(int condition) {
-  if (is_constant(condition)) return number(condition) != 0.0;
-  const double* holds = values(condition);
-  if (std::any_of(holds, holds + samples, [](double x) { return x != 0.0; })) return true;
-  if (!single) assume(opposite(condition));
+  if (holds_somewhere(condition)) return true;
+  if (!single && !is_constant(condition)) assume(opposite(condition));
   return false;
+}
+
+bool Graph::holds_somewhere(int condition) const {
+  const double* holds = values(condition);
+  return std::any_of(holds, holds + samples, [](double x) { return x != 0.0; });
 }
 
 int Graph::all_assumed() {

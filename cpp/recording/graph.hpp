@@ -81,6 +81,7 @@ class Graph {
   /// Whether a condition holds in any sample. That it holds in none becomes an assumption; not in single precision, where what asks is whether
   /// corrections are smaller than the rounding of doubles.
   bool any(int condition);
+  bool holds_somewhere(int condition) const;
   void assume(int condition) { assumed_.push_back(condition); }
   /// 1 where everything assumed holds, for a choice.
   int all_assumed();

@@ -1,5 +1,6 @@
 #include "record.hpp"
 
+#include "../control/task_control.hpp"
 #include "../kernels/loop_operations.hpp"
 #include "../kernels/operation_sizes.hpp"
 #include "../kernels/tree_operations.hpp"
@@ -26,7 +27,18 @@ void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
     out[0] += Record(amplitude) * s, out[1] += Record(amplitude * rate) * c, out[2] -= Record(amplitude * rate * rate) * s;
   }
 }
-void evaluate(const Law& law, const Record*, const Record* time, Record (&out)[3]) { evaluate(law, time, out); }
+/// One without pieces: numbers that come with a call.
+void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]) {
+  if (!law.start.empty()) return evaluate(law, time, out);
+  std::copy_n(parameter + law.which, 3, out);
+}
+
+template <> bool exceeds(const Record& x, const Record& limit, double unnoticed) {
+  Graph& g = Record::graph();
+  if (g.holds_somewhere((limit < x).id)) return true;
+  g.assume(g.opposite((limit * Record(unnoticed) < x).id));
+  return false;
+}
 
 namespace {
 
@@ -78,7 +90,7 @@ const std::vector<RecordedOperation>& recorded_operations() {
   return all;
 }
 
-RoundedTree::RoundedTree(const Tree& tree) : tree_(tree), links_(tree.link, tree.link + tree.links) {
+RoundedTree::RoundedTree(const Tree& tree, bool in_world) : tree_(tree), links_(tree.link, tree.link + tree.links) {
   const Loops& loops = tree.loops;
   constraints_.assign(loops.constraint, loops.constraint + loops.constraints + loops.motor_constraints);
   for (Link& b : links_) {
@@ -90,6 +102,10 @@ RoundedTree::RoundedTree(const Tree& tree) : tree_(tree), links_(tree.link, tree
         if (std::fabs(*x) < 1e-17 * tree.mass * tree.length * tree.length) *x = 0.0;
   }
   for (Constraint& c : constraints_) round_off(c.X_parent, tree.length), round_off(c.X_child, tree.length);
+  for (int i = 0; in_world && i < loops.constraints; ++i) {
+    const LoopJoint* joint = std::get_if<LoopJoint>(&constraints_[i].kind);
+    constraints_[i].in_world = joint && is_ball(constraints_[i], *joint);
+  }
   tree_.link = links_.data();
   tree_.loops.constraint = constraints_.data();
 }
@@ -111,6 +127,36 @@ RecordedResult record(const Tree& tree, const RecordedOperation& operation, cons
   Ids ids;
   for (const Record& x : out) ids.push_back(x.id);
   return {ids, status.id};
+}
+
+RecordedTasks record(const Tree& tree, const TaskControl& control, const TaskInputs& in) {
+  const auto records = [](const Ids& ids, std::size_t least) {
+    std::vector<Record> all;
+    for (const int i : ids) all.push_back(Record::of(i));
+    all.resize(std::max(least, all.size()), Record(0.0));
+    return all;
+  };
+  const auto ids = [](const std::vector<Record>& all) {
+    Ids some;
+    for (const Record& x : all) some.push_back(x.id);
+    return some;
+  };
+  std::size_t rows = 0;
+  for (const Task& task : control.task) rows += static_cast<std::size_t>(task.rows());
+  const auto parameter = records(in.parameter, 1), call = records(in.call, 1), time = records(in.time, 1), q = records(in.q, 1),
+             v = records(in.v, 1), z = records(in.z, 1);
+  const std::size_t nv = static_cast<std::size_t>(tree.nv), states = static_cast<std::size_t>(control.states);
+  auto motor = records({}, nv + static_cast<std::size_t>(tree.loop_nv)), a = records({}, nv), error = records({}, rows),
+       missed = records({}, rows), z_dot = records({}, states), efforts = records({}, 0);
+  TaskReport<Record> report;
+  Record damping = 0.0;
+  report.a = a.data(), report.error = error.data(), report.missed = missed.data(), report.damping = &damping;
+  const Record status = task_control<Record>(tree, thread_arena(), control, parameter.data(), call.data(), time[0], q.data(),
+                                             v.data(), z.data(), nullptr, motor.data(), z_dot.data(), {}, report);
+  // where something is damped, single precision has too few digits
+  if (Record::graph().single) Record::graph().assume((damping < Record(1e-30)).id);
+  for (const TaskMotor& at : control.motor) efforts.push_back(motor[static_cast<std::size_t>(at.iv)]);
+  return {ids(efforts), ids(a), ids(error), ids(missed), ids(z_dot), status.id};
 }
 
 }  // namespace sarrus

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "../control/tasks.hpp"
 #include "../kernels/operation_list.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "graph.hpp"
@@ -30,7 +31,8 @@ const std::vector<RecordedOperation>& recorded_operations();
 /// multiplied by a zero falls away. They change by less than rounding of the mechanism's size.
 class RoundedTree {
  public:
-  explicit RoundedTree(const Tree& tree);
+  /// `in_world`: with rows of ball joints along the axes of the world, which is all the same to motions.
+  RoundedTree(const Tree& tree, bool in_world);
   RoundedTree(const RoundedTree&) = delete;
   RoundedTree& operator=(const RoundedTree&) = delete;
   const Tree& tree() const { return tree_; }
@@ -48,5 +50,16 @@ struct RecordedResult {
 };
 RecordedResult record(const Tree& tree, const RecordedOperation& operation, const Frame& frame,
                       const std::vector<std::optional<Ids>>& in);
+
+/// A controller of tasks without limits and contacts: efforts of its motors, accelerations, and of the rows of all tasks errors and what they miss.
+/// A law without any piece stands for three numbers, value, rate and acceleration, among the parameters, from the place `which` on.
+struct RecordedTasks {
+  Ids efforts, acceleration, error, missed, z_dot;
+  int status;
+};
+struct TaskInputs {
+  Ids parameter, call, time, q, v, z;
+};
+RecordedTasks record(const Tree& tree, const TaskControl& control, const TaskInputs& in);
 
 }  // namespace sarrus

@@ -67,6 +67,12 @@ def test_pick_and_place_at_ten_g(example):
     assert found["TaskControl: position error [m]"] < 1e-4 < 1e-3 < found["PID: position error [m]"]
 
 
+def test_a_delta_under_generated_c(example):
+    found = example("delta_in_c").main(duration=0.2)
+    assert found["efforts of the C off TaskControl's [N m]"] < 1e-11 and found["flags raised"] == 0.0
+    assert found["position error [m]"] < 1e-3
+
+
 def test_ankle_and_its_motors(example):
     """What TaskControl finds for the loops is what the map of torques says."""
     found = example("parallel_ankle").main()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from .. import _recording
+from ..control import TaskControl
 from ..errors import raise_no_such_name
 from .elimination import eliminated, solutions
 from .recorder import Numbers, Recorder
@@ -131,6 +132,11 @@ def _reduced(result: str, operation: str) -> Callable[[Recorder, str], Mapping[s
 
 def _of_joints(r: Recorder, q: Numbers, start: list[str], to: list[str]) -> Numbers:
     return r.joint_jacobian(q, start)[r._places(to)[1]]
+
+
+def of_tasks(law: TaskControl) -> Function:
+    """Of what a controller of tasks answers, the efforts, and what says how well the tasks are done."""
+    return lambda r: {key: x for key, x in r.tasks(law).items() if key in ("efforts", "missed", "z_dot")}
 
 
 def _names(joints: str) -> list[str]:

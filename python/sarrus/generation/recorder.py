@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any, get_args
@@ -13,11 +13,13 @@ from numpy.typing import ArrayLike
 from .. import _recording
 from .._arrays import Array, checked_count, checked_names, checked_number, checked_text, real_array
 from ..analysis.scaling import ScaledLoops
+from ..control import TaskControl
 from ..dynamics.options import ExpressedIn
 from ..errors import ModelError, ShapeError, check_name, raise_no_such_name
 from ..mechanism import Mechanism
 from . import samples
 from .elimination import eliminated
+from .tasks import recorded_tasks
 
 Numbers = Any  # an array of objects that compute
 
@@ -145,6 +147,16 @@ class Recorder:
                 raise ShapeError(f"{operation} takes {key} of {size} numbers; got {x if x is None else len(x)}")
         return numbers
 
+    def tasks(self, law: TaskControl) -> Mapping[str, Numbers]:
+        """What a :class:`~sarrus.control.TaskControl` without limits and contacts answers: `efforts` in the order of ``law.actuated``, the `acceleration`
+        of it, and of all rows in the order of ``law.tasks`` `errors` and `missed`.
+
+        Targets become inputs, TASK_target, with TASK_target_velocity and _acceleration, whatever numbers or functions they are; those that are laws
+        of time stay so. TASK is what the task is at (its frame, joint or constraint), or else its kind. Of a frame that turns the target is a
+        pose (16,), row by row, otherwise a position (3,); velocities and accelerations are [angular; linear] in the reference's axes.
+        """
+        return recorded_tasks(self, law)
+
     def derivatives(self, results: Numbers, inputs: Numbers) -> Numbers:
         """d results / d inputs (m, n), by a sweep backwards a result; `inputs` may be any numbers, and count as independent of each other."""
         rows = self._recording.derivatives(self._flat(results), self._flat(inputs))
@@ -177,13 +189,17 @@ class Recorder:
     def closed(self, q: Numbers, joints: Sequence[str], steps: int = 3) -> tuple[Numbers, Numbers]:
         """The configuration near q in which loops are closed and these joints are where they are, by Newton's steps, and what is left open."""
         _, held = self._places(joints)
-        phi = self.call("constraint_residual", q, self._time())
+        phi = self._rows("constraint_residual", q, self._time())
         for _ in range(checked_count("steps", steps, most=MOST_STEPS)):
-            J = self.call("constraint_jacobian", q, self._time())
+            J = self._rows("constraint_jacobian", q, self._time())
             q = self.call("integrate", q, self._others(J, held, -phi))
-            phi = self.call("constraint_residual", q, self._time())
+            phi = self._rows("constraint_residual", q, self._time())
         phi = phi * self._loops.row_scale * self._loops.holonomic
         return q, np.array([np.sqrt(phi @ phi + 0.0)], dtype=object)
+
+    def _rows(self, name: str, q: Numbers, time: Numbers | None = None) -> Numbers:
+        """Of constraints, those of ball joints along the world's axes: fewer operations, and the same motions."""
+        return self.call(name, q, time, expressed_in="world")
 
     def velocities(self, q: Numbers, joints: Sequence[str], rates: Numbers) -> Numbers:
         """v (nv,), or several (nv, k), in which these joints move at these rates (n,) or (n, k), and all others as the loops make them."""
@@ -194,7 +210,7 @@ class Recorder:
         if np.shape(rates)[:1] != (len(held),):
             raise ShapeError(f"rates must be of {len(held)} velocities of joints; got shape {np.shape(rates)}")
         (of_q,) = self._read("a velocity", ["q"], [q])
-        J = self.call("constraint_jacobian", self._of_loops(of_q))
+        J = self._rows("constraint_jacobian", self._of_loops(of_q))
         return self._with(held, self._others(J, held, -J[:, held] @ rates), rates)
 
     def joint_jacobian(self, q: Numbers, joints: Sequence[str]) -> Numbers:

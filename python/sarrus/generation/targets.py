@@ -104,14 +104,6 @@ def _external(
 
 # ---- JAX -----------------------------------------------------------------------------------------------------------------
 
-TURN = """/// Sine and cosine of each lane, as in the C: Cody and Waite's reduction, fdlibm's polynomials.
-inline void sarrus_turn(real x, real *s, real *c) {
-  const real shifted = x * 6.36619772367581382433e-01 + 6755399441055744.0, n = shifted - 6755399441055744.0;
-  flags q;  // whole numbers stand in the last bits
-  std::memcpy(&q, &shifted, sizeof q);
-  const flags odd = (q & 1) != 0;
-"""
-
 
 def _jax(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[str, str | bytes]:
     _double("jax", functions)
@@ -133,10 +125,7 @@ def _jax(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[s
                 f"  return batch<{place[-1]}, {len(place) - 1}>(args, rets, [](real* x) {{ {body} }});\n}}\n"
                 f"XLA_FFI_DEFINE_HANDLER_SYMBOL({name}_handler, {name}_batch, ffi::Ffi::Bind().RemainingArgs().RemainingRets());\n"
             )
-    lines = c["turn"].splitlines(keepends=True)
-    reduction = next((k for k, line in enumerate(lines) if "const double r =" in line), 0)
-    turn = re.sub(r"= (.*) & 2 \?", r"= ((\1) & 2) != 0 ?", TURN + _in_lanes("".join(lines[reduction:])))
-    blocks = {"turn": turn if c["turn"] else "", "functions": "\n".join(texts), "handlers": "\n".join(handlers)}
+    blocks = {"turn": _in_lanes(c["turn"]), "functions": "\n".join(texts), "handlers": "\n".join(handlers)}
     return {f"{prefix}_jax.cc": c["about"] + _filled("jax.cc.txt", lanes=LANES, **blocks)}
 
 

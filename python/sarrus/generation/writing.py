@@ -22,9 +22,10 @@ from .._arrays import (
     checked_truth,
 )
 from .._files import replacing
+from ..control import TaskControl
 from ..errors import ModelError, printable, raise_no_such_name
 from ..mechanism import Mechanism, checked_mechanism
-from .functions import Function, by_name
+from .functions import Function, by_name, of_tasks
 from .recorder import BROKEN, Numbers, Recorder
 from .targets import TARGETS, Recorded, entries
 
@@ -72,7 +73,7 @@ class Generated:
 
 def generate(
     robot: Mechanism,
-    functions: Sequence[str] | Mapping[str, str | Function],
+    functions: Sequence[str] | Mapping[str, str | Function | TaskControl],
     folder: str | Path,
     *,
     name: str | None = None,
@@ -101,8 +102,9 @@ def generate(
 
     Parameters
     ----------
-    functions : their names; or a mapping of names in the code to such names, or to functions of a :class:`Recorder` that return a mapping of
-        names of results to arrays
+    functions : their names; or a mapping of names in the code to such names, to functions of a :class:`Recorder` that return a mapping of
+        names of results to arrays, or to a :class:`~sarrus.control.TaskControl` without limits and contacts, whose targets become arguments
+        and whose efforts and what tasks miss the results (:meth:`Recorder.tasks`)
     folder : where the files go; it is made if it is not there
     name : of the files, and what their functions' names start with; default: the mechanism's
     scalar : "double" or "float"
@@ -180,9 +182,10 @@ def generate(
 
 
 def _recorded(
-    prefix: str, key: str, how: str | Function, recorder: Callable[..., Recorder], configurations: ArrayLike | None, assumptions: bool
+    prefix: str, key: str, how: str | Function | TaskControl, recorder: Callable[..., Recorder], configurations: ArrayLike | None, assumptions: bool
 ) -> Recorded:  # fmt: skip
-    compute, r = by_name(how) if isinstance(how, str) else how, recorder(configurations=configurations)
+    compute = by_name(how) if isinstance(how, str) else of_tasks(how) if isinstance(how, TaskControl) else how
+    r = recorder(configurations=configurations)
     check_callable(f"functions['{key}']", compute)
     results, inputs = compute(r), dict(r.inputs)
     check_mapping(f"what '{key}' returns", results, "names to results", 0)

@@ -1,0 +1,124 @@
+"""A controller of tasks on numbers that are not known yet: its targets are inputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _core
+from ..control import TaskControl
+from ..control.task_terms import KINDS
+from ..errors import ModelError
+
+if TYPE_CHECKING:
+    from .recorder import Numbers, Recorder
+
+RATES = ("", "_velocity", "_acceleration")  # what an input's name ends in
+# how many of them a kind's target has, where not all; what acts from outside on impedances has its value alone
+ORDERS = {"MomentumTask": 2, "MultiplierTask": 1}
+
+
+def recorded_tasks(r: Recorder, law: TaskControl) -> Mapping[str, Numbers]:
+    """What ``law.solve`` answers: `efforts` in the order of ``law.actuated``, `acceleration`, and of all rows in the order of ``law.tasks`` `errors`
+    and `missed`; with internal states z their rates `z_dot`.
+    """
+    _check(r, law)
+    q, v, inputs = r.q, r.v, _Inputs(r, law)
+    order = sorted(range(len(law.tasks)), key=law._terms.levels.__getitem__)
+    tasks = [inputs.described(law.tasks[i], d) for i, d in zip(order, law._core_terms["tasks"], strict=True)]
+    sizes = {"parameters": len(inputs.parameters), "call_numbers": len(inputs.call)}
+    described = _core.TaskDescription(r.robot, {**law._core_terms, **sizes, "tasks": tasks})
+    timed = inputs.laws or r._recording.driven
+    states = law._terms.states
+    z = r.input("z", np.zeros((len(r._configurations), states))) if states else []
+    known = (inputs.parameters, inputs.call, r.time if timed else [0.0], q, v, z)
+    results, status = r._recording.tasks(described, *map(r._flat, known))
+    r.status = status if r.status is None else r.status.larger(status)
+    efforts, acceleration, errors, missed, z_dot = (np.array(x, dtype=object) for x in results)
+    rows = np.split(np.arange(len(errors)), np.cumsum([law._terms.sizes[i] for i in order])[:-1])
+    place = np.concatenate([rows[order.index(i)] for i in range(len(order))])
+    answers = {"efforts": efforts, "acceleration": acceleration, "errors": errors[place], "missed": missed[place]}
+    return answers | ({"z_dot": z_dot} if states else {})
+
+
+def _check(r: Recorder, law: TaskControl) -> None:
+    if not isinstance(law, TaskControl):
+        raise TypeError(f"a controller of tasks is a TaskControl; got {law!r}")
+    if law.robot is not r.robot:
+        raise ModelError(f"the TaskControl is of another mechanism, '{law.robot.name}'")
+    if law.limits is not None:
+        raise ModelError(
+            "a TaskControl with limits solves quadratic programmes, of which no C is generated: limits=None"
+        )
+    if law.contacts:
+        frames = ", ".join(f"'{contact.frame}'" for contact in law.contacts)
+        raise ModelError(f"no C is generated of a TaskControl with contacts: {frames}")
+    if law.parameters.ndim > 1:
+        raise ModelError("numbers of a TaskControl that differ from run to run: generate code of one")
+
+
+class _Inputs:
+    """Parameters and numbers of a call, of which targets that are no laws of time are inputs of the recorder."""
+
+    def __init__(self, r: Recorder, law: TaskControl) -> None:
+        self.r = r
+        self.parameters: list[Any] = law.parameters.tolist()
+        self.call: list[Any] = []
+        self.laws, self.names = False, list[str]()
+        self._rng = np.random.default_rng(len(law.tasks))
+
+    def described(self, task: Any, terms: dict[str, Any]) -> dict[str, Any]:
+        """The task's description with places of inputs where its targets stood."""
+        kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(task).__name__.removesuffix("Task")).lower()
+        about = next((getattr(task, key) for key in ("frame", "joint", "on") if hasattr(task, key)), kind)
+        short = re.sub(r"[^0-9A-Za-z]+", "_", about)
+        self.names.append(short)
+        name = short if self.names.count(short) == 1 else f"{short}_{self.names.count(short)}"
+        fields = dict(terms["fields"])
+        for key, sort in KINDS[terms["kind"]]:
+            if sort == "pose":
+                fields[key] = self._pose(f"{name}_{key}", task, fields)
+            elif sort.startswith("targets") and fields[key] is not None:
+                count = ORDERS.get(terms["kind"], 3) if key == "target" else 1
+                fields[key] = self._targets(f"{name}_{key}", *fields[key], range(len(fields[key][1])), count)
+        return {**terms, "fields": fields}
+
+    def _targets(self, name: str, first: int, laws: list[Any], rows: range, count: int = 3) -> tuple[int, list[Any]]:
+        if any(law is not None for law in laws):
+            self.laws = True
+            return first, laws
+        kept, at = list(laws), len(self.parameters)
+        for k, row in enumerate(rows):
+            self.parameters[first + row] = 0.0
+            kept[row] = ([], at + 3 * k)
+        numbers = [self.r.input(name + suffix, self._drawn(len(rows))) for suffix in RATES[:count]]
+        numbers += [[0.0] * len(rows)] * (3 - count)
+        self.parameters += [x for row in zip(*numbers, strict=True) for x in row]
+        return first, kept
+
+    def _pose(self, name: str, task: Any, fields: dict[str, Any]) -> dict[str, Any]:
+        """A position where nothing turns, else the pose, row by row; with velocity and acceleration [angular; linear]."""
+        (first, laws), call = fields["target"]["numbers"], fields["target"]["call"]
+        if call < 0 and any(law is not None for law in laws):
+            self.laws = True
+            return fields["target"]
+        robot, q = self.r.robot, np.roll(self.r._configurations, 1, axis=0)
+        X = np.linalg.solve(robot.pose(q, fields["reference"]), robot.pose(q, task.frame))
+        turns = min(fields["components"]) < 3 or fields["axes"]
+        n, values = (6, X.reshape(-1, 16)) if turns else (3, X[:, :3, 3])
+        target, V, A = (
+            self.r.input(name + s, x) for s, x in zip(RATES, (values, self._drawn(n), self._drawn(n)), strict=True)
+        )
+        R, p, none = (
+            target.reshape(4, 4)[:3, :3] if turns else np.eye(3),
+            target[3:12:4] if turns else target,
+            [0.0] * (6 - n),
+        )
+        call, self.call = len(self.call), [*self.call, *np.ravel(R), *p, *none, *V, *none, *A]
+        return {"numbers": (first, [None] * len(laws)), "call": call}
+
+    def _drawn(self, count: int) -> Any:
+        return self._rng.normal(size=(len(self.r._configurations), count))
