@@ -84,12 +84,8 @@ int alive(const Graph& g, const Ids& order, const Ids& results) {
 
 /// The order in which fewest numbers are alive at once.
 Ids ordered(const Graph& g, const std::vector<char>& live, const Ids& results) {
-  Ids order = as_recorded(g, live);
-  Ids by_age = results;  // what one sweep of derivatives leaves stands together so
-  std::sort(by_age.begin(), by_age.end());
-  for (const Ids& ends : {results, by_age})
-    if (Ids other = depth_first(g, live, ends); alive(g, other, results) < alive(g, order, results)) order.swap(other);
-  return order;
+  Ids order = as_recorded(g, live), other = depth_first(g, live, results);
+  return alive(g, other, results) < alive(g, order, results) ? other : order;
 }
 
 /// In single precision what is next to nothing, or beyond anything, stays so.
