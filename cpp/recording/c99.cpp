@@ -82,6 +82,12 @@ int alive(const Graph& g, const Ids& order, const Ids& results) {
   return most;
 }
 
+/// The order in which fewest numbers are alive at once.
+Ids ordered(const Graph& g, const std::vector<char>& live, const Ids& results) {
+  Ids order = as_recorded(g, live), other = depth_first(g, live, results);
+  return alive(g, other, results) < alive(g, order, results) ? other : order;
+}
+
 /// In single precision what is next to nothing, or beyond anything, stays so.
 std::string digits(double x, bool single) {
   char text[40];
@@ -144,11 +150,7 @@ C99Function c99(const Graph& g, const std::string& name, const NamedIds& inputs,
   for (const auto& [array, ids] : outputs) results.insert(results.end(), ids.begin(), ids.end());
   if (status >= 0) results.push_back(status);
   const std::vector<char> live = needed(g, results);
-  Ids order = as_recorded(g, live);
-  Ids by_age = results;  // what one sweep of derivatives leaves stands together so
-  std::sort(by_age.begin(), by_age.end());
-  for (const Ids& ends : {results, by_age})
-    if (Ids other = depth_first(g, live, ends); alive(g, other, results) < alive(g, order, results)) order.swap(other);
+  const Ids order = ordered(g, live, results);
 
   C99Function said = {"", "", counted(g, order), static_cast<int>(order.size()), alive(g, order, results), false};
   std::map<int, std::string> term;

@@ -83,28 +83,28 @@ class _Inputs:
                 fields[key] = self._pose(f"{name}_{key}", task, fields)
             elif sort.startswith("targets") and fields[key] is not None:
                 count = ORDERS.get(terms["kind"], 3) if key == "target" else 1
-                fields[key] = self._targets(f"{name}_{key}", *fields[key], range(len(fields[key][1])), count)
+                fields[key] = self._targets(f"{name}_{key}", fields[key], count)
         return {**terms, "fields": fields}
 
-    def _targets(self, name: str, first: int, laws: list[Any], rows: range, count: int = 3) -> tuple[int, list[Any]]:
+    def _targets(self, name: str, described: tuple[int, list[Any]], count: int) -> tuple[int, list[Any]]:
+        first, laws = described
         if any(law is not None for law in laws):
             self.laws = True
-            return first, laws
-        kept, at = list(laws), len(self.parameters)
-        for k, row in enumerate(rows):
-            self.parameters[first + row] = 0.0
-            kept[row] = ([], at + 3 * k)
-        numbers = [self.r.input(name + suffix, self._drawn(len(rows))) for suffix in RATES[:count]]
-        numbers += [[0.0] * len(rows)] * (3 - count)
+            return described
+        n, at = len(laws), len(self.parameters)
+        self.parameters[first : first + n] = [0.0] * n
+        numbers = [self.r.input(name + suffix, self._drawn(n)) for suffix in RATES[:count]]
+        numbers += [[0.0] * n] * (3 - count)
         self.parameters += [x for row in zip(*numbers, strict=True) for x in row]
-        return first, kept
+        return first, [([], at + 3 * k) for k in range(n)]  # laws without pieces: numbers of a call
 
     def _pose(self, name: str, task: Any, fields: dict[str, Any]) -> dict[str, Any]:
         """A position where nothing turns, else the pose, row by row; with velocity and acceleration [angular; linear]."""
-        (first, laws), call = fields["target"]["numbers"], fields["target"]["call"]
+        described: dict[str, Any] = fields["target"]
+        (first, laws), call = described["numbers"], described["call"]
         if call < 0 and any(law is not None for law in laws):
             self.laws = True
-            return fields["target"]
+            return described
         robot, q = self.r.robot, np.roll(self.r._configurations, 1, axis=0)
         X = np.linalg.solve(robot.pose(q, fields["reference"]), robot.pose(q, task.frame))
         turns = min(fields["components"]) < 3 or fields["axes"]
