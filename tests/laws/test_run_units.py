@@ -60,7 +60,7 @@ def test_a_run_of_another_size(method, kind):
         assert np.abs(run - runs[0]).max() < same
 
 
-@pytest.mark.parametrize(("size", "mass"), ((1.0, 1.0), *SIZES))
+@pytest.mark.parametrize(("size", "mass"), [(1.0, 1.0), *SIZES])
 def test_limits_are_of_their_own_size(size, mass):
     """A hundredth beyond them is said of a cart of any size, and a hundredth within is not."""
 
