@@ -8,6 +8,7 @@
 
 #include "../elements/set.hpp"
 #include "../loops/saddle_matrix.hpp"
+#include "../mechanism/scatter.hpp"
 #include "kernels.hpp"
 #include "step_change.hpp"
 
@@ -166,7 +167,7 @@ class Basis {
     if (j >= of_q_ + of_v_) return void(along(change[2 * nv_ + j - of_q_ - of_v_], d) = P(1.0));
     const int part = j < of_q_ ? 0 : nv_;
     if ((part ? of_v_ : of_q_) == nv_) return void(along(change[part + (part ? j - of_q_ : j)], d) = P(1.0));
-    for (int r = 0; r < nv_; ++r) along(change[part + r], d) = P(scattered(r + nv_ * (j + 1)) * unit(r));
+    for (int r = 0; r < nv_; ++r) along(change[part + r], d) = P(scattered_anew(r + nv_ * (j + 1)) * unit(r));
   }
   /// Direction j has become this on the loops, and the cotangent makes c of it.
   void take(int j, int d, const Rates* start, const P& c) {

@@ -18,13 +18,13 @@
 //   cost    along the loops O(bodies) and four solves a freedom; else two and O(bodies) a velocity
 #pragma once
 
-#include <cstdint>
 #include <optional>
 
 #include "../dynamics/aba.hpp"
 #include "../dynamics/crba.hpp"
 #include "../dynamics/derivatives.hpp"
 #include "../dynamics/ltdl.hpp"
+#include "../mechanism/scatter.hpp"
 #include "constrained_dynamics.hpp"
 #include "row_derivatives.hpp"
 
@@ -447,13 +447,6 @@ class AllowedMotions {
     std::fill(out, out + rows * nv_, 0.0);
     for (int r = 0; r < rows; ++r)
       for (int i = 0; i < count; ++i) subtract_scaled(out + r * nv_, Y + i * nv_, -X[i * rows + r], nv_);
-  }
-
-  /// Of no pattern that a mechanism might have.
-  static double scattered_anew(int k) {
-    std::uint64_t z = 0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(k + 1);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u, z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return static_cast<double>(z >> 11) * 0x1p-52 - 1.0;
   }
 
   /// What is new in lane l of x; returns whether anything is.

@@ -46,7 +46,7 @@ class LoopMotions {
     double* n = arena_.take<double>(nv_);
     std::fill(P, P + nv_ * nv_, 0.0);
     for (int i = 0; i < freedom; ++i) {
-      for (int k = 0; k < nv_; ++k) n[k] = N[i * nv_ + k] / column_[k];
+      for (int k = 0; k < nv_; ++k) n[k] = column_[k] > 0.0 ? N[i * nv_ + k] / column_[k] : 0.0;  // 0: it is held
       for (int a = 0; a < nv_; ++a) add_multiple(nv_, n[a], n, P + a * nv_);
     }
   }

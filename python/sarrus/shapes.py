@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 __all__ = ["Box", "Capsule", "ConvexPoints", "Cylinder", "Ellipsoid", "Mesh", "Plane", "Point", "Sphere", "Terrain"]
@@ -77,6 +78,13 @@ class ConvexPoints:
     """
 
     points: tuple[tuple[float, float, float], ...]
+
+    def __post_init__(self) -> None:
+        """Tuples of an array or of lists, so that shapes compare; what is neither is refused where the shape is added."""
+        if isinstance(self.points, list | tuple) or hasattr(self.points, "__array__"):
+            with contextlib.suppress(TypeError, ValueError):
+                points = tuple((float(x), float(y), float(z)) for x, y, z in self.points)
+                object.__setattr__(self, "points", points)
 
 
 @dataclass(frozen=True)

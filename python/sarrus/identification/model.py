@@ -124,13 +124,18 @@ class EffortModel:
 
     def rows(self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None) -> Array:
         """(nu, n, . + 1) columns of W that are kept, and the efforts of the mechanism as it is; StateError where they are not determined."""
+        rows, _, status = self._rows(q, v, a, kept)
+        if np.any(status):
+            raise StateError(
+                f"sample {int(np.argmax(status != 0))}: efforts do not follow from the motion, or it is not sound"
+            )
+        return rows
+
+    def _rows(self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None) -> tuple[Array, Array, Array]:
+        """The same, the motions (n, nu, nv) along which motors give them, and a status of each state."""
         robot, nv, bodies = self.robot, self.robot.nv, 10 * len(self.bodies)
         kept = np.arange(len(self.names)) if kept is None else kept
         every, status = robot._effort_regressor(q, v, a, return_status=True)
-        if np.any(status):
-            raise StateError(
-                f"sample {int(np.argmax(np.asarray(status) != 0))}: efforts do not follow from the motion, or it is not sound"
-            )
         # of what is not the core's, any column, to hold the place; NumPy takes from a whole array twice as fast as from each motor's part
         columns = np.append(self._columns, np.zeros(len(self.terms) + 1, int))[np.append(kept, -1)]
         rows: Array = every.take(columns, axis=-1, mode="clip").swapaxes(0, 1)
@@ -138,7 +143,7 @@ class EffortModel:
         for i in np.flatnonzero(kept >= bodies):
             rows[..., i] = self._of_joint(self.terms[kept[i] - bodies], q, v, a, along).T
         rows[..., -1] = (along @ robot.inverse_dynamics(q, v, a)[..., None])[..., 0].T
-        return rows
+        return rows, along, np.asarray(status)
 
     def _of_joint(self, which: tuple[str, str, int], q: Array, v: Array, a: Array, along: Array) -> Array:
         """(n, nu) what one of a joint's unit of a term asks of the motors."""
@@ -169,9 +174,17 @@ class EffortModel:
         closed, status = robot.project_configuration(away, return_status=True)
         q = np.where((status == 0)[:, None], closed, q)
         v = robot.project_velocity(q, self.rate * turn * some())
-        a = robot.forward_dynamics(q, v, some() * np.abs(turn * robot.bias_forces(q, v)).max() / turn)
-        rows = self.turn_of_motors[:, None, None] * self.rows(q, v, a)[..., :-1]
-        return rows.reshape(robot.nu * count, len(self.names))
+        efforts = some() * np.abs(turn * robot.bias_forces(q, v)).max() / turn
+        a, unsound = robot.forward_dynamics(q, v, efforts, return_status=True)
+        q, v, a = (x[unsound == 0] for x in (q, v, a))
+        rows, along, status = self._rows(q, v, a)
+        good = status == 0
+        if robot.nc:  # but for what fell so near a singular position that rounding shows
+            J, x = robot.constraint_jacobian(q) * turn, np.swapaxes(along / turn, 1, 2)
+            size = np.linalg.norm(J, axis=(1, 2)) * np.linalg.norm(x, axis=(1, 2))
+            good &= np.linalg.norm(J @ x, axis=(1, 2)) < 1e-3 * SAME * size
+        rows = self.turn_of_motors[:, None, None] * rows[:, good, :-1]
+        return np.asarray(rows.reshape(rows.shape[0] * rows.shape[1], len(self.names)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,16 @@
+// Numbers without a pattern, the same in every run: directions that a mechanism has no reason to be blind to.
+#pragma once
+
+#include <cstdint>
+
+namespace sarrus {
+
+/// The k-th, from -1 to 1. Any rows of them are independent, as multiples of the golden ratio, which fill an interval more evenly, are not: of these a
+/// matrix of ten columns has a rank of nine. (Steele, Lea and Flood's SplitMix.)
+inline double scattered_anew(int k) {
+  std::uint64_t z = 0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(k + 1);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u, z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return static_cast<double>(z >> 11) * 0x1p-52 - 1.0;
+}
+
+}  // namespace sarrus
