@@ -135,6 +135,39 @@ def test_generated_tasks_agree_with_the_core(name, which, scalar, tmp_path):
 
 
 @needs_compiler
+def test_what_acts_on_an_impedance_and_forces_with_memory(tmp_path):
+    """A force of a loop is to be had beside an impedance that is pushed: what it has summed up counts as a target, and sums up what is missing."""
+    robot, integral, row = sarrus.mechanisms.five_bar(actuated=3), 3.0, 2
+
+    def law(wrench, target, force):
+        tasks = [
+            control.ImpedanceTask(
+                "tip", list(target), components="tx tz", inertia=2.0, stiffness=50.0, damping=9.0, wrench=list(wrench)
+            ),
+            control.ForceTask("pin", list(force), rows=[row], integral=integral, priority=1),
+        ]
+        return control.TaskControl(robot, tasks, None)
+
+    made = generation.generate(robot, {"f": law([1.0, 2.0], [0.1, 0.9], [4.0])}, tmp_path)
+    code, rng, inputs = generation.compiled(made, flags=STRICT), np.random.default_rng(0), made.functions["f"].inputs
+    given = states(robot, COUNT)
+    for q, v in zip(given["q"], given["v"], strict=True):
+        x, wrench, force, z = robot.pose(q, "tip")[:3, 3] + 0.05, *(rng.normal(size=n) for n in (2, 1, 1))
+        known = {"q": q, "v": v, "tip_target": x, "tip_wrench": wrench, "pin_target": force, "z": z}
+        results, status = code("f", *(known.get(name, np.zeros(3)) for name in inputs))
+        said = law(wrench, x[[0, 2]], force + integral * z).solve(0.0, q, v)
+        tau = np.zeros(robot.nv)
+        for name, u in said.efforts.items():
+            tau[robot.joint(name).v_slice] = u
+        carried = robot.forward_dynamics(q, v, tau, return_reactions=True)[1].multipliers[row]
+        assert status == 0
+        assert (
+            off(results["efforts"], tau[[robot.joint(name).v_slice.start for name in said.efforts]]) < EXACT["double"]
+        )
+        assert off(results["z_dot"], force - carried) < 1e-10
+
+
+@needs_compiler
 def test_flag_near_a_singular_position(tmp_path):
     """An arm that is stretched cannot draw nearer: its priority is damped there, which no sample state asks for."""
     robot = sarrus.mechanisms.double_pendulum()
