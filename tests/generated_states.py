@@ -1,8 +1,25 @@
-"""States that generated code and the core are compared in, and how."""
+"""States that generated code and the core are compared in, how, and by which compiler."""
+
+import shutil
 
 import numpy as np
+import pytest
 
 from sarrus.generation import samples
+
+CC = shutil.which("cc")
+needs_compiler = pytest.mark.skipif(CC is None, reason="needs a C compiler")
+STRICT = [
+    "-std=c99",
+    "-O1",
+    "-ffp-contract=fast",
+    "-fno-math-errno",
+    "-pedantic",
+    "-Wall",
+    "-Wextra",
+    "-Wconversion",
+    "-Werror",
+]
 
 
 def states(robot, count, seed=5):

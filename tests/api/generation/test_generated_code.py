@@ -13,22 +13,9 @@ import pytest
 import gallery
 import sarrus
 from ankles import MOTORS, ankle
-from generated_states import difference, states
+from generated_states import CC, STRICT, difference, needs_compiler, states
 from sarrus import generation
 
-CC = shutil.which("cc")
-needs_compiler = pytest.mark.skipif(CC is None, reason="needs a C compiler")
-STRICT = [
-    "-std=c99",
-    "-O1",
-    "-ffp-contract=fast",
-    "-fno-math-errno",
-    "-pedantic",
-    "-Wall",
-    "-Wextra",
-    "-Wconversion",
-    "-Werror",
-]
 SOAK = bool(os.environ.get("SARRUS_SOAK"))
 EXACT = {"double": 1e-12, "float": 1e-5}  # of the largest entry of an answer: rounding, times what solving costs
 # a few of all kinds: trees, quaternions, redundant rows, a rolling knee, springs across loops

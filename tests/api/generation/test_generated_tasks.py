@@ -1,30 +1,16 @@
 """A controller of tasks as generated C, beside what `TaskControl.solve` answers in the same states and with the same targets."""
 
 import os
-import shutil
 
 import numpy as np
 import pytest
 
 import gallery
 import sarrus
-from generated_states import states
+from generated_states import STRICT, needs_compiler, states
 from sarrus import control, generation
 from sarrus.laws import harmonic, polynomial
 
-CC = shutil.which("cc")
-needs_compiler = pytest.mark.skipif(CC is None, reason="needs a C compiler")
-STRICT = [
-    "-std=c99",
-    "-O1",
-    "-ffp-contract=fast",
-    "-fno-math-errno",
-    "-pedantic",
-    "-Wall",
-    "-Wextra",
-    "-Wconversion",
-    "-Werror",
-]
 SOAK = bool(os.environ.get("SARRUS_SOAK"))
 COUNT = 12
 MOST = 30_000  # statements that are compiled here
