@@ -237,7 +237,7 @@ def touch_geoms(
             builder.set_contact(one, other, touching=not excluded, **numbers)
 
 
-def _frictions(element: Element, *, pair: bool = False, condim: float | None = None) -> dict[str, float]:
+def _frictions(element: Element, *, pair: bool = False, condim: float | None = None) -> dict[str, Any]:
     """As many coefficients as condim says; a pair tells those of two directions of sliding, and of rolling, apart."""
     numbers, (spin, roll) = element.several("friction", 5, ()), ((2, 3) if pair else (1, 2))
     if condim is None:
