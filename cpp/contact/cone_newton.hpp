@@ -18,6 +18,7 @@ class ConeNewton : public ScaledCones {
  public:
   ConeNewton(const ConeProblem& problem, Arena& arena) : ScaledCones(problem, arena) {
     F_ = take(n_), active_ = arena.take<int>(n_);
+    factor_ = {take(n_ * n_), arena.take<int>(n_), 0, 0.0};
   }
 
  protected:
@@ -69,59 +70,88 @@ class ConeNewton : public ScaledCones {
     return count;
   }
 
+  /// All disks of friction: of contacts, then of moments.
+  template <class Visit> void each_disk(Visit&& visit) const {
+    for (int i = 0; i < contacts_; ++i) visit(FrictionDisk{mu_[i], 3 * i, 3 * i + 1, 2, slipping(i)});
+    for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m) visit(*m);
+  }
+  /// Whether friction is at its limit, or against what slips already: then the rows of a disk are not those of u.
+  bool lets_go(const FrictionDisk& disk, const double* p, const double* u) const {
+    const int k = disk.first, n = disk.normal;
+    const double y[2] = {p[k] - u[k], disk.rows == 1 ? 0.0 : p[k + 1] - u[k + 1]};
+    return disk.slips || !(length(y) < disk.mu * std::max(p[n] - u[n], floor_of(n)));
+  }
+
   /// Newton's step for it, (A + B (G + eps)) step = -F. Rows of open contacts, and of intervals at an end, are those of the identity: they stand
   /// aside, and the matrix has the others only.
   bool newton_step(const double* p, const double* u, const double* F, double eps, double* step) {
     const Arena::Scope scope(arena_);
     int* place = arena_.take<int>(n_);
-    bool passive_moves = false;
+    bool passive_moves = false, holds = true;
     const int count = set_apart(p, u, F, step, place, passive_moves);
     if (count == 0) return true;
-    double *right = take(count), *tangential = take(2 * count);
-    const auto row_of = [&](int a) { return K_ + a * count; };
-    for (int a = 0; a < count; ++a) {
-      const double* G = G_ + active_[a] * n_;
-      double* row = row_of(a);
-      for (int b = 0; b < count; ++b) row[b] = G[active_[b]];
-      row[a] += eps;
-      right[a] = -u[active_[a]] - (passive_moves ? scalar_product(G, step, n_) : 0.0);
+    double* right = take(count);
+    for (int a = 0; a < count; ++a)
+      right[a] = -u[active_[a]] - (passive_moves ? scalar_product(G_ + active_[a] * n_, step, n_) : 0.0);
+    each_disk([&](const FrictionDisk& disk) { holds = holds && (place[disk.first] < 0 || !lets_go(disk, p, u)); });
+    if (!(holds && solve_holding(count, eps, right))) {
+      fill(count, eps, K_), ++iterations_;
+      each_disk([&](const FrictionDisk& disk) {
+        if (place[disk.first] >= 0 && lets_go(disk, p, u)) let_slip(disk, p, u, F, place, count, right);
+      });
+      if (!solve_dense(count, K_, right)) return false;
     }
-    // F_t = p_t - mu y_n d, d = y_t / |y_t|: rows mu d (dp_n - du_n) taken from, N (dp_t - du_t) too, N = mu y_n / |y_t| (1 - d d^T)
-    const auto let_slip = [&](double mu, int n, int k, int size, const double* slips) {
-      const double y[2] = {p[k] - u[k], size == 1 ? 0.0 : p[k + 1] - u[k + 1]}, t = length(y),
-                   most = mu * std::max(p[n] - u[n], floor_of(n));
-      if (t < most && !slips) return;
-      const double inverse = t > 0.0 ? 1.0 / t : 0.0, pull = slips ? 0.0 : most * inverse;
-      const double d[2] = {slips ? -slips[0] : y[0] * inverse, slips ? -slips[1] : y[1] * inverse};
-      const int a = place[n], b = place[k], last = size - 1;
-      double *normal = row_of(std::max(a, 0)), *rows[2] = {row_of(b), row_of(b + last)},
-             change[2] = {right[b] + u[k], right[b + last] + u[k + last]};
-      const double change_n = a < 0 ? 0.0 : right[a] + u[n];
-      for (int r = 0; r < size; ++r) {
-        const double N[2] = {pull * ((r == 0) - d[r] * d[0]), pull * ((r == 1) - d[r] * d[1])},
-                     m = a < 0 ? 0.0 : mu * d[r];  // at its floor p_n stays
-        double* to = tangential + r * count;
-        for (int c = 0; c < count; ++c) to[c] = m * normal[c] + N[0] * rows[0][c] + N[1] * rows[1][c];
-        if (a >= 0) to[a] -= m;
-        to[b] += (r == 0) - N[0];
-        if (size == 2) to[b + 1] += (r == 1) - N[1];
-        right[b + r] = -F[k + r] + m * change_n + N[0] * change[0] + N[1] * change[1];
-      }
-      for (int r = 0; r < size; ++r) std::copy(tangential + r * count, tangential + (r + 1) * count, rows[r]);
-    };
-    for (int i = 0; i < contacts_; ++i)
-      if (place[3 * i + 1] >= 0) let_slip(mu_[i], 3 * i, 3 * i + 1, 2, slipping(i));
-    for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m)
-      if (place[m->first] >= 0) let_slip(m->mu, m->normal, m->first, m->rows, m->slips);
-    ++iterations_;
-    if (!solve_dense(count, K_, right)) return false;
     for (int a = 0; a < count; ++a) step[active_[a]] = right[a];
     return true;
   }
+  /// G + eps of the rows that are active.
+  void fill(int count, double eps, double* K) const {
+    for (int a = 0; a < count; ++a) {
+      const double* G = G_ + active_[a] * n_;
+      double* row = K + a * count;
+      for (int b = 0; b < count; ++b) row[b] = G[active_[b]];
+      row[a] += eps;
+    }
+  }
+  /// Where no friction is at its limit the matrix is G + eps, of which one factor serves as long as the same rows are active.
+  bool solve_holding(int count, double eps, double* x) {
+    if (factor_.count != count || factor_.eps != eps || !std::equal(active_, active_ + count, factor_.row)) {
+      fill(count, eps, factor_.L), ++iterations_;
+      factor_.count = cholesky(count, factor_.L) ? count : 0, factor_.eps = eps;
+      std::copy(active_, active_ + count, factor_.row);
+    }
+    if (factor_.count > 0) cholesky_solve(count, factor_.L, x);
+    return factor_.count > 0;
+  }
+  /// F_t = p_t - mu y_n d, d = y_t / |y_t|: rows mu d (dp_n - du_n) taken from, N (dp_t - du_t) too, N = mu y_n / |y_t| (1 - d d^T).
+  void let_slip(const FrictionDisk& disk, const double* p, const double* u, const double* F, const int* place, int count,
+                double* right) {
+    const Arena::Scope scope(arena_);
+    const int n = disk.normal, k = disk.first, size = disk.rows, a = place[n], b = place[k], last = size - 1;
+    const double y[2] = {p[k] - u[k], size == 1 ? 0.0 : p[k + 1] - u[k + 1]}, t = length(y),
+                 most = disk.mu * std::max(p[n] - u[n], floor_of(n));
+    const double inverse = t > 0.0 ? 1.0 / t : 0.0, pull = disk.slips ? 0.0 : most * inverse;
+    const double d[2] = {disk.slips ? -disk.slips[0] : y[0] * inverse, disk.slips ? -disk.slips[1] : y[1] * inverse};
+    const auto row_of = [&](int row) { return K_ + row * count; };
+    double *normal = row_of(std::max(a, 0)), *rows[2] = {row_of(b), row_of(b + last)}, *tangential = take(2 * count),
+           change[2] = {right[b] + u[k], right[b + last] + u[k + last]};
+    const double change_n = a < 0 ? 0.0 : right[a] + u[n];
+    for (int r = 0; r < size; ++r) {
+      const double N[2] = {pull * ((r == 0) - d[r] * d[0]), pull * ((r == 1) - d[r] * d[1])},
+                   m = a < 0 ? 0.0 : disk.mu * d[r];  // at its floor p_n stays
+      double* to = tangential + r * count;
+      for (int c = 0; c < count; ++c) to[c] = m * normal[c] + N[0] * rows[0][c] + N[1] * rows[1][c];
+      if (a >= 0) to[a] -= m;
+      to[b] += (r == 0) - N[0];
+      if (size == 2) to[b + 1] += (r == 1) - N[1];
+      right[b + r] = -F[k + r] + m * change_n + N[0] * change[0] + N[1] * change[1];
+    }
+    for (int r = 0; r < size; ++r) std::copy(tangential + r * count, tangential + (r + 1) * count, rows[r]);
+  }
 
   /// Newton's method on the problem of G + eps, w - eps p_ref, from p to the best of what it meets; p_ref is moved after so many steps, eps a
-  /// tenth then. With one step a reference it is Newton's on the problem itself, whose matrix alone is made regular.
-  void points(double* p, double eps, int references, int steps, bool searches) {
+  /// tenth then. With one step a reference it is Newton's on the problem itself, whose matrix alone is made regular. Returns the natural map.
+  double points(double* p, double eps, int references, int steps, bool searches) {
     const Arena::Scope scope(arena_);
     double *best = take(n_), *reference = take(n_), *step = take(n_), *there = take(n_), *F = take(n_), at = cones::unbounded;
     std::copy(p, p + n_, best);
@@ -150,14 +180,15 @@ class ConeNewton : public ScaledCones {
       }
     }
     std::copy(best, best + n_, p);
+    return at < cones::unbounded ? at : natural_map(p);
   }
   void proximal(double* p) { points(p, cones::proximity, 3, 6, true); }
   void proximal_from_afar(double* p) { points(p, 1e3 * cones::proximity, 10, 8, true); }
   void polish(double* p, int steps) { points(p, 0.1 * cones::proximity, steps, 1, false); }
 
   /// Of all impulses with these velocities the least, in the scales of p', where each counts as the energy that it alone would leave: those of G + eps,
-  /// corrected.
-  void find_least(const double* p, double* least) {
+  /// corrected. Returns their natural map, or no number where they were not found and are p.
+  double find_least(const double* p, double* least) {
     std::copy(p, p + n_, least);
     bool found = softened(least, cones::least);
     if (!found) {  // from far: contacts that give way a lot, and then less and less
@@ -166,20 +197,27 @@ class ConeNewton : public ScaledCones {
       }
       found = found && softened(least, cones::least);
     }
-    // what is found is off by eps p / eigenvalue of G: a reference that is the least one takes that away, and leaves what G does not see
-    if (found) points(least, cones::least, 3, 4, false);
-    if (!found || natural_map(least) > tolerance_ + 10.0 * cones::least * size_of(p)) std::copy(p, p + n_, least);
+    const double map = found ? least_of_near(least) : cones::unbounded;
+    if (map <= tolerance_ + 10.0 * cones::least * size_of(p)) return map;
+    std::copy(p, p + n_, least);
+    return cones::unbounded;
   }
-  /// Newton's steps to the one answer that there is where contacts give way. Returns whether they arrive.
-  bool softened(double* x, double soft) {
+  /// The same, where who holds, is open or at an end is so still: of what rests, by one factor. Returns their natural map, or no number: then x is
+  /// nothing.
+  double find_least_at_rest(double* x) { return softened(x, cones::least, 1) ? least_of_near(x) : cones::unbounded; }
+  /// What was found is off by eps p / eigenvalue of G: a reference that is the least one takes that away, and leaves what G does not see.
+  double least_of_near(double* x) { return points(x, cones::least, 3, 4, false); }
+  /// Newton's steps to the one answer that there is where contacts give way. Returns whether they arrive, with so many factors.
+  bool softened(double* x, double soft, int factors = 20) {
     const Arena::Scope scope(arena_);
     double* step = take(n_);
+    const int before = iterations_;
     for (int k = 0; k < 20; ++k) {
       double moved = 0.0, size = 0.0;
       velocities(x, u_);
       for (int i = 0; i < n_; ++i) u_[i] += soft * x[i];
       if (function(x, u_, F_) <= 1e-30 * n_ && k > 0) return true;
-      if (!newton_step(x, u_, F_, soft, step)) return false;
+      if (!newton_step(x, u_, F_, soft, step) || iterations_ - before > factors) return false;
       for (int i = 0; i < n_; ++i) x[i] += step[i], moved += step[i] * step[i], size += x[i] * x[i];
       if (!finite_bits(moved)) return false;
       if (moved <= 1e-18 * size) return true;
@@ -190,6 +228,11 @@ class ConeNewton : public ScaledCones {
  private:
   double* F_;
   int* active_;
+  struct {
+    double* L;
+    int *row, count;  // count 0: there is none
+    double eps;
+  } factor_;  // of G + eps, of these rows
 };
 
 }  // namespace sarrus

@@ -27,6 +27,13 @@ class ConeSolver : public ConeSweeps {
       solution.reached = now <= tolerance_, solution.stage = stage;
     };
     solution.reached = solution.natural_map == 0.0;
+    if (least && !solution.reached) {
+      std::copy(start, start + n_, x);
+      if (const double now = find_least_at_rest(x); now <= tolerance_) {
+        give(x, least), give(x, p);
+        return {true, now, iterations_, 1};
+      }
+    }
     tries(1, &ConeSolver::proximal, start);
     if (!slips_) tries(2, &ConeSolver::interior_at_once, zero);
     if (!slips_) tries(2, &ConeSolver::interior_slowly, zero);
@@ -35,10 +42,10 @@ class ConeSolver : public ConeSweeps {
     tries(4, &ConeSolver::proximal_from_afar, zero);
     solution.iterations = iterations_;
     if (least) {
-      find_least(best, x), give(x, least);
+      const double now = find_least(best, x);
+      give(x, least);
       // they are what makes the motion, where they are as good
-      if (const double now = natural_map(x); now <= tolerance_)
-        std::copy(x, x + n_, best), solution.natural_map = now, solution.reached = true;
+      if (now <= tolerance_) std::copy(x, x + n_, best), solution.natural_map = now, solution.reached = true;
     }
     give(best, p);
     return solution;

@@ -60,7 +60,7 @@ inline void cholesky_solve(int n, const double* L, double* x) {
   for (int i = 0; i < n; ++i) x[i] = (x[i] - scalar_product(L + i * n, x, i)) / L[i * n + i];
   for (int i = n - 1; i >= 0; --i) {
     x[i] /= L[i * n + i];
-    for (int j = 0; j < i; ++j) x[j] -= L[i * n + j] * x[i];
+    subtract_scaled(x, L + i * n, x[i], i);
   }
 }
 
