@@ -124,6 +124,36 @@ SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Fac
   hold_rows(e, count, J, G);
 }
 
+/// Rows that are sums of fewer, J: row i is that of share (count x width) i times J's rows from first i on. Many points of one body move by its six
+/// velocities.
+struct CombinedRows {
+  static constexpr int width = 8;  // six, and zeros that fill registers
+  int count, fewer;
+  double* J;  // fewer x nv
+  int* first;
+  double* share;
+};
+
+/// The same of them, which are J besides: G = B G_fewer B^T.
+inline void inverse_along_combined(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, const CombinedRows& rows,
+                                   const double* J, double* G) {
+  if (rows.fewer == rows.count) return inverse_along_rows(e, f, arena, rows.count, J, G);
+  const Arena::Scope scope(arena);
+  constexpr int width = CombinedRows::width;
+  const int n = rows.count, m = rows.fewer;
+  double *fewer = arena.take<double>(m * m), *moved = arena.take<double>(m + width);
+  inverse_along_rows(e, f, arena, m, rows.J, fewer);
+  for (int i = 0; i < n; ++i) {
+    std::fill(moved, moved + m + width, 0.0);
+    for (int k = 0; k < width; ++k)
+      if (const double share = rows.share[i * width + k]; share != 0.0)
+        subtract_scaled(moved, fewer + (rows.first[i] + k) * m, -share, m);
+    for (int j = 0; j <= i; ++j)
+      G[i * n + j] = G[j * n + i] = scalar_product(rows.share + j * width, moved + rows.first[j], width);
+  }
+  hold_rows(e, n, J, G);
+}
+
 /// The unknowns for what stands on the right in e, with forces p (count) along rows J besides, and the relative residual. The caller's while its
 /// scope lasts.
 inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
