@@ -116,11 +116,11 @@ class ConeNewton : public ScaledCones {
   /// Where no friction is at its limit the matrix is G + eps, of which one factor serves as long as the same rows are active.
   bool solve_holding(int count, double eps, double* x) {
     if (factor_.count != count || factor_.eps != eps || !std::equal(active_, active_ + count, factor_.row)) {
-      fill(count, eps, factor_.L), ++iterations_;
-      factor_.count = cholesky(count, factor_.L) ? count : 0, factor_.eps = eps;
+      fill(count, eps, factor_.U), ++iterations_;
+      factor_.count = cholesky(count, factor_.U) ? count : 0, factor_.eps = eps;
       std::copy(active_, active_ + count, factor_.row);
     }
-    if (factor_.count > 0) cholesky_solve(count, factor_.L, x);
+    if (factor_.count > 0) cholesky_solve(count, factor_.U, x);
     return factor_.count > 0;
   }
   /// F_t = p_t - mu y_n d, d = y_t / |y_t|: rows mu d (dp_n - du_n) taken from, N (dp_t - du_t) too, N = mu y_n / |y_t| (1 - d d^T).
@@ -229,7 +229,7 @@ class ConeNewton : public ScaledCones {
   double* F_;
   int* active_;
   struct {
-    double* L;
+    double* U;
     int *row, count;  // count 0: there is none
     double eps;
   } factor_;  // of G + eps, of these rows

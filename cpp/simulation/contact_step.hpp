@@ -87,7 +87,10 @@ class ContactStep {
     LoopEquation<double> e = loop_equation(tree, arena_, in);
     for (int k = 0; k < nv_; ++k) e.b[k] = h_ * e.b[k] - h_ * h_ * rates.stiffness[k] * v[k];
     std::fill(e.b + nv_, e.b + nv_ + loops.rows, 0.0);
-    missing_velocity<double>(tree, arena_, e, x_.q, v, &end, in.pfaffian_values, e.b + nv_);
+    if (rests(loops))
+      add_motion_along_rows(tree, e.matrix.J, v, -1.0, e.b + nv_);
+    else
+      missing_velocity<double>(tree, arena_, e, x_.q, v, &end, in.pfaffian_values, e.b + nv_);
     const LoopSolution<double> free = solve_tightly(e, arena_, e.b);
     s_.flag_contradiction(free.error);
     double* v_free = doubles(nv_);
@@ -105,6 +108,13 @@ class ContactStep {
     for (int k = 0; k < s_.plan.force_elements.nz; ++k) x_.z[k] += h_ * z_dot[k];
     std::copy(v_end, v_end + nv_, x_.v);
     return true;
+  }
+
+  /// Whether c is zero: neither laws of time nor a caller have a say in what rows move by.
+  static bool rests(const Loops& loops) {
+    bool rests = loops.pfaffian_values == 0;
+    for (int i = 0; i < loops.constraints; ++i) rests &= !loops.constraint[i].driven;
+    return rests;
   }
 
   LinearRates linear_rates() {
