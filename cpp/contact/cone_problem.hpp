@@ -14,7 +14,7 @@
 // G is symmetric and positive semidefinite, of any rank: four points of a rigid foot are twelve rows of rank six. What the normal velocity is to
 // be instead of zero stands in w. A solution is where the natural map r = p - proj(p - u - mu |u_t| n) vanishes; it is told in m/s, each row
 // weighed by its own inverse mass, so that it means the same of bodies of any mass, and is reached where it is `reached` of the largest w.
-// Three stages, each from where the last one helps:
+// Three stages, each from where the last one helps; before them, the least impulses of what rests as it did (cone_newton.hpp):
 //
 //   proximal   Newton on Alart and Curnier's function (1991) of the problem with G + eps, w - eps p_ref, whose friction is unique; p_ref follows
 //   interior   primal-dual path with Nesterov and Todd's scaling, De Saxce's shift and its rates in every step: feet at the limit of their

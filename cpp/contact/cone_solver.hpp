@@ -27,6 +27,7 @@ class ConeSolver : public ConeSweeps {
       solution.reached = now <= tolerance_, solution.stage = stage;
     };
     solution.reached = solution.natural_map == 0.0;
+    // what rests: the least impulses are the answer at once, where they satisfy the problem itself
     if (least && !solution.reached) {
       std::copy(start, start + n_, x);
       if (const double now = find_least_at_rest(x); now <= tolerance_) {
