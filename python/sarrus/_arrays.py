@@ -41,10 +41,8 @@ def real_numbers(x: ArrayLike) -> Array:
         if a.ndim > MOST_AXES:
             raise ValueError(f"got {a.ndim} axes; there may be {MOST_AXES}")
         return a.astype(float)
-    except (
-        OverflowError,
-        RuntimeError,
-    ) as error:  # an integer that is no float; more axes than NumPy goes over one by one
+    except (OverflowError, RuntimeError) as error:
+        # an integer that is no float; more axes than NumPy goes over one by one
         raise ValueError(error) from None
 
 

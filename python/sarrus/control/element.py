@@ -16,9 +16,8 @@ from ..errors import ModelError, ShapeError
 
 Numbers = NDArray[np.float64]
 Function = Callable[..., Any]
-KINDS: dict[str, tuple[tuple[str, str, str], ...]] = (
-    _core.element_table()
-)  # of each kind (key, sort, sign) of its fields
+# of each kind (key, sort, sign) of its fields
+KINDS: dict[str, tuple[tuple[str, str, str], ...]] = _core.element_table()
 TYPED = ("coordinate", "velocity", "frame", "direction", "constant", "number", "range", "law")  # sorts that say it all
 
 

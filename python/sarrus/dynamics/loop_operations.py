@@ -321,9 +321,8 @@ class LoopFunctions(StateFunctions):
         both = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in (of_tree, of_loops)], axis=-1)
         return {joint.name: both[..., getattr(joint, place)].copy() for joint in self._joints.values()}
 
-    _loop_wrenches = _undeclared(
-        "loop_wrenches"
-    )  # (..., constraints, 6) on the children, that multipliers (..., nc) stand for
+    # (..., constraints, 6) on the children, that multipliers (..., nc) stand for
+    _loop_wrenches = _undeclared("loop_wrenches")
 
     @cached_property
     def _load_places(self) -> tuple[tuple[str, int], ...]:
@@ -338,9 +337,8 @@ class LoopFunctions(StateFunctions):
     _loop_joint_velocities = _undeclared("loop_joint_velocities")
     _loop_joint_accelerations = _undeclared("loop_joint_accelerations")
     _loop_joint_jacobian = _undeclared("loop_joint_jacobian")
-    _loop_joint_wrenches = _undeclared(
-        "loop_joint_wrenches"
-    )  # of their friction, springs and armature, as `loop_wrenches`
+    # of their friction, springs and armature, as `loop_wrenches`
+    _loop_joint_wrenches = _undeclared("loop_joint_wrenches")
     _effort_wrenches = _undeclared("effort_wrenches")  # of forces along joints that close loops, as `loop_wrenches`
     _joint_loads = _undeclared("joint_loads")  # on the children of the bodies' joints and of the constraints
     _constrained_motion = _undeclared("constrained_motion")  # [a; multipliers; residual; error]
@@ -349,12 +347,10 @@ class LoopFunctions(StateFunctions):
     _velocity_jump = _undeclared("velocity_jump")
     _configuration_by_mass = _undeclared("configuration_by_mass")
     _configuration_plain = _undeclared("configuration_plain")
-    _least_motion = _undeclared(
-        "least_motion"
-    )  # v + weight x with J (v + weight x) = c and least |x|; with a: a + weight x, gamma
-    _close = _undeclared(
-        "close"
-    )  # a configuration near q that closes the loops as well as it can, and what is left: closing.hpp
+    # v + weight x with J (v + weight x) = c and least |x|; with a: a + weight x, gamma
+    _least_motion = _undeclared("least_motion")
+    # a configuration near q that closes the loops as well as it can, and what is left: closing.hpp
+    _close = _undeclared("close")
     _branch = _undeclared("branch")  # configurations along inputs, NaN where it has ended: branch.hpp
     _branch_end = _undeclared("branch_end")  # [q; inputs passed]
     _mobility_numbers = _undeclared("mobility_numbers")

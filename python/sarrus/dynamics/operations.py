@@ -637,9 +637,8 @@ class StateFunctions(_core.Mechanism):
     _reactions = _undeclared("reactions")
     _motion_space = _undeclared("motion_space")
     _joint_screws = _undeclared("joint_screws")  # (..., nv, 6) in world axes, at the world's origin
-    _bracket = _undeclared(
-        "bracket"
-    )  # [u, v] joint by joint: what deviates by u from a motion at v moves at dv + [u, v]
+    # [u, v] joint by joint: what deviates by u from a motion at v moves at dv + [u, v]
+    _bracket = _undeclared("bracket")
 
     @_operation
     def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[StateOptions]) -> Array:

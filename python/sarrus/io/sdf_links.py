@@ -16,9 +16,8 @@ from .sdf_scene import Scene, base_name, pose_of, truth
 
 COEFFICIENTS = {"friction": "friction/ode/mu", "restitution": "bounce/restitution_coefficient"}  # in <surface>
 TORSIONAL = "friction/torsional"
-PATCH = (
-    3.0 * math.pi / 16.0
-)  # moment by coefficient, radius and force: Hertz' pressure on the whole patch, as Gazebo has it
+# moment by coefficient, radius and force: Hertz' pressure on the whole patch, as Gazebo has it
+PATCH = 3.0 * math.pi / 16.0
 WATER = 1000.0  # kg/m³, where no density is told
 
 

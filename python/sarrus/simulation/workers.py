@@ -28,9 +28,8 @@ OFTEN = 64  # runs a thread after which somebody is told, or a file has them
 SHARE = 2**22  # bytes at most that are sent to a worker at once: Dask warns of more than 10 MB
 
 Rows = slice | NDArray[np.intp]
-Result = tuple[
-    Rows, Array, Ended, Record
-]  # which runs, what is kept of them, how they ended, and what they were watched for
+# which runs, what is kept of them, how they ended, and what they were watched for
+Result = tuple[Rows, Array, Ended, Record]
 
 
 class Executor(Protocol):

@@ -38,9 +38,8 @@ EVERY = slice(None)
 
 Kept = TypeVar("Kept")
 Frames = tuple[tuple[str, bool], ...]  # names, and whether each is to be turned too
-Coordinates = tuple[
-    tuple[str, int], ...
-]  # joints of the tree, and which of their coordinates, of as many as they have velocities
+# joints of the tree, and which of their coordinates, of as many as they have velocities
+Coordinates = tuple[tuple[str, int], ...]
 
 
 class Closing:
