@@ -44,17 +44,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from ._arrays import Array, ArrayLike, checked_names, real_array
-from .description.joints import (
-    Free,
-    Gimbal,
-    Helical,
-    JointType,
-    Planar,
-    Prismatic,
-    Revolute,
-    Spherical,
-    Universal,
-)
+from .description.joints import Free, Gimbal, Helical, JointType, Planar, Prismatic, Revolute, Spherical, Universal
 from .errors import ModelError, ShapeError, check_name, raise_no_such_name
 from .mechanism import Joint, Mechanism, checked_mechanism
 

@@ -19,15 +19,7 @@ from ..description.joints import JointType
 from ..description.replaced import OF_JOINT_TYPES, merged, replaced
 from ..description.specs import Description, JointSpec, core_terms, doubtful
 from ..errors import ModelError, ShapeError, check_name, warn_of_model
-from .options import (
-    ExpressedIn,
-    F,
-    FrameOptions,
-    MotionOptions,
-    StateOptions,
-    Wrenches,
-    keywords_behind,
-)
+from .options import ExpressedIn, F, FrameOptions, MotionOptions, StateOptions, Wrenches, keywords_behind
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
