@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike as ArrayLike
-from numpy.typing import NDArray
+from numpy.typing import NDArray as NDArray
 
 from .errors import ModelError, ShapeError, StateError
 

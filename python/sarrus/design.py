@@ -12,11 +12,11 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ._arrays import (
     ENDLESS,
     Array,
+    ArrayLike,
     check_counts,
     check_mapping,
     checked_count,

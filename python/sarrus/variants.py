@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from . import _core
-from ._arrays import Array, checked_count, checked_times, checked_truth, common_axes, into, real_array
+from ._arrays import Array, ArrayLike, checked_count, checked_times, checked_truth, common_axes, into, real_array
 from .analysis.actuation import efforts
 from .analysis.assembly.closing import check_frames, closing
 from .analysis.assembly.continuation import Branch, checked_steps

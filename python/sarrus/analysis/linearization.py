@@ -20,9 +20,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import Array, checked_count, checked_number, real_array
+from .._arrays import Array, ArrayLike, NDArray, checked_count, checked_number, real_array
 from .._core import Status
 from .._showing import Brief
 from ..dynamics.loop_operations import LoopFunctions

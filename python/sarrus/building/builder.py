@@ -8,9 +8,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import ArrayLike, checked_truth
+from .._arrays import Array, ArrayLike, checked_truth
 from ..analysis.contacts import overlapping
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
@@ -790,7 +789,7 @@ def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
     return replace(spec, value=per_row(spec.value, k, what))
 
 
-def _returned(function: Callable[..., Any], called: str, *arguments: NDArray[np.float64]) -> NDArray[np.float64]:
+def _returned(function: Callable[..., Any], called: str, *arguments: Array) -> Array:
     with np.errstate(all="ignore"):  # rows need not be finite here
         rows = np.asarray(function(*arguments))
     if rows.dtype.kind not in "fiu" or rows.ndim < 2:

@@ -20,8 +20,8 @@ from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._arrays import ArrayLike
 from ..description.contacts import COEFFICIENTS, MOMENTS, RESTITUTION_LAWS, scene
 from ..description.joints import Revolute, unit_axis
 from ..description.specs import Description

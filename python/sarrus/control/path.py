@@ -26,10 +26,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import Array, real_array
+from .._arrays import Array, ArrayLike, NDArray, real_array
 from ..analysis.linear_algebra import applied
 from ..analysis.scaling import CLOSED, PRESENT, ScaledLoops, null_space
 from ..errors import ModelError, ShapeError, StateError

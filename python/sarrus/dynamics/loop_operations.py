@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any, Literal, NoReturn, cast, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .. import _core
-from .._arrays import Array, checked_truth, common_axes, into, real_array, real_rows
+from .._arrays import Array, ArrayLike, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status, tolerances
 from .._showing import Brief, largest, table
 from ..description.constraints import PfaffianSpec, TargetSpec

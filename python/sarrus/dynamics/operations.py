@@ -9,10 +9,9 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .. import _core
-from .._arrays import Array, checked_count
+from .._arrays import Array, ArrayLike, checked_count
 from .._showing import table
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType

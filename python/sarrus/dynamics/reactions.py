@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array
+from .._arrays import Array, ArrayLike
 from .operations import StateFunctions
 
 

@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import Array, checked_count, checked_truth, common_axes, into, real_array, real_rows
+from .._arrays import Array, NDArray, checked_count, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status
 from ..errors import NotRealizableError, StateError
 from .options import F, shows_options

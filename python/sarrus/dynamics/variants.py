@@ -12,10 +12,9 @@ from types import MethodDescriptorType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import Array, real_array
+from .._arrays import Array, ArrayLike, NDArray, real_array
 from ..description.constraints import PfaffianSpec
 from ..description.contacts import Pair
 from ..errors import ModelError, ShapeError

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, checked_path, real_array
+from .._arrays import Array, NDArray, checked_path, real_array
 from .._files import needed, replacing
 from ..errors import ShapeError
 

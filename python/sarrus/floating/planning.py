@@ -13,9 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, ArrayLike, check_callable, checked_number, real_array, real_rows
+from .._arrays import Array, ArrayLike, NDArray, check_callable, checked_number, real_array, real_rows
 from .._core import tolerances
 from .._core.spatial import log_rotation
 from .._showing import Brief

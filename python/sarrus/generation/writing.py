@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .. import _build, _recording
 from .._arrays import (
+    ArrayLike,
     check_callable,
     check_counts,
     check_mapping,

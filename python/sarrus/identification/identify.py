@@ -9,9 +9,8 @@ from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, checked_number, checked_truth
+from .._arrays import Array, NDArray, checked_number, checked_truth
 from .._core import tolerances
 from .._showing import Brief, table
 from ..errors import ModelError, StateError

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, check_mapping, checked_names
+from .._arrays import Array, NDArray, check_mapping, checked_names
 from ..analysis.assembly.closing import on_its_tree
 from ..analysis.independent_coordinates import joint_velocity
 from ..analysis.scaling import sliding, sliding_velocities

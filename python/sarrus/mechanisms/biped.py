@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from numpy.typing import ArrayLike
-
+from .._arrays import ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Free, Revolute
 from ..mechanism import Mechanism

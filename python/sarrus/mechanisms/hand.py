@@ -5,8 +5,7 @@ from __future__ import annotations
 import cmath
 import math
 
-from numpy.typing import ArrayLike
-
+from .._arrays import ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Free, Prismatic, Revolute, Spherical
 from ..mechanism import Mechanism

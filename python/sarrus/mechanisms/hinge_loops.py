@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._arrays import ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Revolute
 from ..errors import ModelError

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import checked_number, real_array, real_rows
+from .._arrays import Array, ArrayLike, checked_number, real_array, real_rows
 from .._files import needed
 from ..errors import ModelError
 from ..mechanism import Mechanism
@@ -121,7 +120,7 @@ def check_memory(states: float, runs: int, size: int) -> None:
         )
 
 
-def checked_turns(robot: Mechanism, near: Mapping[str, ArrayLike] | None, runs: int) -> dict[str, NDArray[np.float64]]:
+def checked_turns(robot: Mechanism, near: Mapping[str, ArrayLike] | None, runs: int) -> dict[str, Array]:
     """Coordinates (runs, nq of the joint) from which turns of joints that close loops are counted."""
     if near is not None and not isinstance(near, Mapping):
         raise TypeError(f"near is a mapping from joints' names to their coordinates; got {near!r}")

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, real_array
+from .._arrays import Array, ArrayLike, real_array
 from .._core import Status
 from ..control.terms import task_controls
 from ..errors import IntegrationError, ModelError, ShapeError, StateError

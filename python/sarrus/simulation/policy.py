@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, real_array
+from .._arrays import Array, ArrayLike, real_array
 from .._core import Status
 from ..control.terms import ForceElements
 from ..errors import OF_MOTORS, ShapeError, StateError

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import Array, real_array
+from .._arrays import Array, ArrayLike, NDArray, real_array
 from .._core import Status, tolerances
 from ..control.element import Run
 from ..control.elements import Contact, EndStop, RigidContact, ShapeContacts, Stiction

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import checked_number
+from .._arrays import ArrayLike, checked_number
 from ..control.elements import ForceElement
 from ..control.terms import functions_and_elements
 from ..mechanism import Mechanism, checked_mechanism

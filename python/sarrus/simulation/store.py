@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import Array, checked_path
+from .._arrays import Array, ArrayLike, NDArray, checked_path
 from .._build import __version__
 from .._core import Status
 from .._files import replacing

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import Array, ArrayLike, checked_count, checked_truth, is_masked
+from .._arrays import Array, ArrayLike, NDArray, checked_count, checked_truth, is_masked
 from .._core import Status
 from ..control.elements import ForceElement
 from ..control.terms import functions_and_elements

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import Array
+from .._arrays import Array, NDArray
 from .._core import Status
 from ..control.elements import Contact, EndStop, Stiction
 from ..description.contacts import told_by_file

@@ -11,10 +11,9 @@ from threading import Thread
 from typing import Any, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import Array
+from .._arrays import Array, NDArray
 from .._core import Status
 from . import setup
 from .arguments import METHODS

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, ArrayLike, checked_truth, common_axes, real_array, real_rows
+from .._arrays import Array, ArrayLike, NDArray, checked_truth, common_axes, real_array, real_rows
 from .._core import Status
 from .._core.spatial import motion_matrix, quaternion_from_rotation
 from ..analysis.linear_algebra import applied, transposed

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array
+from .._arrays import Array, NDArray
 from ..description.joints import Free
 from ..description.specs import Description, FrameSpec, JointSpec
 from ..dynamics.loop_operations import LoopFunctions

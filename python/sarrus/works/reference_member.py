@@ -11,9 +11,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, ArrayLike, into
+from .._arrays import Array, ArrayLike, NDArray, into
 from .._core import Status
 from .._showing import Brief
 from ..analysis.linear_algebra import applied, transposed

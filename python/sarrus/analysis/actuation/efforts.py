@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, cast, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..._arrays import Array, ArrayLike, checked_truth, common_axes, into, real_array, real_rows
+from ..._arrays import Array, ArrayLike, NDArray, checked_truth, common_axes, into, real_array, real_rows
 from ..._core import Status, tolerances
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import _operation

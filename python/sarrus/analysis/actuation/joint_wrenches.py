@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..._arrays import Array, ArrayLike, common_axes, real_array, real_rows
+from ..._arrays import Array, ArrayLike, NDArray, common_axes, real_array, real_rows
 from ..._core import tolerances
 from ..._showing import largest, table
 from ...dynamics.joint_bases import joint_bases

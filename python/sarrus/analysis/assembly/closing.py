@@ -14,9 +14,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array
+from ..._arrays import Array, ArrayLike, NDArray
 from ..._core import tolerances
 from ...description.constraints import ConstraintSpec, TargetSpec
 from ...description.joints import LIMIT_MARGIN, TURN, JointType, middle, turns_into

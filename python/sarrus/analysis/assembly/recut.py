@@ -12,9 +12,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array
+from ..._arrays import Array, ArrayLike, NDArray
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ModelError
 from ..joint_targets import coordinates, start_near

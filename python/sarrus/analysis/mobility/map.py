@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..._arrays import Array
+from ..._arrays import Array, NDArray
 from ..._showing import Brief
 from ...dynamics.variants import VariantFunctions
 from ...errors import SarrusError
