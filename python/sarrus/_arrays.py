@@ -122,9 +122,9 @@ def checked_several(what: str, value: Any, kind: type | Callable[[Any], bool], o
     return several
 
 
-def check_mapping(what: str, value: Any, of: str, least: int = 1) -> None:
+def check_mapping(what: str, value: Any, of: str, least: int = 1, *, optional: bool = False) -> None:
     """Raise TypeError for what is no mapping, or has fewer members."""
-    if not isinstance(value, Mapping) or len(value) < least:
+    if not (optional and value is None) and (not isinstance(value, Mapping) or len(value) < least):
         raise TypeError(f"{what} must be a mapping of {of}; got {value!r}")
 
 

@@ -14,6 +14,7 @@ from .analysis.actuation import joint_wrenches as wrenches
 from .analysis.assembly import position, rates
 from .analysis.contacts import contacts, may_touch, touching
 from .analysis.mobility import report
+from .analysis.mobility.map import mobility_map
 from .analysis.scaling import units_of_motion
 from .description.replaced import checked_changes
 from .dynamics import contact
@@ -129,7 +130,7 @@ class Mechanism(LoopFunctions):
 
     # analysis
     mobility = report.mobility
-    mobility_map = report.mobility_map
+    mobility_map = mobility_map
     linearize = linearization.linearize
 
     if not TYPE_CHECKING:
