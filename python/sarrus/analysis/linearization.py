@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,16 +26,13 @@ from .._core import Status
 from .._showing import Brief
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import _undeclared
-from ..dynamics.options import BatchOptions, TimeOptions, Wrenches, shows_options
+from ..dynamics.options import BatchOptions, TimeOptions, Unpack, Wrenches, shows_options
 from ..errors import ModelWarning, StateError
 from .actuation.efforts import actuation_matrix
 from .assembly.closing import closing, prepared
 from .independent_coordinates import Coordinates, best_shown, chosen, judge, velocity_names
 from .linear_algebra import transposed
 from .scaling import sliding_velocities
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 _linear_equations = _undeclared("linear_equations")
 

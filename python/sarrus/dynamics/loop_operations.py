@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, cast, overload
 import numpy as np
 
 from .. import _core
-from .._arrays import Array, ArrayLike, checked_truth, common_axes, into, real_array, real_rows
+from .._arrays import Array, ArrayLike, check_mapping, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status, tolerances
 from .._showing import Brief, largest, table
 from ..description.constraints import PfaffianSpec, TargetSpec
@@ -42,10 +42,7 @@ class LoopReactions(Brief):
     error: Array
 
     def _repr_html_(self) -> str:
-        rows = [
-            (name, *(largest(wrench[..., part]) for part in (slice(3, 6), slice(0, 3))))
-            for name, wrench in self.wrenches.items()
-        ]
+        rows = [(name, largest(load[..., 3:]), largest(load[..., :3])) for name, load in self.wrenches.items()]
         return table(rows, "What constraints carry at most", ("", "force [N]", "moment [N m]"))
 
 
@@ -296,8 +293,7 @@ class LoopFunctions(StateFunctions):
 
     def _near(self, near: Mapping[str, ArrayLike] | None, q: Array) -> Array:
         """From where the coordinates of all joints that close loops are counted."""
-        if near is not None and not isinstance(near, Mapping):
-            raise TypeError(f"near is a mapping from joints' names to their coordinates; got {near!r}")
+        check_mapping("near", near, "joints' names to their coordinates", 0, optional=True)
         start = np.zeros((*q.shape[:-1], sum(j._all_q.stop - j._all_q.start for j in self._closing_joints)))
         for name, x in ({} if near is None else near).items():
             joint = self.joint(name)

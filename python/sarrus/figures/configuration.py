@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike, checked_names, real_rows
+from .._arrays import Array, ArrayLike, check_mapping, checked_names, real_rows
 from ..errors import AssemblyError, BranchEnd, ModelError, ShapeError
 from . import canvas
 from .figures import arrows_of, drawn, force_at
@@ -85,8 +85,7 @@ def _together(points: Mapping[str, Array]) -> list[tuple[str, Array]]:
 
 def _loads(robot: Mechanism, q: Array, wrenches: Mapping[str, ArrayLike] | None) -> tuple[tuple[Any, ...], list[Any]]:
     """Arrows of forces with names and scale, if there are any, and moments as texts and places."""
-    if wrenches is not None and not isinstance(wrenches, Mapping):
-        raise TypeError(f"wrenches are a mapping of frames to (6,) or (n, 6); got {wrenches!r}")
+    check_mapping("wrenches", wrenches, "frames to (6,) or (n, 6)", 0, optional=True)
     forces, moments = np.zeros((len(q), len(wrenches or ()), 2, 3)), []
     for n, (frame, wrench) in enumerate((wrenches or {}).items()):
         load, poses = real_rows(f"wrench on '{frame}'", wrench, 6), robot.pose(q, frame)

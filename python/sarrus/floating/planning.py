@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike, NDArray, check_callable, checked_number, real_array, real_rows
+from .._arrays import Array, ArrayLike, NDArray, check_callable, check_mapping, checked_number, real_array, real_rows
 from .._core import tolerances
 from .._core.spatial import log_rotation
 from .._showing import Brief
@@ -192,8 +192,7 @@ def resolved_rate(
     """
     checked_mechanism(robot, "robot")
     base = base_joint(robot, "resolved_rate")
-    if not isinstance(motions, Mapping):
-        raise TypeError(f"motions must map frames to velocities; got {motions!r}")
+    check_mapping("motions", motions, "frames to velocities", 0)
     q = real_array("q", q)
     columns, length = joint_columns(robot, base), robot._length
     C = _column_scale(robot)[columns]
@@ -330,8 +329,7 @@ def path(
     base = base_joint(robot, "path")
     start = real_rows("q", q, robot.nq)
     longest, tolerance = checked_number("step", step), checked_number("tolerance", tolerance)
-    if not isinstance(way_points, Mapping):
-        raise TypeError(f"way_points must map frames to places, one for each time; got {way_points!r}")
+    check_mapping("way_points", way_points, "frames to places, one for each time", 0)
     arrivals = np.concatenate([[0.0], real_array("times", times).ravel()])
     if len(arrivals) < 2 or not np.isfinite(arrivals).all() or not (np.diff(arrivals) > 0.0).all():
         raise ValueError(f"times must be the times of the way-points, rising and after 0; got {times!r}")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike, checked_count, checked_number, real_array
+from .._arrays import Array, ArrayLike, check_mapping, checked_count, checked_number, real_array
 from ..errors import AssemblyError, ModelError, ShapeError, StateError, printable, raise_no_such_name
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
@@ -187,8 +187,7 @@ class View:
 
         Names are those of :attr:`Inputs.names`: joints, or "joint: coordinate". A playback pauses.
         """
-        if not isinstance(coordinates, Mapping):
-            raise TypeError(f"coordinates are a mapping of names to values; got {coordinates!r}")
+        check_mapping("coordinates", coordinates, "names to values", 0)
         known = {name: k for k, name in enumerate(self._inputs.names)}
         for name in coordinates:
             if name not in known:

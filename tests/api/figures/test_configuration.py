@@ -123,7 +123,7 @@ def test_refused(pyplot, coupled):
         coupled.plot(trace="Q")
     with pytest.raises(sarrus.ShapeError, match="wrench on 'P'"):
         coupled.plot(wrenches={"P": [1, 2, 3]})
-    with pytest.raises(TypeError, match="wrenches are a mapping of frames"):
+    with pytest.raises(TypeError, match="wrenches must be a mapping of frames"):
         coupled.plot(wrenches=5)
     delta = sarrus.mechanisms.delta()
     with pytest.raises(sarrus.ModelError, match="joint 'float' has 7 coordinates"):

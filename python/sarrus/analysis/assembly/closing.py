@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..._arrays import Array, ArrayLike, NDArray
+from ..._arrays import Array, ArrayLike, NDArray, check_mapping
 from ..._core import tolerances
 from ...description.constraints import ConstraintSpec, TargetSpec
 from ...description.joints import LIMIT_MARGIN, TURN, JointType, middle, turns_into
@@ -66,14 +66,8 @@ class Closing:
         to += [TargetSpec(target_name(f"joint {name} {k}"), joint=name, index=k, bodies=()) for name, k in single]
         self.robot = on_its_tree(robot, *to) if to else robot
         neutral = [neutral_coordinates(robot.joint(name).type) for name in self.led]
-        targets = np.concatenate(
-            [
-                np.zeros(0),
-                *(np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames),
-                *neutral,
-                np.zeros(len(single)),
-            ]
-        )
+        poses = [np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames]
+        targets = np.concatenate([np.zeros(0), *poses, *neutral, np.zeros(len(single))])
         self.numbers, self.of_joints = len(targets), len(single) + sum(map(len, neutral))
         # rows are as large as they usually are away from a special place, such as one where a rod has no length
         self.by_name = _by_name(robot)
@@ -245,8 +239,7 @@ def movable_frames(robot: LoopFunctions) -> set[str]:
 
 def check_frames(robot: LoopFunctions, frames: Any, of_joints: str) -> None:
     """What frames are to do is a mapping, of frames."""
-    if not isinstance(frames, Mapping):
-        raise TypeError(f"frames are a mapping of frames to where they are to be; got {frames!r}")
+    check_mapping("frames", frames, "frames to where they are to be", 0)
     for name in frames:
         if name in robot._joints and name not in robot.frames:
             raise ModelError(f"'{name}' is a joint, no frame: it belongs to {of_joints}=")
