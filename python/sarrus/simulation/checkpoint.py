@@ -14,8 +14,6 @@ from ..errors import ModelError
 from .arguments import STABILISATIONS
 from .trajectory import Trajectory
 
-__all__: list[str] = []
-
 # of a checkpoint, besides the state x
 FIELDS: dict[str, Any] = {
     "mechanism": Description, "method": str, "start": Real, "k": Integral, "dt": Real, "t": Real, "h": Real, "shown": tuple,

@@ -13,8 +13,6 @@ from ..control.terms import ForceElements
 from ..errors import OF_MOTORS, ShapeError, StateError
 from .workers import Result, Work
 
-__all__: list[str] = []
-
 EVER = 1e300  # before all times: kernels know no infinity
 Policy = Callable[[float, Array, Array], ArrayLike]
 

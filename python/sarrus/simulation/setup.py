@@ -19,8 +19,6 @@ from ..mechanism import Mechanism
 from ..variants import Variants
 from .limits import JointLimits
 
-__all__: list[str] = []
-
 BLOCK = 1024  # runs a thread of which all is kept at once
 NOBODY = np.zeros(0, np.int64)
 RIGID = (RigidContact, ShapeContacts)

@@ -28,8 +28,6 @@ from ..variants import Listed, Variants
 from .storage import as_json
 from .workers import LANES, Rows, Work
 
-__all__: list[str] = []
-
 FORMAT = 1
 BLOCK = 2**20  # bytes
 OFTEN = 1.0  # [s]

@@ -19,8 +19,6 @@ from .limits import Record
 from .setup import Prepared, Setup
 from .trajectory import Trajectory
 
-__all__: list[str] = []
-
 EATEN = 0.1  # of a motion's energy, which a run may lose to its steps
 TOLD = 1e-3  # how well a rate is known: by differences, and a few turns of an iteration
 WRONG = 0.02  # of the largest kinetic energy

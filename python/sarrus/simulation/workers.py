@@ -20,8 +20,6 @@ from .arguments import METHODS
 from .limits import Record
 from .setup import Ended, Setup
 
-__all__: list[str] = []
-
 LANES = 8  # the most of any instruction set: in shares of whole packets each run meets the same neighbours as without
 OFTEN = 64  # runs a thread after which somebody is told, or a file has them
 SHARE = 2**22  # bytes at most that are sent to a worker at once: Dask warns of more than 10 MB
