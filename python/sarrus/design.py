@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _arrays
 from ._arrays import Array, ArrayLike
+from ._files import needed
 from ._motor_motions import MotorChanges, MotorMotions
 from ._showing import Brief
 from .dimensions import AXES, Dimensions, Moves, checked_inputs
@@ -359,10 +360,7 @@ def design(
     >>> round(made.changes["pin1.parent.x"], 9)
     0.05
     """
-    try:
-        from scipy.optimize import least_squares
-    except ImportError:
-        raise ImportError("design() improves with SciPy: pip install scipy") from None
+    least_squares = needed("scipy.optimize", "design() improves with SciPy", "scipy").least_squares
     checked_mechanism(robot, "robot")
     _arrays.check_counts(starts=starts, improved=improved)
     if seconds is not None:
