@@ -183,9 +183,9 @@ class Mechanism(LoopFunctions):
         >>> turn = robot.follow({"motor": np.linspace(0.5, 6.7, 60)})
         >>> ax = robot.plot(turn[::12], trace="pin1.child")  # doctest: +SKIP
         """
-        from .figures import configuration
+        from .figures import figures
 
-        return configuration.plot(self, q, v, a, trace, wrenches, labels, drive, ax)
+        return figures.plot(self, q, v, a, trace, wrenches, labels, drive, ax)
 
     def _repr_html_(self) -> str:
         from .figures.notebook import mechanism

@@ -7,6 +7,7 @@ import signal
 import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,11 @@ from .._arrays import Array, ArrayLike, checked_number, real_array
 from .._core import Status
 from ..control.elements import ForceElement
 from ..control.terms import functions_and_elements, task_controls
+from ..description.specs import Description
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from . import arguments
-from .arguments import MethodName, Stabilisation
-from .checkpoint import as_checkpoint, check_fields, state_of_checkpoint
+from .arguments import STABILISATIONS, MethodName, Stabilisation
 from .contact_history import BEFORE
 from .derivatives import along_run, checked_names
 from .functions import Controller, Event, EventFunction, as_events, force, sampled_force
@@ -423,3 +424,59 @@ def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
     if len(t) and (t[0] < start - 1e-14 * abs(start) or t[-1] > end + 1e-14 * abs(end)):
         raise ValueError(f"times must lie between {start} and {end}; they go from {t[0]} to {t[-1]}")
     return np.asarray(np.clip(t, start, end), dtype=np.float64)
+
+
+# ---- from where a simulation goes on ---------------------------------------------------------------------------------
+# From where a simulation goes on: what checkpoints hold.
+
+
+# of a checkpoint, besides the state x
+FIELDS: dict[str, Any] = {
+    "mechanism": Description, "method": str, "start": Real, "k": Integral, "dt": Real, "t": Real, "h": Real, "shown": tuple,
+    "stabilisation": str, "close_stages": bool, "force_elements": tuple,
+}  # fmt: skip
+
+
+def check_fields(checkpoint: Mapping[str, Any]) -> None:
+    """TypeError or ModelError for the first field of a checkpoint that can be none."""
+    for name, kind in FIELDS.items():
+        x: Any = checkpoint[name]
+        if not isinstance(x, kind) or (isinstance(x, bool) and kind is not bool):
+            raise TypeError(f"'{name}' of the checkpoint must be a {kind.__name__.lower()}; got {x!r}")
+        if name == "stabilisation" and x not in STABILISATIONS:
+            known = ", ".join(repr(one) for one in STABILISATIONS)
+            raise ModelError(f"'stabilisation' of the checkpoint must be one of {known}; got {x!r}")
+        if name == "k" and not 0 <= x <= 2**53:
+            raise ModelError(f"'k' of the checkpoint must be a count of steps, not negative; got {x!r}")
+        if kind is Real and not (np.isfinite(x) and (x > 0.0 or name in ("start", "t"))):
+            raise ModelError(
+                f"'{name}' of the checkpoint must be {'positive and ' * (name in ('dt', 'h'))}finite; got {x!r}"
+            )
+        if name == "shown" and not (len(x) == 2 and isinstance(x[0], Real) and np.isfinite(float(x[0]))):
+            raise ModelError(f"'shown' of the checkpoint must be a finite time and a state; got {x!r}")
+
+
+def state_of_checkpoint(name: str, value: Any, size: int) -> Array:
+    """A copy of a state (size,)."""
+    x = real_array(f"'{name}' of the checkpoint", value).copy()
+    if x.shape != (size,):
+        raise ModelError(
+            f"'{name}' of the checkpoint has shape {x.shape}, not ({size},): it is of another controller, with other internal states"
+        )
+    if not np.isfinite(x).all():
+        raise ModelError(f"'{name}' of the checkpoint must be finite; got {x}")
+    return x
+
+
+def as_checkpoint(value: Any) -> dict[str, Any]:
+    checkpoint = value.checkpoint if isinstance(value, Trajectory) else value
+    if isinstance(value, Trajectory) and checkpoint is None:
+        raise ModelError(
+            "this Trajectory has no checkpoint to resume from: it was not simulated, or was loaded without it"
+        )
+    if not isinstance(checkpoint, Mapping):
+        raise TypeError(f"resume must be a Trajectory or its checkpoint; got {value!r}")
+    missing = sorted({"x", *FIELDS} - checkpoint.keys())
+    if missing:
+        raise ModelError(f"resume must be the checkpoint of a Trajectory; this one lacks {', '.join(missing)}")
+    return dict(checkpoint)
