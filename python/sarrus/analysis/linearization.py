@@ -32,7 +32,7 @@ from .actuation.efforts import actuation_matrix
 from .assembly.closing import closing, prepared
 from .independent_coordinates import Coordinates, best_shown, chosen, judge, velocity_names
 from .linear_algebra import transposed
-from .scaling import sliding_velocities
+from .scaling import velocity_scale
 
 _linear_equations = _undeclared("linear_equations")
 
@@ -312,7 +312,7 @@ def _differences(
     G, W, k, m, first = G[which], W[which], len(asked.columns), asked.m, asked.columns[: asked.m]
     # no joint moves farther than a step
     step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
-    unit = np.where(sliding_velocities(robot), robot._length, 1.0)
+    unit = velocity_scale(robot)
     fastest = np.maximum(1.0, abs(v[:, 0, 0] / unit).max(axis=-1, initial=0.0))[..., None]
     reach_q, reach_v = 1.0 / _largest(G, unit), fastest / _largest(W, unit)
     away_q = np.concatenate([transposed(G * reach_q), np.zeros((len(G), m, robot.nv))], axis=-2)

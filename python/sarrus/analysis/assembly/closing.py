@@ -25,7 +25,7 @@ from ...dynamics.variants import VariantFunctions
 from ...errors import ModelError, SarrusError, check_name
 from ...spatial import Transform
 from ..joint_targets import quoted
-from ..scaling import ScaledLoops, coordinate_scale, sliding_velocities
+from ..scaling import ScaledLoops, coordinate_scale, velocity_scale
 
 # Damping, most steps, and how far off a start may be, in rad and sizes of the bodies. Near: in at most 6 steps no joint goes half a turn, so
 # that nothing is wound up, and no other start would be nearer; that is a jump of 5 cm and more of robots whose bodies are half a metre long.
@@ -71,7 +71,7 @@ class Closing:
         self.numbers, self.of_joints = len(targets), len(single) + sum(map(len, neutral))
         # rows are as large as they usually are away from a special place, such as one where a rod has no length
         self.by_name = _by_name(robot)
-        scale = np.where(sliding_velocities(robot), robot._length, 1.0)
+        scale = velocity_scale(robot)
         away = robot.integrate(robot.neutral(), scale * _anywhere(robot.nv)[self.by_name])
         self.loops = ScaledLoops(self.robot, away, None, targets if to else None)
         joints = [robot.joint(name) for name in robot.joints]

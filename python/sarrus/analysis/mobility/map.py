@@ -19,7 +19,7 @@ from ...errors import SarrusError
 from ..actuation.efforts import motors_of
 from ..assembly.closing import closing, on_its_tree, prepared
 from ..independent_coordinates import frame_components
-from ..scaling import CLOSED, sliding
+from ..scaling import CLOSED, sliding_velocities
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,7 +98,7 @@ def mobility_map(
         if isinstance(robot, VariantFunctions):
             rows_of = (slice(None), *[None] * (q.ndim - 2))  # each variant's own for all of its states
             l, scale, row_scale = robot._lengths[:, None][rows_of], scale[rows_of], row_scale[rows_of]
-        slides = np.concatenate([np.zeros(0, bool), *(sliding(robot.joint(name).type) for name in robot.actuated)])
+        slides = sliding_velocities(robot, robot.actuated)
         of_motors, of_frame = 1.0 / np.where(slides, l, 1.0), of_output / np.where(np.arange(6) < 3, 1.0, l)
         gains = np.concatenate([of_motors, of_frame], axis=-1)
         how: dict[str, Any] = {"time": time, "threads": threads, "return_status": True}

@@ -19,7 +19,7 @@ from ...dynamics.reactions import carried_by_tree, joint_bases
 from ...errors import ShapeError
 from ..actuation.efforts import actuation_matrix, motors_of
 from ..independent_coordinates import frame_components
-from ..scaling import PRESENT, ScaledLoops, null_space, six, sliding
+from ..scaling import PRESENT, ScaledLoops, null_space, six, velocity_scale
 from .finite_motion import Neighbour, finite_mobility
 
 NEGLIGIBLE, NEARLY = tolerances.negligible, tolerances.nearly_singular
@@ -282,7 +282,7 @@ def _actuation(
     motors: list[str], output: str | tuple[str, str] | None,
 ) -> ActuationMobility:  # fmt: skip
     """What motors and output feel of the motions N (nv, d), B and G, and how that is nearby."""
-    motor_scale = np.where(np.concatenate([sliding(robot.joint(name).type) for name in motors]), loops.length, 1.0)
+    motor_scale = velocity_scale(robot, motors)
     frame, rows = ("ground", []) if output is None else frame_components("output", output)
     output_scale = six(1.0, loops.length)[rows]
 
