@@ -36,7 +36,7 @@ class ScaledLoops:
         self.robot, self.time, self.targets = robot, checked_time(time), targets
         self.length = robot._length
         self.sliding = sliding_velocities(robot)
-        self.column_scale = velocity_scale(robot)
+        self.column_scale = np.where(self.sliding, self.length, 1.0)
         self.row_scale = 1.0 / self._row_sizes(q)
         constraints = map(robot.constraint, robot.constraints)
         self.holonomic = np.array([h for constraint in constraints for h in constraint.holonomic], dtype=bool)
