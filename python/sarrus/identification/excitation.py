@@ -102,10 +102,8 @@ def exciting_motion(
         raise ModelError(f"ranges must be (lowest, highest), the first below the second; got {dict(ranges)}")
     measured = [] if efforts is None else _arrays.checked_names("efforts", efforts)
     model = EffortModel(robot, tuple(measured or ranges), terms, bodies)
-    rng, t = (
-        np.random.default_rng(_arrays.checked_count("seed", seed, 0)),
-        np.linspace(0.0, period, samples, endpoint=False),
-    )
+    rng = np.random.default_rng(_arrays.checked_count("seed", seed, 0))
+    t = np.linspace(0.0, period, samples, endpoint=False)
     waves, middle, kept = _waves(t, period, harmonics), 0.5 * (low + high), None
     start = near if near is not None else robot.assemble(near=dict(zip(ranges, middle.tolist(), strict=True)))
 
