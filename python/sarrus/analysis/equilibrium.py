@@ -128,10 +128,8 @@ def equilibrium(
         raise ModelError(f"{fault}, and without these there is no stiffness")
     goes_down, when = _arrays.checked_truth("minimum", minimum), cast(Any, _arrays.checked_times(time))
     force = np.zeros(robot.nv) if tau is None else _arrays.real_rows("tau", tau, robot.nv)
-    held, at_time = (
-        coordinates(robot, fixed, many=True),
-        {"time": when, "threads": _arrays.checked_count("threads", threads)},
-    )
+    held = coordinates(robot, fixed, many=True)
+    at_time = {"time": when, "threads": _arrays.checked_count("threads", threads)}
     axes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()} | {"time": np.shape(when)}
     searched = near is None or isinstance(near, Mapping)
     start = _closed(robot, {}, near, fixed, **at_time) if searched else _arrays.real_array("near", cast(Any, near))

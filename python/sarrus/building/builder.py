@@ -205,9 +205,8 @@ class Builder(Changes):
         numbers = values.checked_coefficients(
             what, friction=friction, restitution=restitution, torsional_friction=torsional_friction, rolling_friction=rolling_friction
         )  # fmt: skip
-        self._shapes[name] = ShapeSpec(
-            name, known, values.checked_contact_shape(shape, what), at, group=group, **numbers
-        )
+        solid = values.checked_contact_shape(shape, what)
+        self._shapes[name] = ShapeSpec(name, known, solid, at, group=group, **numbers)
         # those of a file are not all any more: whoever adds one wants to know whether it acts
         self.warnings[:] = [text.replace(NO_CONTACTS, SOME_CONTACTS) for text in self.warnings]
 
@@ -372,9 +371,8 @@ class Builder(Changes):
         """
         name, what = self._new("constraint", name)
         ends = self._two_points(first, second, what)
-        size = values.checked_positive(
-            length, f"{what}: length", "; for two points that coincide take a Spherical joint"
-        )
+        cure = "; for two points that coincide take a Spherical joint"
+        size = values.checked_positive(length, f"{what}: length", cure)
         self._constraints[name] = DistanceSpec(name, *ends, size)
 
     def add_coupler(self, name: str, coordinates: Mapping[Any, ArrayLike], *, offset: Law | float = 0.0) -> None:
@@ -654,9 +652,8 @@ class Builder(Changes):
         A = values.checked_numbers(rows, f"{what}: rows", f"(k, {n}) finite numbers or a function of q", 2)
         if A.ndim != 2 or A.shape[1] != n or not A.size:
             raise ModelError(f"{what}: rows must be (k, {n}), for the velocities of {', '.join(names)}; got {A.shape}")
-        self._constraints[name] = PfaffianSpec(
-            name, tuple(map(tuple, A.tolist())), names, values.per_row(c, len(A), what)
-        )
+        c = values.per_row(c, len(A), what)
+        self._constraints[name] = PfaffianSpec(name, tuple(map(tuple, A.tolist())), names, c)
 
     def set_home(self, home: Mapping[str, ArrayLike]) -> None:
         """Give a plausible configuration, where ``assemble`` starts: near one that closes the loops.

@@ -420,9 +420,8 @@ def _motors(
     driven = {name for _, name in motors}
     passive = [name for name in made if name in moving - driven and made[name].kind != "Free"]
     if passive:
-        motors[0][0].note(
-            f"motors are told for other joints than these, which are taken as passive: {document.listed(passive)}"
-        )
+        others = document.listed(passive)
+        motors[0][0].note(f"motors are told for other joints than these, which are taken as passive: {others}")
     return moving & driven
 
 

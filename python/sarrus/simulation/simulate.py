@@ -284,9 +284,8 @@ class Integration:
         end = first + duration
         arguments.check_advance(first, duration, dt)
         arguments.check_periods(self.setup.terms, duration, dt)
-        arguments.check_memory(
-            duration / dt + 2.0 if times is None else float(real_array("times", times).size), 1, core.size
-        )
+        kept_states = duration / dt + 2.0 if times is None else float(real_array("times", times).size)
+        arguments.check_memory(kept_states, 1, core.size)
         samples = None if times is None else _sample_times(times, first, end)
         between_steps = None if samples is None or adaptive else samples[samples > first]
         core.aim(end, samples[samples > first] if samples is not None and adaptive else None, (rtol, atol, max_step))

@@ -242,9 +242,8 @@ def _narrowed(
     asked = {name: x for name, x in motion.items() if x is not None and name != "check"} | {"limits": limits}
     weights, preload = asked.pop("weights", None), asked.pop("preload", None)
     if weights is not None or preload is not None:
-        weights = (
-            velocity_scale(robot, robot.actuated) ** 2 if weights is None else _per_motor("weights", weights, robot.nu)
-        )
+        units = velocity_scale(robot, robot.actuated)
+        weights = units**2 if weights is None else _per_motor("weights", weights, robot.nu)
         preload = np.zeros(robot.nu) if preload is None else _per_motor("preload", preload, robot.nu)
         lead = np.broadcast_shapes(weights.shape, preload.shape)
         asked["sharing"] = np.concatenate([np.broadcast_to(x, lead) for x in (weights, preload)], axis=-1)
