@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike as ArrayLike
-from numpy.typing import NDArray
+from numpy.typing import NDArray as NDArray
 
 from .errors import ModelError, ShapeError, StateError
 
@@ -41,10 +41,8 @@ def real_numbers(x: ArrayLike) -> Array:
         if a.ndim > MOST_AXES:
             raise ValueError(f"got {a.ndim} axes; there may be {MOST_AXES}")
         return a.astype(float)
-    except (
-        OverflowError,
-        RuntimeError,
-    ) as error:  # an integer that is no float; more axes than NumPy goes over one by one
+    except (OverflowError, RuntimeError) as error:
+        # an integer that is no float; more axes than NumPy goes over one by one
         raise ValueError(error) from None
 
 
@@ -124,9 +122,9 @@ def checked_several(what: str, value: Any, kind: type | Callable[[Any], bool], o
     return several
 
 
-def check_mapping(what: str, value: Any, of: str, least: int = 1) -> None:
+def check_mapping(what: str, value: Any, of: str, least: int = 1, *, optional: bool = False) -> None:
     """Raise TypeError for what is no mapping, or has fewer members."""
-    if not isinstance(value, Mapping) or len(value) < least:
+    if not (optional and value is None) and (not isinstance(value, Mapping) or len(value) < least):
         raise TypeError(f"{what} must be a mapping of {of}; got {value!r}")
 
 

@@ -30,8 +30,6 @@ from .simulation.setup import method_for
 from .simulation.sweep import simulate_many
 from .spatial import Inertia
 
-__all__: list[str] = []
-
 D: Any = derivatives
 Arrays = Sequence[Array]
 Shape = tuple[int, ...]

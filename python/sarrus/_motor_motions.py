@@ -142,11 +142,8 @@ class MotorChanges:
         self.twin = dimensions.changed(moves.x)
         D = derivatives.assembled_positions(self.twin, self.q, leading)
         here = Moves(dimensions, D, moves.x)
-        self.basis, self.dq, self.by_numbers = (
-            D.leading,
-            here.coordinates(),
-            here.numbers(derivatives.dimensions(self.twin)),
-        )
+        self.basis, self.dq = D.leading, here.coordinates()
+        self.by_numbers = here.numbers(derivatives.dimensions(self.twin))
 
     def accelerations(self, v: Array, a: Array, dv: Array, x: Array, kept: Array) -> Array:
         """(..., n, nv, p) with the rates `kept` (n, k, nv) of them, which motions x (n, nv, k) have one each of, as they are."""
@@ -159,13 +156,8 @@ class MotorChanges:
         T = np.linalg.qr(self.basis / self.scale[:, None])[0]  # motions of size one
         U, sizes, W = np.linalg.svd(T[:, self.columns], full_matrices=False)
         y = (T @ W[:, -1, :, None])[..., 0] * self.scale
-        dy = self.accelerations(
-            np.zeros(len(self.scale)),
-            y,
-            np.zeros_like(self.dq),
-            T * self.scale[:, None],
-            np.swapaxes(T, 1, 2) / self.scale,
-        )
+        still, fixed, units = np.zeros(len(self.scale)), np.zeros_like(self.dq), self.scale[:, None]
+        dy = self.accelerations(still, y, fixed, T * units, np.swapaxes(T, 1, 2) / self.scale)
         return sizes[:, -1], np.einsum("nk,nkp->np", U[:, :, -1], (dy / self.scale[:, None])[:, self.columns])
 
     def efforts(self, rates: Array, bends: Array) -> tuple[Array, Array]:

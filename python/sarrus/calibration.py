@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from ._arrays import Array, check_counts, check_mapping, checked_number, real_array
+from ._arrays import Array, ArrayLike, NDArray, check_counts, check_mapping, checked_number, real_array
 from ._showing import Brief
 from .dimensions import Dimensions, Moves, checked_inputs
 from .errors import AssemblyError, ModelError, ShapeError, StateError

@@ -9,23 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ._arrays import (
-    ENDLESS,
-    Array,
-    check_counts,
-    check_mapping,
-    checked_count,
-    checked_names,
-    checked_number,
-    checked_several,
-    checked_text,
-    real_array,
-)
+from . import _arrays
+from ._arrays import Array, ArrayLike
+from ._files import needed
 from ._motor_motions import MotorChanges, MotorMotions
 from ._showing import Brief
 from .dimensions import AXES, Dimensions, Moves, checked_inputs
@@ -51,14 +41,6 @@ def __dir__() -> list[str]:
 # ---- objectives and constraints ----------------------------------------------------------------------------------------
 
 
-class Objective(Protocol):
-    """Rows that are to be zero, of N variants along n inputs: of a class of your own, too."""
-
-    def rows(self, variants: Any, q: Array) -> Array:
-        """(N, rows) of configurations (N, n, nq)."""
-        ...
-
-
 class _Checked:
     """A dataclass whose attributes are what their annotations say."""
 
@@ -69,19 +51,19 @@ class _Checked:
 
 
 def _number(what: str, x: Any) -> float:
-    return checked_number(what, x, "positive" if what.startswith(("scale", "turn")) else "")
+    return _arrays.checked_number(what, x, "positive" if what.startswith(("scale", "turn")) else "")
 
 
 def _numbers_by_name(what: str, of: Any) -> dict[str, Array]:
-    check_mapping(what, of, "motors to (n,) numbers", 0)
-    return {name: real_array(f"{what}, '{name}',", x) for name, x in of.items()}
+    _arrays.check_mapping(what, of, "motors to (n,) numbers", 0)
+    return {name: _arrays.real_array(f"{what}, '{name}',", x) for name, x in of.items()}
 
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "str": checked_text,
+    "str": _arrays.checked_text,
     "float": _number,
-    "ArrayLike": real_array,
-    "Sequence[str]": lambda what, x: tuple(checked_several(what, x, str, "names")),
+    "ArrayLike": _arrays.real_array,
+    "Sequence[str]": lambda what, x: tuple(_arrays.checked_several(what, x, str, "names")),
     "Mapping[str, ArrayLike]": _numbers_by_name,
 }
 
@@ -378,16 +360,13 @@ def design(
     >>> round(made.changes["pin1.parent.x"], 9)
     0.05
     """
-    try:
-        from scipy.optimize import least_squares
-    except ImportError:
-        raise ImportError("design() improves with SciPy: pip install scipy") from None
+    least_squares = needed("scipy.optimize", "design() improves with SciPy", "scipy").least_squares
     checked_mechanism(robot, "robot")
-    check_counts(starts=starts, improved=improved)
+    _arrays.check_counts(starts=starts, improved=improved)
     if seconds is not None:
-        seconds = checked_number("seconds", seconds, "seconds, not negative", most=ENDLESS)
+        seconds = _arrays.checked_number("seconds", seconds, "seconds, not negative", most=_arrays.ENDLESS)
     problem = _Problem(robot, checked_inputs(robot, inputs), variables, objectives, near)
-    rng, begun = np.random.default_rng(checked_count("seed", seed, 0)), time.perf_counter()
+    rng, begun = np.random.default_rng(_arrays.checked_count("seed", seed, 0)), time.perf_counter()
     low, high = problem.low, problem.high
     ends: list[tuple[float, Array]] = []
     drawn, closed, first = 0, 0, float(np.inf)
@@ -434,7 +413,7 @@ class _Problem:
         objectives: Sequence[Any],
         near: Any,
     ) -> None:
-        variables = checked_several("variables", asked, Variable, "sarrus.design.Variable(name, low, high)")
+        variables = _arrays.checked_several("variables", asked, Variable, "sarrus.design.Variable(name, low, high)")
         self.dimensions = Dimensions(robot, list(inputs), [variable.name for variable in variables])
         self.low, self.high = (
             np.array([getattr(variable, side) for variable in variables], float) for side in ("low", "high")
@@ -442,7 +421,7 @@ class _Problem:
         if not (self.low < self.high).all() or not np.isfinite(self.high - self.low).all():
             raise ModelError("bounds of variables must be finite, each low below high")
         self.inputs, self.near, self.evaluations = inputs, near, 0
-        self.objectives = checked_several(
+        self.objectives = _arrays.checked_several(
             "objectives", objectives, lambda x: callable(getattr(x, "rows", None)), "of sarrus.design, or have rows(variants, q)"
         )  # fmt: skip
         self.count, self.sizes = 0, list[int]()
@@ -550,7 +529,7 @@ class Budget(Brief):
 
     def report(self, count: int = 10) -> str:
         """For each quantity, at the inputs where it is worst, the dimensions that matter most."""
-        lines, count = [], checked_count("count", count)
+        lines, count = [], _arrays.checked_count("count", count)
         for k, name in enumerate(self.of):
             i = int(np.argmax(self.first_order[:, k]))
             lines.append(
@@ -571,7 +550,7 @@ class Budget(Brief):
 
         if of is not None:
             check_name("quantity", of, self.of)
-        k, count = self.of.index(of) if of is not None else 0, checked_count("count", count)
+        k, count = self.of.index(of) if of is not None else 0, _arrays.checked_count("count", count)
         axes = ax if ax is not None else plt.subplots()[1]
         if not hasattr(axes, "stackplot"):
             raise TypeError(f"ax must be Axes of Matplotlib; got {ax!r}")
@@ -623,12 +602,12 @@ def tolerances(
     (0.125, True)
     """
     checked_mechanism(robot, "robot")
-    check_counts(0, samples=samples)
+    _arrays.check_counts(0, samples=samples)
     ways = checked_inputs(robot, inputs)
     sizes = _spreads(robot, ways, spread)
     dimensions = Dimensions(robot, list(ways), list(sizes))
-    sigma = np.array([checked_number(f"spread of '{name}'", x) for name, x in sizes.items()])
-    of = checked_names("of", of)
+    sigma = np.array([_arrays.checked_number(f"spread of '{name}'", x) for name, x in sizes.items()])
+    of = _arrays.checked_names("of", of)
     asked = [_asked(robot, name) for name in of]
     q, x = robot.follow(ways, near), np.zeros(len(sigma))
     moves = dimensions.moves(robot, q, x, [f for f, k in asked if k >= 0], [j for j, k in asked if k < 0])
@@ -641,11 +620,8 @@ def tolerances(
             parts[:, i] = np.abs((R @ moves.frames[name][:, 3 * (k // 3) : 3 * (k // 3) + 3])[:, k % 3]) * sigma
     drawn, lost = np.full((2, len(q), len(asked)), np.nan), 0
     if samples:
-        errors = (
-            np.random.default_rng(checked_count("seed", seed, 0)).normal(size=(samples, len(sigma)))
-            * sigma
-            * moves.closes
-        )
+        rng = np.random.default_rng(_arrays.checked_count("seed", seed, 0))
+        errors = rng.normal(size=(samples, len(sigma))) * sigma * moves.closes
         many = dimensions.variants(errors)
         start = np.broadcast_to(q, (samples, *q.shape))
         found, status = many.assemble(start, fixed=dimensions.led(ways, errors), threads=threads, return_status=True)
@@ -661,7 +637,7 @@ def tolerances(
 
 
 def _spreads(robot: Mechanism, ways: Mapping[str, Array], spread: Mapping[str, float]) -> dict[str, float]:
-    check_mapping("spread", spread, "dimensions to standard deviations")
+    _arrays.check_mapping("spread", spread, "dimensions to standard deviations")
     every = Dimensions(robot, list(ways)).names
     sizes: dict[str, float] = {}
     for name, size in spread.items():

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ._arrays import Array, check_mapping, checked_names, real_array
+from ._arrays import Array, ArrayLike, check_mapping, checked_names, real_array
 from .analysis.assembly.sensitivity import SIDES, AssembledPositions, assembled_positions
 from .description.constraints import DistanceSpec
 from .description.joints import unit_axis

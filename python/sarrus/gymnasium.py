@@ -21,10 +21,9 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
-from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._arrays import Array, checked_count, checked_number, real_array
+from ._arrays import Array, ArrayLike, NDArray, checked_count, checked_number, real_array
 from ._core import Status
 from .control.coordinates import velocities
 from .control.elements import ForceElement

@@ -44,17 +44,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from ._arrays import Array, ArrayLike, checked_names, real_array
-from .description.joints import (
-    Free,
-    Gimbal,
-    Helical,
-    JointType,
-    Planar,
-    Prismatic,
-    Revolute,
-    Spherical,
-    Universal,
-)
+from .description.joints import Free, Gimbal, Helical, JointType, Planar, Prismatic, Revolute, Spherical, Universal
 from .errors import ModelError, ShapeError, check_name, raise_no_such_name
 from .mechanism import Joint, Mechanism, checked_mechanism
 
@@ -139,26 +129,24 @@ def _turned(
 ) -> Array | tuple[Array, Array]:
     names = ("qpos", "qvel") if back else ("q", "v")
     x = _sized(names[0], q, checked_mechanism(robot).nq)
-    y = None if v is None else _sized(names[1], v, robot.nv)
-    lead = x.shape[:-1] if y is None else np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
-    x_new, y_new = np.empty_like(x), None if y is None else np.empty((*lead, robot.nv))
+    y = _sized(names[1], np.zeros(robot.nv) if v is None else v, robot.nv)
+    x_new, y_new = np.empty_like(x), np.empty((*np.broadcast_shapes(x.shape[:-1], y.shape[:-1]), robot.nv))
     iq = iv = 0
     for joint in _in_order(robot, joints):
         here, there = (joint.q_slice, joint.v_slice), (slice(iq, iq + joint.nq), slice(iv, iv + joint.nv))
         (old_q, old_v), (new_q, new_v) = (there, here) if back else (here, there)
         order = FROM_QPOS[joint.nq]
         x_new[..., new_q] = x[..., old_q][..., order if back else np.argsort(order)]
-        if y is not None and y_new is not None:
-            y_new[..., new_v] = y[..., old_v]
-            if joint.nv == 6:
-                one, other = y[..., old_v][..., :3], y[..., old_v][..., 3:]
-                quaternion = x[..., old_q][..., [4, 5, 6, 3]] if back else x[..., old_q][..., :4]
-                linear, angular = (one, other) if back else (other, one)
-                linear = _rotated(quaternion * ([-1, -1, -1, 1] if back else 1), linear)
-                parts = np.broadcast_arrays(*((angular, linear) if back else (linear, angular)))
-                y_new[..., new_v] = np.concatenate(parts, axis=-1)
+        y_new[..., new_v] = y[..., old_v]
+        if joint.nv == 6 and v is not None:
+            one, other = y[..., old_v][..., :3], y[..., old_v][..., 3:]
+            quaternion = x[..., old_q][..., [4, 5, 6, 3]] if back else x[..., old_q][..., :4]
+            linear, angular = (one, other) if back else (other, one)
+            linear = _rotated(quaternion * ([-1, -1, -1, 1] if back else 1), linear)
+            parts = np.broadcast_arrays(*((angular, linear) if back else (linear, angular)))
+            y_new[..., new_v] = np.concatenate(parts, axis=-1)
         iq, iv = iq + joint.nq, iv + joint.nv
-    return x_new if y_new is None else (x_new, y_new)
+    return x_new if v is None else (x_new, y_new)
 
 
 def _rotated(quaternion: Array, vector: Array) -> Array:
@@ -240,10 +228,8 @@ def to_pinocchio(
     >>> robot = sarrus.load("robot.urdf")  # doctest: +SKIP
     >>> pinocchio.rnea(model, model.createData(), *interop.to_pinocchio(robot, model, q, v), a)  # doctest: +SKIP
     """
-    x = _sized("q", q, checked_mechanism(robot).nq)
-    y = None if v is None else _sized("v", v, robot.nv)
-    x_new = np.zeros((*x.shape[:-1], checked_model(model).nq))
-    y_new = None if y is None else np.zeros((*y.shape[:-1], model.nv))
+    x, y = _sized("q", q, checked_mechanism(robot).nq), _sized("v", np.zeros(robot.nv) if v is None else v, robot.nv)
+    x_new, y_new = np.zeros((*x.shape[:-1], checked_model(model).nq)), np.zeros((*y.shape[:-1], model.nv))
     for joint, own_q, own_v, follows in _shared(robot, model):
         if follows is not None:
             continue
@@ -252,9 +238,8 @@ def to_pinocchio(
         if own_q.stop - own_q.start > joint.nq:
             part = np.concatenate([part[..., :-1], np.cos(part[..., -1:]), np.sin(part[..., -1:])], axis=-1)
         x_new[..., own_q] = part
-        if y is not None and y_new is not None:
-            y_new[..., own_v] = y[..., joint.v_slice][..., np.argsort(order_v)]
-    return x_new if y_new is None else (x_new, y_new)
+        y_new[..., own_v] = y[..., joint.v_slice][..., np.argsort(order_v)]
+    return x_new if v is None else (x_new, y_new)
 
 
 @overload
@@ -272,24 +257,21 @@ def from_pinocchio(
     """
     nq, nv = checked_mechanism(robot).nq, robot.nv
     x = _sized("q", q, checked_model(model).nq, "Pinocchio's model")
-    y = None if v is None else _sized("v", v, model.nv, "Pinocchio's model")
-    x_new = np.zeros((*x.shape[:-1], nq))
-    y_new = None if y is None else np.zeros((*y.shape[:-1], nv))
+    y = _sized("v", np.zeros(model.nv) if v is None else v, model.nv, "Pinocchio's model")
+    x_new, y_new = np.zeros((*x.shape[:-1], nq)), np.zeros((*y.shape[:-1], nv))
     for joint, own_q, own_v, follows in _shared(robot, model):
         if follows is not None:
             leader, scaling, offset = follows
             x_new[..., joint.q_slice] = scaling * x_new[..., leader.q_slice] + offset
-            if y_new is not None:
-                y_new[..., joint.v_slice] = scaling * y_new[..., leader.v_slice]
+            y_new[..., joint.v_slice] = scaling * y_new[..., leader.v_slice]
             continue
         order_q, order_v = _orders(joint)
         part = x[..., own_q]
         if own_q.stop - own_q.start > joint.nq:
             part = np.concatenate([part[..., :-2], np.arctan2(part[..., -1:], part[..., -2:-1])], axis=-1)
         x_new[..., joint.q_slice] = part[..., order_q]
-        if y is not None and y_new is not None:
-            y_new[..., joint.v_slice] = y[..., own_v][..., order_v]
-    return x_new if y_new is None else (x_new, y_new)
+        y_new[..., joint.v_slice] = y[..., own_v][..., order_v]
+    return x_new if v is None else (x_new, y_new)
 
 
 def checked_model(model: Any) -> Any:

@@ -14,9 +14,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from ._arrays import is_masked, real_array, real_numbers
+from ._arrays import Array, ArrayLike, is_masked, real_array, real_numbers
 from .errors import ModelError
 
 __all__ = ["Law", "as_law", "harmonic", "polynomial", "spline"]
@@ -110,7 +109,7 @@ class Law:
 
     __radd__ = __add__
 
-    def _shifted(self, start: float, *, first: bool) -> NDArray[np.float64]:
+    def _shifted(self, start: float, *, first: bool) -> Array:
         """Coefficients, about another start, of the first piece or of the one that holds there."""
         piece = 0 if first else int(np.searchsorted(self.starts[1:], start, side="right"))
         polynomial = np.polynomial.Polynomial(self.coefficients[piece])
@@ -122,7 +121,7 @@ def law_terms(law: Law | None) -> tuple[Any, ...] | None:
     return None if law is None else (law.starts, np.ravel(law.coefficients).tolist(), np.ravel(law.harmonics).tolist())
 
 
-def law_terms_of_runs(value: object, what: str, at: int = -1) -> tuple[tuple[Any, ...], list[NDArray[np.float64]]]:
+def law_terms_of_runs(value: object, what: str, at: int = -1) -> tuple[tuple[Any, ...], list[Array]]:
     """What the core takes of a law, or of several, one a run; and of these a number (runs,): which is whose, to stand at a place of its row."""
     if not isinstance(value, (list, tuple)) and np.ndim(value) != 1:  # type: ignore[arg-type]
         law = as_law(value, what)
@@ -227,7 +226,7 @@ def spline(times: ArrayLike, values: ArrayLike, *, slopes: tuple[float, float] =
     return Law((t[0], *t), _tuples(np.array(pieces)))
 
 
-def _inner_slopes(h: NDArray[np.float64], secant: NDArray[np.float64], start: float, end: float) -> NDArray[np.float64]:
+def _inner_slopes(h: Array, secant: Array, start: float, end: float) -> Array:
     """Slopes (n,) at the points for which the acceleration has no jumps: a tridiagonal system, which needs no pivots."""
     d = np.empty(len(h) + 1)
     d[0], d[-1] = start, end
@@ -243,7 +242,7 @@ def _inner_slopes(h: NDArray[np.float64], secant: NDArray[np.float64], start: fl
     return d
 
 
-def _finite(value: ArrayLike, what: str, axes: int) -> NDArray[np.float64]:
+def _finite(value: ArrayLike, what: str, axes: int) -> Array:
     if is_masked(value):
         raise ModelError(f"{what} must have no masked entries, whose hidden values would count; give .filled(value)")
     try:
@@ -258,5 +257,5 @@ def _finite(value: ArrayLike, what: str, axes: int) -> NDArray[np.float64]:
     return array.astype(np.float64)
 
 
-def _tuples(array: NDArray[np.float64]) -> Any:
+def _tuples(array: Array) -> Any:
     return tuple(map(tuple, array.tolist())) if array.ndim > 1 else tuple(array.tolist())

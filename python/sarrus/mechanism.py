@@ -14,6 +14,7 @@ from .analysis.actuation import joint_wrenches as wrenches
 from .analysis.assembly import position, rates
 from .analysis.contacts import contacts, may_touch, touching
 from .analysis.mobility import report
+from .analysis.mobility.map import mobility_map
 from .analysis.scaling import units_of_motion
 from .description.replaced import checked_changes
 from .dynamics import contact
@@ -129,7 +130,7 @@ class Mechanism(LoopFunctions):
 
     # analysis
     mobility = report.mobility
-    mobility_map = report.mobility_map
+    mobility_map = mobility_map
     linearize = linearization.linearize
 
     if not TYPE_CHECKING:
@@ -182,9 +183,9 @@ class Mechanism(LoopFunctions):
         >>> turn = robot.follow({"motor": np.linspace(0.5, 6.7, 60)})
         >>> ax = robot.plot(turn[::12], trace="pin1.child")  # doctest: +SKIP
         """
-        from .figures import configuration
+        from .figures import figures
 
-        return configuration.plot(self, q, v, a, trace, wrenches, labels, drive, ax)
+        return figures.plot(self, q, v, a, trace, wrenches, labels, drive, ax)
 
     def _repr_html_(self) -> str:
         from .figures.notebook import mechanism

@@ -8,17 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from . import _core
-from ._arrays import Array, checked_count, checked_times, checked_truth, common_axes, into, real_array
+from ._arrays import Array, ArrayLike, checked_count, checked_times, checked_truth, common_axes, into, real_array
 from .analysis.actuation import efforts
 from .analysis.assembly.closing import check_frames, closing
 from .analysis.assembly.continuation import Branch, checked_steps
 from .analysis.assembly.multistart import TOLERANCE, checked_tolerance
 from .analysis.assembly.position import Targets, looked_for
 from .analysis.joint_targets import JointCoordinates, coordinates, paths, start_near
-from .analysis.mobility import report
+from .analysis.mobility.map import mobility_map
 from .analysis.scaling import units_of_motion
 from .dynamics.options import SearchOptions, Unpack, shows_options
 from .dynamics.variants import VariantFunctions
@@ -39,7 +38,7 @@ class Variants(VariantFunctions):
     """
 
     actuator_efforts = efforts.actuator_efforts
-    mobility_map = report.mobility_map
+    mobility_map = mobility_map
     _units_of_motion = functools.cached_property(units_of_motion)
 
     @shows_options
@@ -131,8 +130,6 @@ class Variants(VariantFunctions):
         """
         steps = checked_steps(max_step, min_step)
         tolerance, threads = checked_tolerance(tolerance), checked_count("threads", threads)
-        if not isinstance(joints, Mapping):
-            raise TypeError(f"joints are a mapping of joints to where they go; got {joints!r}")
         ways, times = paths(self.base, joints, time, {})
         first = {name: way[0] for name, way in ways.items()}
         start, state = self._closed(

@@ -726,7 +726,7 @@ ELSEWHERE = {
     ),
     "skeleton masked": (lambda: Skeleton(PENDULUM).segments(np.ma.masked_array([1.0], [True])), TypeError, "masked"),
     "trajectory of none": (lambda: run(mechanism=3), TypeError, "mechanism must be a Mechanism"),
-    "trajectory with a list of events": (lambda: run(events=[1]), TypeError, r"events are a mapping .*; got \[1\]"),
+    "trajectory with a list of events": (lambda: run(events=[1]), TypeError, r"events must be a mapping .*; got \[1\]"),
     "trajectory loaded for none": (
         lambda: sarrus.Trajectory.load("x.npz", 3),
         TypeError,
@@ -918,7 +918,7 @@ ELSEWHERE = {
         ModelError,
         "cubic .order=3. or quintic",
     ),
-    "curves of a list": (lambda: curves(Q, [Q], "y"), TypeError, "lines are a mapping"),
+    "curves of a list": (lambda: curves(Q, [Q], "y"), TypeError, "lines must be a mapping"),
     "curves of other lengths": (
         lambda: curves(Q, {"a": WAY}, "y"),
         ShapeError,

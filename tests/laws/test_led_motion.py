@@ -180,7 +180,7 @@ def test_motors_that_do_not_determine_a_frame():
         ({"frames": {"ground": np.zeros(3)}}, sarrus.ModelError, "fixed to the ground"),
         ({"frames": {"motor1": 1.0}}, sarrus.ModelError, "'motor1' is a joint, no frame: it belongs to known="),
         ({"frames": {"plattform": np.zeros(3)}}, sarrus.NameNotFoundError, "platform"),
-        ({"frames": [1.0]}, TypeError, "frames are a mapping"),
+        ({"frames": [1.0]}, TypeError, "frames must be a mapping"),
         ({"known": {"platform": 1.0}}, sarrus.NameNotFoundError, "platform"),
         ({"frames": {"platform": [1.0, 0, 0, 0, 0, 0]}}, sarrus.StateError, "'platform' has no answer"),
         ({"frames": {"platform": [np.nan, 0, 0]}}, sarrus.StateError, "finite"),

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import Array, ArrayLike, checked_number
+from .._arrays import Array, ArrayLike, NDArray, checked_number
 from ..description.contacts import COEFFICIENTS, OVERLAP, Pair, scene, size_of, told_by_file, touching_pairs
-
-if TYPE_CHECKING:
-    from ..dynamics.loop_operations import LoopFunctions
+from ..dynamics.loop_operations import LoopFunctions
 
 
 @dataclass(frozen=True, eq=False)

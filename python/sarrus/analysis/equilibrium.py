@@ -11,18 +11,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import (
-    Array,
-    checked_count,
-    checked_names,
-    checked_times,
-    checked_truth,
-    common_axes,
-    real_array,
-    real_rows,
-)
+from .. import _arrays
+from .._arrays import Array, ArrayLike, NDArray
 from .._core import Status, tolerances
 from .._showing import Brief
 from ..dynamics.loop_operations import LoopFunctions
@@ -135,16 +126,17 @@ def equilibrium(
     if robot._asks_for_rows:
         fault = "rows that are functions of the state have no rates that the core knows"
         raise ModelError(f"{fault}, and without these there is no stiffness")
-    goes_down, when = checked_truth("minimum", minimum), cast(Any, checked_times(time))
-    force = np.zeros(robot.nv) if tau is None else real_rows("tau", tau, robot.nv)
-    held, at_time = coordinates(robot, fixed, many=True), {"time": when, "threads": checked_count("threads", threads)}
+    goes_down, when = _arrays.checked_truth("minimum", minimum), cast(Any, _arrays.checked_times(time))
+    force = np.zeros(robot.nv) if tau is None else _arrays.real_rows("tau", tau, robot.nv)
+    held = coordinates(robot, fixed, many=True)
+    at_time = {"time": when, "threads": _arrays.checked_count("threads", threads)}
     axes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()} | {"time": np.shape(when)}
     searched = near is None or isinstance(near, Mapping)
-    start = _closed(robot, {}, near, fixed, **at_time) if searched else real_array("near", cast(Any, near))
-    q = start_near(robot, start, held, when, common_axes(axes | {"near": start.shape[:-1]}))
+    start = _closed(robot, {}, near, fixed, **at_time) if searched else _arrays.real_array("near", cast(Any, near))
+    q = start_near(robot, start, held, when, _arrays.common_axes(axes | {"near": start.shape[:-1]}))
     points = _points(robot, contacts, q)
     axes |= {"near": q.shape[:-1], "tau": force.shape[:-1]}
-    lead = common_axes(axes | {f"contact of '{frame}'": x.shape[:-1] for frame, x in points.items()})
+    lead = _arrays.common_axes(axes | {f"contact of '{frame}'": x.shape[:-1] for frame, x in points.items()})
     how, q = closing(robot, tuple((frame, False) for frame in points), held), np.broadcast_to(q, (*lead, robot.nq))
     where = np.concatenate([np.broadcast_to(p, (*lead, 3)) for p in points.values()], axis=-1) if points else None
     sizes = np.cumsum([robot.nq, how.robot.nc, robot.nv, 1, 1, robot.nv, robot.nv])
@@ -200,17 +192,17 @@ def _points(robot: LoopFunctions, contacts: Any, q: Array) -> dict[str, Array]:
     """Frame to the point (..., 3) where it sticks, of mechanisms at q."""
     points: dict[str, Array] = {}
     movable = movable_frames(robot)
-    for frame in checked_names("contacts", () if contacts is None else contacts):
+    for frame in _arrays.checked_names("contacts", () if contacts is None else contacts):
         here = robot.pose(q, frame)[..., :3, 3]
         if frame not in movable:
             raise ModelError(f"frame '{frame}' sits on the ground: it touches nothing")
         if isinstance(contacts, Mapping):
-            x = np.atleast_1d(real_array(f"contact of '{frame}'", contacts[frame]))
+            x = np.atleast_1d(_arrays.real_array(f"contact of '{frame}'", contacts[frame]))
             if x.shape[-1] not in (1, 3):
                 raise ShapeError(
                     f"contact of '{frame}' is a point (..., 3), or a height, (..., 1) of many; got shape {x.shape}"
                 )
-            lead = common_axes({"near": here.shape[:-1], f"contact of '{frame}'": x.shape[:-1]})
+            lead = _arrays.common_axes({"near": here.shape[:-1], f"contact of '{frame}'": x.shape[:-1]})
             here = np.broadcast_to(here, (*lead, 3)).copy()
             here[..., -x.shape[-1] :] = x
         points[frame] = here

@@ -14,10 +14,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import Array, ArrayLike, into, real_array, real_rows
+from .._arrays import Array, ArrayLike, NDArray, into, real_array, real_rows
 from .._core import Status
 from .._showing import Brief
 from ..description.joints import PARAMETERS

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike, common_axes, real_array
+from .._arrays import Array, ArrayLike, check_mapping, common_axes, real_array
 from ..description.specs import in_degrees
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ShapeError, StateError, warn_of_model
@@ -47,8 +47,7 @@ def _coordinates_of(robot: LoopFunctions, name: str, value: ArrayLike) -> Array:
 
 def coordinates(robot: LoopFunctions, by_joint: JointCoordinates | None, *, many: bool = False) -> dict[str, Array]:
     """Coordinates (nq,) per joint; (..., nq) where `many` says so."""
-    if by_joint is not None and not isinstance(by_joint, Mapping):
-        raise TypeError(f"joints to coordinates are a mapping; got {by_joint!r}")
+    check_mapping("what joints are given", by_joint, "joints to coordinates", 0, optional=True)
     checked = {name: _coordinates_of(robot, name, value) for name, value in (by_joint or {}).items()}
     for name, x in checked.items():
         if x.ndim > 1 and not many:
@@ -71,8 +70,7 @@ def velocities_of(robot: LoopFunctions, by_joint: Mapping[str, ArrayLike], what:
 
 def rates_of(robot: LoopFunctions, by_joint: Mapping[str, ArrayLike], what: str) -> dict[str, Array]:
     """Velocities, or accelerations, (..., nv of the joint) per joint."""
-    if not isinstance(by_joint, Mapping):
-        raise TypeError(f"{what} are a mapping of joints to numbers; got {by_joint!r}")
+    check_mapping(what, by_joint, "joints to numbers", 0)
     return {name: _of_joint(robot, name, value, what) for name, value in by_joint.items()}
 
 
@@ -103,6 +101,7 @@ def paths(
     robot: LoopFunctions, inputs: JointCoordinates, time: ArrayLike | None, lengths: Mapping[str, int]
 ) -> tuple[dict[str, Array], Array]:
     """Coordinates (n, nq) per joint, one per input, and times (n,) [s]; `lengths` are those of other inputs."""
+    check_mapping("joints", inputs, "joints to where they go", 0)
     ways, lengths = {}, dict(lengths)
     for name, value in inputs.items():
         way = _coordinates_of(robot, name, value)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, common_axes, real_array
+from .._arrays import Array, NDArray, common_axes, real_array
 from .._showing import Brief
 from ..errors import ShapeError, StateError
 

@@ -17,26 +17,22 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import Array, checked_count, checked_number, real_array
+from .._arrays import Array, ArrayLike, NDArray, checked_count, checked_number, real_array
 from .._core import Status
 from .._showing import Brief
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import _undeclared
-from ..dynamics.options import BatchOptions, TimeOptions, Wrenches, shows_options
+from ..dynamics.options import BatchOptions, TimeOptions, Unpack, Wrenches, shows_options
 from ..errors import ModelWarning, StateError
 from .actuation.efforts import actuation_matrix
 from .assembly.closing import closing, prepared
 from .independent_coordinates import Coordinates, best_shown, chosen, judge, velocity_names
 from .linear_algebra import transposed
-from .scaling import sliding_velocities
-
-if TYPE_CHECKING:
-    from typing import Unpack
+from .scaling import velocity_scale
 
 _linear_equations = _undeclared("linear_equations")
 
@@ -316,7 +312,7 @@ def _differences(
     G, W, k, m, first = G[which], W[which], len(asked.columns), asked.m, asked.columns[: asked.m]
     # no joint moves farther than a step
     step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
-    unit = np.where(sliding_velocities(robot), robot._length, 1.0)
+    unit = velocity_scale(robot)
     fastest = np.maximum(1.0, abs(v[:, 0, 0] / unit).max(axis=-1, initial=0.0))[..., None]
     reach_q, reach_v = 1.0 / _largest(G, unit), fastest / _largest(W, unit)
     away_q = np.concatenate([transposed(G * reach_q), np.zeros((len(G), m, robot.nv))], axis=-2)

@@ -9,6 +9,7 @@ Masses do not matter.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -129,10 +130,15 @@ class ScaledLoops:
         return closed[:, :-1], np.where(np.isfinite(closed[:, -1]), closed[:, -1], np.inf)
 
 
-def sliding_velocities(robot: LoopFunctions) -> Array:
-    """(nv,) which velocities are in metres per second."""
-    joints = [robot.joint(name).type for name in robot.joints]
-    return np.concatenate([np.zeros(0, dtype=bool), *(sliding(joint) for joint in joints)])
+def sliding_velocities(robot: LoopFunctions, joints: Iterable[str] | None = None) -> Array:
+    """(nv,) which velocities are in metres per second, of all joints of the tree or of these."""
+    types = [robot.joint(name).type for name in (robot.joints if joints is None else joints)]
+    return np.concatenate([np.zeros(0, dtype=bool), *map(sliding, types)])
+
+
+def velocity_scale(robot: LoopFunctions, joints: Iterable[str] | None = None) -> Array:
+    """(nv,) what is as much as 1 rad/s: the characteristic length where a velocity slides, 1 where it turns."""
+    return np.where(sliding_velocities(robot, joints), robot._length, 1.0)
 
 
 def units_of_motion(robot: LoopFunctions) -> tuple[Array, Array, Array]:

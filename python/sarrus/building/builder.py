@@ -8,9 +8,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import ArrayLike, checked_truth
+from .._arrays import Array, ArrayLike, checked_truth
 from ..analysis.contacts import overlapping
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
@@ -22,27 +21,9 @@ from ..laws import Law, as_law
 from ..mechanism import Mechanism
 from ..shapes import ContactShape, Shape
 from ..spatial import Inertia
+from . import values
 from .changes import Changes
-from .values import (
-    BodyPoint,
-    Coordinate,
-    Placement,
-    check_mapping,
-    checked_coefficients,
-    checked_color,
-    checked_contact_shape,
-    checked_direction,
-    checked_names,
-    checked_number,
-    checked_numbers,
-    checked_placement,
-    checked_point,
-    checked_positive,
-    checked_sequence,
-    checked_shape,
-    joined,
-    per_row,
-)
+from .values import BodyPoint, Coordinate, Placement
 
 _WELD = Fixed()
 
@@ -124,13 +105,13 @@ class Builder(Changes):
                 raise ModelError(f"{what}: actuated, tree and loop are True or False; got {value!r}")
         if tree and loop:
             raise ModelError(f"{what} cannot both stay in the tree and close a loop: give tree=True or loop=True")
-        placed = self._on_bodies(joined(what, joint, parent, child, at_parent, at_child), what)
+        placed = self._on_bodies(values.joined(what, joint, parent, child, at_parent, at_child), what)
         self._joints[name] = JointSpec(name, *placed, actuated=bool(actuated), tree=bool(tree), loop=bool(loop))
 
     def add_frame(self, name: str, body: str, placement: Placement = None) -> None:
         """Name a frame on a body: a tool, a sensor, a point to push at. Every body's own frame has its name already."""
         name, what = self._new("frame", name)
-        self._frames[name] = FrameSpec(name, self._known_body(body, what), checked_placement(placement, what))
+        self._frames[name] = FrameSpec(name, self._known_body(body, what), values.checked_placement(placement, what))
 
     def add_visual(
         self, body: str, shape: Shape, placement: Placement = None, *, color: str | ArrayLike | None = None
@@ -158,9 +139,9 @@ class Builder(Changes):
         (0.8, 0.26666666666666666, 0.2, 1.0)
         """
         what = f"visual of body '{self._known_body(body, 'visual')}'"
-        at = checked_placement(placement, f"{what}: placement")
-        rgba = None if color is None else checked_color(color, what)
-        self._visuals.append(VisualSpec(body, checked_shape(shape, what), at, rgba))
+        at = values.checked_placement(placement, f"{what}: placement")
+        rgba = None if color is None else values.checked_color(color, what)
+        self._visuals.append(VisualSpec(body, values.checked_shape(shape, what), at, rgba))
 
     # ---- what touches ------------------------------------------------------------------------------------------------
 
@@ -220,11 +201,12 @@ class Builder(Changes):
             raise ModelError(f"{what}: group is a name, and no shape's; got {shared!r}")
         if any(spec.group == name for spec in self._shapes.values()):
             raise ModelError(f"{what} is named as a group")
-        at = checked_placement(placement, f"{what}: placement")
-        numbers = checked_coefficients(
+        at = values.checked_placement(placement, f"{what}: placement")
+        numbers = values.checked_coefficients(
             what, friction=friction, restitution=restitution, torsional_friction=torsional_friction, rolling_friction=rolling_friction
         )  # fmt: skip
-        self._shapes[name] = ShapeSpec(name, known, checked_contact_shape(shape, what), at, group=group, **numbers)
+        solid = values.checked_contact_shape(shape, what)
+        self._shapes[name] = ShapeSpec(name, known, solid, at, group=group, **numbers)
         # those of a file are not all any more: whoever adds one wants to know whether it acts
         self.warnings[:] = [text.replace(NO_CONTACTS, SOME_CONTACTS) for text in self.warnings]
 
@@ -292,7 +274,7 @@ class Builder(Changes):
         ends = [self._shapes[name].body for name in (first, second) if name in self._shapes]
         if len(ends) == 2 and ends[0] == ends[1] and touching:
             raise ModelError(f"{what}: both are on body '{ends[0]}'")
-        numbers = checked_coefficients(
+        numbers = values.checked_coefficients(
             what, friction=friction, restitution=restitution, torsional_friction=torsional_friction, rolling_friction=rolling_friction
         )  # fmt: skip
         if points is not None:
@@ -340,7 +322,7 @@ class Builder(Changes):
         name, what = self._new("spring", name)
         ends = self._two_points(first, second, what)
         numbers_of = {"stiffness": stiffness, "rest_length": rest_length, "damping": damping}
-        numbers = [checked_number(value, f"{what}: {label}") for label, value in numbers_of.items()]
+        numbers = [values.checked_number(value, f"{what}: {label}") for label, value in numbers_of.items()]
         if min(numbers) < 0.0:
             raise ModelError(f"{what}: stiffness, rest_length and damping must not be negative; got {numbers}")
         self._springs[name] = SpringSpec(name, *ends, *numbers)
@@ -423,7 +405,8 @@ class Builder(Changes):
         """
         name, what = self._new("constraint", name)
         ends = self._two_points(first, second, what)
-        size = checked_positive(length, f"{what}: length", "; for two points that coincide take a Spherical joint")
+        cure = "; for two points that coincide take a Spherical joint"
+        size = values.checked_positive(length, f"{what}: length", cure)
         self._constraints[name] = DistanceSpec(name, *ends, size)
 
     def add_coupler(self, name: str, coordinates: Mapping[Any, ArrayLike], *, offset: Law | float = 0.0) -> None:
@@ -455,18 +438,18 @@ class Builder(Changes):
         [0.0]
         """
         name, what = self._new("constraint", name)
-        check_mapping(coordinates, what, "joints to coefficients")
+        values.check_mapping(coordinates, what, "joints to coefficients")
         terms: dict[tuple[str, int], tuple[float, ...]] = {}
         for key, value in coordinates.items():
             coordinate = self._coordinate(key, what)
             if coordinate in terms:
                 raise ModelError(f"{what} names coordinate {coordinate[1]} of joint '{coordinate[0]}' twice")
-            terms[coordinate] = checked_sequence(value, f"{what}: coefficients of {key!r}")
+            terms[coordinate] = values.checked_sequence(value, f"{what}: coefficients of {key!r}")
         if not any(any(coefficients) for coefficients in terms.values()):
             raise ModelError(f"{what} has zeros for all its coefficients: it would couple nothing")
         flat = tuple((*coordinate, coefficients) for coordinate, coefficients in terms.items())
         law = offset if isinstance(offset, Law) else None
-        constant = 0.0 if law else checked_number(offset, f"{what}: offset")  # type: ignore[arg-type]
+        constant = 0.0 if law else values.checked_number(offset, f"{what}: offset")  # type: ignore[arg-type]
         self._constraints[name] = CouplerSpec(name, flat, constant, law)
 
     def add_prescribed_motion(self, name: str, joint: Coordinate, law: Law | float) -> None:
@@ -529,13 +512,13 @@ class Builder(Changes):
         [0.0, 0.0, 0.0, 0.5, 0.0, 0.0]
         """
         name, what = self._new("constraint", name)
-        check_mapping(laws, what, f"some of {' '.join(PARAMETERS)} to laws")
+        values.check_mapping(laws, what, f"some of {' '.join(PARAMETERS)} to laws")
         for parameter in laws:
             if parameter not in PARAMETERS:
                 raise ModelError(f"{what}: laws are for {' '.join(PARAMETERS)}; got {parameter!r}")
         six = tuple(as_law(laws[p], f"{what}: {p}") if p in laws else None for p in PARAMETERS)
         ends = self._known_body(relative_to, what), self._known_body(body, what)
-        placed = joined(what, joint, *ends, at_parent, at_child)
+        placed = values.joined(what, joint, *ends, at_parent, at_child)
         self._joints[name] = JointSpec(name, *placed, actuated=False, loop=True, laws=six)
 
     def add_rolling(
@@ -584,8 +567,8 @@ class Builder(Changes):
         (True, False, False)
         """
         name, what = self._new("constraint", name)
-        size = checked_positive(radius, f"{what}: radius")
-        other = None if on_radius is None else checked_number(on_radius, f"{what}: on_radius")
+        size = values.checked_positive(radius, f"{what}: radius")
+        other = None if on_radius is None else values.checked_number(on_radius, f"{what}: on_radius")
         if other is not None:
             if axle is not None:
                 raise ModelError(f"{what}: a disc rolls on planes only; got an axle and on_radius = {on_radius!r}")
@@ -599,10 +582,10 @@ class Builder(Changes):
                 raise ModelError(f"{what}: a sphere of radius {radius!r} cannot roll inside one of radius {-other!r}")
         if self._known_body(body, what) == self._known_body(on, what):
             raise ModelError(f"{what}: body '{body}' cannot roll on itself")
-        z = checked_direction("z" if normal is None else normal, f"{what}: normal")
-        along = None if axle is None else checked_direction(axle, f"{what}: axle")
+        z = values.checked_direction("z" if normal is None else normal, f"{what}: normal")
+        along = None if axle is None else values.checked_direction(axle, f"{what}: axle")
         self._constraints[name] = RollingSpec(
-            name, body, size, checked_point(center, f"{what}: center"), along, on, checked_point(point, f"{what}: point"), z,
+            name, body, size, values.checked_point(center, f"{what}: center"), along, on, values.checked_point(point, f"{what}: point"), z,
             other, checked_truth(f"{what}: spin", spin),
         )  # fmt: skip
 
@@ -650,10 +633,10 @@ class Builder(Changes):
             got = ", ".join(numbers) or "none"
             raise ModelError(f"{what}: {kind} has the numbers {', '.join(expected)}; got {got}")
         ends = self._known_body(parent, what), self._known_body(child, what)
-        _, *bodies, on_parent, on_child = joined(what, _WELD, *ends, at_parent, at_child)
-        values: dict[str, Any] = {key: checked_number(value, f"{what}: {key}") for key, value in numbers.items()}
-        values |= {"at_parent": on_parent, "at_child": on_child}
-        self._constraints[name] = DECLARED[f"{kind}Spec"](name, *bodies, **values)
+        _, *bodies, on_parent, on_child = values.joined(what, _WELD, *ends, at_parent, at_child)
+        of_kind: dict[str, Any] = {key: values.checked_number(x, f"{what}: {key}") for key, x in numbers.items()}
+        of_kind |= {"at_parent": on_parent, "at_child": on_child}
+        self._constraints[name] = DECLARED[f"{kind}Spec"](name, *bodies, **of_kind)
 
     def add_pfaffian(
         self,
@@ -690,20 +673,21 @@ class Builder(Changes):
         [[0.0, 1.0, 0.0]]
         """
         name, what = self._new("constraint", name)
-        names = checked_names(joints, f"{what}: joints")
+        names = values.checked_names(joints, f"{what}: joints")
         if len(set(names)) < len(names):
             raise ModelError(f"{what} names a joint twice: {', '.join(names)}")
         n = sum(self._tree_joint(joint, what).joint.nv for joint in names)
-        c = checked_sequence(value, f"{what}: value")
+        c = values.checked_sequence(value, f"{what}: value")
         if derivative is not None and not (callable(rows) and callable(derivative)):
             raise ModelError(f"{what}: derivative is a function of q and v, where rows is one of q; got {derivative!r}")
         if callable(rows):  # how many rows there are shows when it is called, which wants a mechanism
             self._constraints[name] = PfaffianSpec(name, rows, names, c, derivative)
             return
-        A = checked_numbers(rows, f"{what}: rows", f"(k, {n}) finite numbers or a function of q", 2)
+        A = values.checked_numbers(rows, f"{what}: rows", f"(k, {n}) finite numbers or a function of q", 2)
         if A.ndim != 2 or A.shape[1] != n or not A.size:
             raise ModelError(f"{what}: rows must be (k, {n}), for the velocities of {', '.join(names)}; got {A.shape}")
-        self._constraints[name] = PfaffianSpec(name, tuple(map(tuple, A.tolist())), names, per_row(c, len(A), what))
+        c = values.per_row(c, len(A), what)
+        self._constraints[name] = PfaffianSpec(name, tuple(map(tuple, A.tolist())), names, c)
 
     def set_home(self, home: Mapping[str, ArrayLike]) -> None:
         """Give a plausible configuration, where ``assemble`` starts: near one that closes the loops.
@@ -821,10 +805,10 @@ def _tried(spec: PfaffianSpec, tree: Mechanism) -> PfaffianSpec:
                 f"{called} takes many states at once, q[..., i] being coordinate i, and returns (..., {k}, {n}); "
                 f"for q of shape (2, {tree.nq}) it has {fault}"
             )
-    return replace(spec, value=per_row(spec.value, k, what))
+    return replace(spec, value=values.per_row(spec.value, k, what))
 
 
-def _returned(function: Callable[..., Any], called: str, *arguments: NDArray[np.float64]) -> NDArray[np.float64]:
+def _returned(function: Callable[..., Any], called: str, *arguments: Array) -> Array:
     with np.errstate(all="ignore"):  # rows need not be finite here
         rows = np.asarray(function(*arguments))
     if rows.dtype.kind not in "fiu" or rows.ndim < 2:

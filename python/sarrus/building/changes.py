@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from numpy.typing import ArrayLike
-
+from .._arrays import ArrayLike
 from ..description.constraints import PfaffianSpec
 from ..description.contacts import names_of_contacts
 from ..description.joints import Fixed, JointType

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from numpy.typing import ArrayLike
-
+from .._arrays import ArrayLike
 from ..description.constraints import ConstraintSpec
 from ..description.contacts import ContactSpec, ShapeSpec
 from ..description.specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec

@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import ArrayLike, real_numbers
+from .._arrays import Array, ArrayLike, real_numbers
 from ..description.joints import JointType, unit_axis
 from ..errors import ModelError
 from ..shapes import Box, Capsule, ContactShape, ConvexPoints, Cylinder, Ellipsoid, Mesh, Plane, Shape, Sphere, Terrain
@@ -148,9 +147,7 @@ def checked_names(names: Iterable[str], what: str) -> tuple[str, ...]:
     return listed
 
 
-def checked_numbers(
-    value: ArrayLike, what: str, expected: str, axes: int, *shapes: tuple[int, ...]
-) -> NDArray[np.float64]:
+def checked_numbers(value: ArrayLike, what: str, expected: str, axes: int, *shapes: tuple[int, ...]) -> Array:
     """Finite numbers in that many axes, or fewer; of one of these shapes where any are told."""
     try:
         array = real_numbers(value)

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 from timeit import Timer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -36,13 +36,11 @@ from ..errors import (
 )
 from ..figures.canvas import check_film
 from ..io import save
+from ..laws import Law
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .demo import servos
 from .four_bars import grashof
-
-if TYPE_CHECKING:
-    from ..laws import Law
 
 VALVE = "valve"  # the demonstration that is no mechanism of the gallery
 # of those that come in sizes, or on wheels

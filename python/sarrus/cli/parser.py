@@ -192,11 +192,8 @@ def _add_models(command: Command) -> None:
     )  # fmt: skip
     _model(convert)
     convert("output", metavar="FILE", type=_file(tuple(WRITERS)), help=f"what to write: {', '.join(WRITERS)}")
-    convert(
-        "--lossy",
-        action="store_true",
-        help="leave out what the format cannot say, with a warning, even if the motion changes",
-    )
+    lossy = "leave out what the format cannot say, with a warning, even if the motion changes"
+    convert("--lossy", action="store_true", help=lossy)
 
 
 def _add_generate(command: Command) -> None:
@@ -213,13 +210,8 @@ def _add_generate(command: Command) -> None:
     generate("-o", "--output", type=Path, default=Path(), metavar="DIR", help="the folder that they go to")
     generate("--name", metavar="NAME", help="of the files and before every function's name (default: the model's)")
     generate("--scalar", choices=("double", "float"), default="double", help="what they compute in")
-    generate(
-        "--targets",
-        nargs="+",
-        default=(),
-        choices=("casadi", "check", "cuda", "fmu", "jax"),
-        help="for which others besides",
-    )
+    targets = ("casadi", "check", "cuda", "fmu", "jax")
+    generate("--targets", nargs="+", default=(), choices=targets, help="for which others besides")
 
 
 def _add_simulate(command: Command) -> None:
@@ -290,12 +282,8 @@ def _add_others(command: Command) -> None:
         "sarrus bench --json machine.json",
     )  # fmt: skip
     bench("--json", type=_file((".json",)), metavar="FILE", help="write the numbers too")
-    bench(
-        "--against",
-        type=_file((".json",)),
-        metavar="FILE",
-        help="compare with the numbers of such a file instead of the earlier run",
-    )
+    against = "compare with the numbers of such a file instead of the earlier run"
+    bench("--against", type=_file((".json",)), metavar="FILE", help=against)
 
 
 class _Paragraphs(argparse.HelpFormatter):

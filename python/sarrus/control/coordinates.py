@@ -7,14 +7,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array
 from ..analysis.independent_coordinates import reduced_form
 from ..description.joints import JointType
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import AssemblyError, ModelError, StateError
 
-Numbers = NDArray[np.float64]
 MOST_FELT = 1e6  # times what a joint would feel of an open tree: beyond that loops hold it, or nearly
 
 
@@ -94,11 +93,11 @@ def check_independent(mechanism: Any, what: str, names: list[tuple[str, int]]) -
         )
 
 
-def felt_inertia(mechanism: Any, velocities: Sequence[int], start: Any) -> Numbers:
+def felt_inertia(mechanism: Any, velocities: Sequence[int], start: Any) -> Array:
     """What a force along the sum of some velocities accelerates where a run begins, or each of them does, at rest: on the loops, which know no cut."""
     q = mechanism.neutral() if start is None else np.asarray(start, dtype=np.float64)
     rest = np.zeros_like(q[..., : mechanism.nv])
-    along: Numbers = np.sum([_direction(mechanism, iv, q) for iv in velocities], axis=0)
+    along: Array = np.sum([_direction(mechanism, iv, q) for iv in velocities], axis=0)
     asked = {"check": False} if mechanism.nc else {}
     left = np.asarray(mechanism.forward_dynamics(q, rest, rest, **asked))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -112,7 +111,7 @@ def felt_inertia(mechanism: Any, velocities: Sequence[int], start: Any) -> Numbe
     return np.asarray(np.where(sound, felt, np.where(free > 0.0, free, 1.0)))
 
 
-def _direction(mechanism: Any, iv: int, q: Numbers) -> Numbers:
+def _direction(mechanism: Any, iv: int, q: Array) -> Array:
     """(..., nv) of the tree's velocities, what a velocity of any joint is made of."""
     if iv >= mechanism.nv:
         return np.asarray(mechanism._loop_joint_jacobian(q))[..., iv - mechanism.nv, :]

@@ -7,18 +7,15 @@ from dataclasses import dataclass, field, make_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import checked_number, is_masked
+from .._arrays import Array, checked_number, is_masked
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, ShapeError
 
-Numbers = NDArray[np.float64]
 Function = Callable[..., Any]
-KINDS: dict[str, tuple[tuple[str, str, str], ...]] = (
-    _core.element_table()
-)  # of each kind (key, sort, sign) of its fields
+# of each kind (key, sort, sign) of its fields
+KINDS: dict[str, tuple[tuple[str, str, str], ...]] = _core.element_table()
 TYPED = ("coordinate", "velocity", "frame", "direction", "constant", "number", "range", "law")  # sorts that say it all
 
 
@@ -79,7 +76,7 @@ def declared(kind: str, module: str) -> type[Element]:
 # ---- numbers that may differ from run to run -------------------------------------------------------------------------
 
 
-def array(what: str, value: Any, *, finite: bool = True) -> Numbers:
+def array(what: str, value: Any, *, finite: bool = True) -> Array:
     if is_masked(value):
         raise TypeError(f"{what} has masked entries, whose hidden values would count; give .filled(value)")
     try:
@@ -93,7 +90,7 @@ def array(what: str, value: Any, *, finite: bool = True) -> Numbers:
     return x.astype(np.float64)
 
 
-def number(what: str, value: Any, sign: str = "") -> Numbers:
+def number(what: str, value: Any, sign: str = "") -> Array:
     """() or (runs,), of a sign that the core knows; ModelError says what is wrong."""
     if type(value) is float and 0.0 < value < np.inf:  # as most are, and right whatever the sign
         return np.array(value)
@@ -106,7 +103,7 @@ def number(what: str, value: Any, sign: str = "") -> Numbers:
     return x
 
 
-def numbers_of(element: Any, **signs: str) -> list[Numbers]:
+def numbers_of(element: Any, **signs: str) -> list[Array]:
     """Some of an element's numbers, by their names."""
     return [number(f"{name} of {type(element).__name__}", getattr(element, name), sign) for name, sign in signs.items()]
 
@@ -120,7 +117,7 @@ def constant(what: str, value: Any, sign: str = "") -> float:
     return float(number(what, x, sign))
 
 
-def bounds(what: str, value: Any) -> list[Numbers]:
+def bounds(what: str, value: Any) -> list[Array]:
     """Lower and upper, each a number or (runs,), or infinite."""
     if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
         raise ModelError(f"{what} are two, (lower, upper); got {value!r}")
@@ -133,7 +130,7 @@ def bounds(what: str, value: Any) -> list[Numbers]:
     return [lower, upper]
 
 
-def less(x: Numbers, y: Numbers) -> bool:
+def less(x: Array, y: Array) -> bool:
     """Whether some x is less than its y; where they are not equally many, ForceElements.parameters says so."""
     try:
         return bool((x < y).any())

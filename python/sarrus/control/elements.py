@@ -20,8 +20,8 @@ from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._arrays import ArrayLike
 from ..description.contacts import COEFFICIENTS, MOMENTS, RESTITUTION_LAWS, scene
 from ..description.joints import Revolute, unit_axis
 from ..description.specs import Description
@@ -29,7 +29,6 @@ from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.variants import VariantFunctions
 from ..errors import ModelError, ShapeError, check_name
 from ..laws import Law
-from .actuators import ActuatorDynamics
 from .coordinates import check_independent, coordinate, felt_inertia, motors, one_a_coordinate, velocity
 from .element import KINDS, TYPED, Element, Run, array, bounds, constant, declared, less, number, numbers_of
 from .path import Path, path_through
@@ -43,6 +42,7 @@ __all__ = [
 ]  # fmt: skip
 
 Number = float | ArrayLike
+MOST = 1e300  # for infinity, where compilers are told that numbers are finite
 Laws = Law | Number | Sequence[Law | float]  # the last: one a run
 
 
@@ -505,6 +505,70 @@ class Thruster(Element):
     thrust: Laws
     axis: Any = "x"
     limits: tuple[Number, Number] = (0.0, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class ActuatorDynamics(Element):
+    """A drive at a joint: it delivers what controllers ask for along a velocity with a lag, and less the faster it turns.
+
+    First order: T dz/dt = u - z. Second order: d2z/dt2 = w^2 (u - z) - 2 d w dz/dt. Here u is what all controllers ask for, functions of
+    the caller too, and z is delivered, from zero at the start. A torque-speed line then keeps it, where it drives the joint, within
+    stall (1 - |v|/v0), and where it brakes it, within stall.
+
+    The inertia of a rotor behind a gear is the joint's own ``armature`` = gear_ratio^2 J, which all dynamics know: it has no place here.
+
+    Attributes
+    ----------
+    joint, index : the joint, and which of its velocities
+    time_constant : T of a lag of first order [s]; None: none
+    natural_frequency, damping_ratio : w [rad/s] and d of one of second order; None: none
+    torque_speed : (stall torque, no-load speed) of the motor [N m, rad/s or N, m/s]; None: no such line
+    gear_ratio : turns of the motor for one of the joint: at the joint the torque is so many times larger, the speed so many times less
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.pendulum()
+    >>> drive = sarrus.control.ActuatorDynamics("pivot", time_constant=0.1)
+    >>> run = sarrus.simulate(robot, [0.0], [0.0], 0.3, [sarrus.control.PrescribedEffort("pivot", 2.0), drive])
+    >>> bool(np.allclose(run.tau[:, 0], 2.0 * (1.0 - np.exp(-run.t / 0.1))))
+    True
+    """
+
+    joint: str
+    time_constant: Number | None = None
+    natural_frequency: Number | None = None
+    damping_ratio: Number = 0.7
+    torque_speed: tuple[Number, Number] | None = None
+    gear_ratio: Number = 1.0
+    index: int = 0
+
+    one_a_velocity = True
+
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        """Its lag and its line, at the joint."""
+        if self.time_constant is not None and self.natural_frequency is not None:
+            raise ModelError(
+                f"ActuatorDynamics of '{self.joint}' has a time_constant (first order) or a natural_frequency (second order); got both"
+            )
+        order = 1 if self.time_constant is not None else 2 if self.natural_frequency is not None else 0
+        if order == 0 and self.torque_speed is None:
+            raise ModelError(
+                f"ActuatorDynamics of '{self.joint}' does nothing: give a time_constant, a natural_frequency or torque_speed"
+            )
+        bandwidth: Any = 1.0
+        if order == 1:
+            bandwidth = 1.0 / numbers_of(self, time_constant="positive")[0]
+        if order == 2:
+            (bandwidth,) = numbers_of(self, natural_frequency="positive")
+        (gear,) = numbers_of(self, gear_ratio="positive")
+        line: Any = (np.inf, np.inf) if self.torque_speed is None else self.torque_speed
+        if not isinstance(line, (tuple, list, np.ndarray)) or len(line) != 2:
+            raise ModelError(f"torque_speed of ActuatorDynamics is (stall torque, no-load speed); got {line!r}")
+        stall, fastest = (number("torque_speed of ActuatorDynamics", x, "positive or infinite") for x in line)
+        at_joint = {"stall": np.minimum(stall * gear, MOST), "no_load_speed": np.minimum(fastest / gear, MOST)}
+        return {"order": order, "bandwidth": bandwidth, **at_joint}
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,8 @@ O(h^4), O(h^3) and O(h^2); the parabola of a thrown body is exact. Before the fi
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array
+from .._arrays import Array, NDArray
 from ..mechanism import Mechanism
 
 Motion = tuple[Array, Array, Array]

@@ -8,10 +8,9 @@ from itertools import takewhile
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import checked_number, real_array
+from .._arrays import Array, checked_number, real_array
 from ..description.joints import middle, unit_axis
 from ..errors import ModelError, ShapeError
 from ..laws import as_law, law_terms
@@ -83,7 +82,7 @@ def all_contact_terms(robot: Mechanism, contacts: Sequence[Any]) -> list[dict[st
 
 
 def motor_terms(
-    robot: Mechanism, limits: Limits | None, actuated: Sequence[str], weights: NDArray[np.float64]
+    robot: Mechanism, limits: Limits | None, actuated: Sequence[str], weights: Array
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Motors with their limits, and the names of these."""
     limits, motors, names = limits or NO_LIMITS, list[dict[str, Any]](), list[str]()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._arrays import ArrayLike
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, ShapeError
 from .coordinates import velocities

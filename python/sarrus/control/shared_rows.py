@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array
+from .._arrays import Array, NDArray
 from .._core import tolerances
 from ..analysis.scaling import PRESENT, ScaledLoops, null_space
 from ..errors import AssemblyError, StateError, warn_of_model

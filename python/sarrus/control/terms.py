@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import Array
 from ..description.joints import unit_axis
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.variants import VariantFunctions
 from ..errors import ModelError, ShapeError
 from ..laws import law_terms_of_runs
 from .coordinates import coordinate, velocity
-from .element import KINDS, Element, Function, Numbers, Run, bounds, constant, number
+from .element import KINDS, Element, Function, Run, bounds, constant, number
 from .elements import ForceElement
 from .sampling import Sampled
 from .task_control import TaskControl
@@ -29,7 +30,7 @@ class ForceElements:
 
     terms: list[Term] = field(default_factory=list)
     effort_limits: list[float] = field(default_factory=list)
-    numbers: list[Numbers] = field(default_factory=list)
+    numbers: list[Array] = field(default_factory=list)
     sampled: list[list[Function]] = field(default_factory=list)
     width: int = 0  # of a row of parameters
     run: Run = field(default_factory=Run)
@@ -41,11 +42,11 @@ class ForceElements:
         self.names[f"{name} #{count + 1}" if count else name] = slice(first, self.width)
         return first
 
-    def add(self, *numbers: Numbers) -> int:
+    def add(self, *numbers: Array) -> int:
         """Numbers (..., n) for the end of a row of parameters; where the first one stands there."""
         return self._append(*(self._those(x) if x.ndim > 1 else x for x in numbers))
 
-    def _append(self, *numbers: Numbers) -> int:
+    def _append(self, *numbers: Array) -> int:
         first = self.width
         self.numbers += numbers
         self.width += sum(x.shape[-1] for x in numbers)
@@ -68,7 +69,7 @@ class ForceElements:
         return of_runs[rows] if isinstance(of_runs, np.ndarray) else [of_runs[k] for k in rows]
 
     @property
-    def parameters(self) -> Numbers:
+    def parameters(self) -> Array:
         """(parameters,), or (runs, parameters) if some number differs from run to run."""
         if not self.numbers:
             return np.zeros(0)

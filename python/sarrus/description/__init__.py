@@ -2,15 +2,7 @@
 
 from .constraints import ConstraintSpec, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec, TargetSpec
 from .contacts import ContactSpec, ShapeSpec
-from .specs import (
-    BodySpec,
-    Description,
-    FrameSpec,
-    JointSpec,
-    SpringSpec,
-    VisualSpec,
-    doubtful,
-)
+from .specs import BodySpec, Description, FrameSpec, JointSpec, SpringSpec, VisualSpec, doubtful
 
 __all__ = [
     "BodySpec", "ConstraintSpec", "ContactSpec", "CouplerSpec", "Description", "DistanceSpec", "FrameSpec",

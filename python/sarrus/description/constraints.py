@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, fields, make_dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
+from .._arrays import Array
 from ..errors import ModelError
 from ..laws import Law, law_terms
 from ..spatial import Transform
@@ -20,7 +20,6 @@ from .part import Part
 
 # and their numbers, where that is all that a kind has
 KINDS: dict[str, tuple[str, ...] | None] = _core.constraint_kinds()
-Array = NDArray[np.float64]
 Point = tuple[float, float, float]
 
 

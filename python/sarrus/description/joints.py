@@ -33,16 +33,14 @@ from dataclasses import dataclass, field, fields, make_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import ArrayLike, real_numbers
+from .._arrays import Array, ArrayLike, real_numbers
 from ..errors import ModelError
 
 if TYPE_CHECKING:
     from typing import Self
 
-Vector = NDArray[np.float64]
 _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 TURN = 2.0 * math.pi
 # a limit passed by less is kept [rad, sizes of the bodies]: more than closing the loops leaves in any joint
@@ -53,7 +51,7 @@ BOUNDS = ("velocity_limit", "effort_limit")
 _CORE: dict[str, dict[str, Any]] = _core.joint_table()
 
 
-def _frozen(values: ArrayLike) -> Vector:
+def _frozen(values: ArrayLike) -> Array:
     array = np.array(values, dtype=np.float64)
     array.flags.writeable = False
     return array
@@ -62,7 +60,7 @@ def _frozen(values: ArrayLike) -> Vector:
 _ZEROS = {count: _frozen(np.zeros(count)) for count in range(8)}
 
 
-def unit_axis(axis: str | ArrayLike) -> Vector:
+def unit_axis(axis: str | ArrayLike) -> Array:
     """Unit vector (3,) of an axis given as ``"x"``, ``"-z"`` or three numbers; ModelError where it has no direction.
 
     >>> from sarrus.description.joints import unit_axis
@@ -89,7 +87,7 @@ def unit_axis(axis: str | ArrayLike) -> Vector:
     return _frozen(vector + 0.0)  # -0 becomes 0, so that equal axes hash alike
 
 
-def axis_frame(normal: ArrayLike) -> Vector:
+def axis_frame(normal: ArrayLike) -> Array:
     """Rotation (3, 3) whose third column is the normal: a planar joint's ex, ey and normal, in the joint's frame.
 
     ex is the x-axis made perpendicular to the normal (the y-axis, where the normal is near x); for z these are the frame's own axes.
@@ -101,7 +99,7 @@ def axis_frame(normal: ArrayLike) -> Vector:
     return _frozen(_core.axis_frame(unit_axis(normal).tolist()))
 
 
-def turns_into(x: Vector, low: Vector, high: Vector, margin: Vector | float) -> Vector:
+def turns_into(x: Array, low: Array, high: Array, margin: Array | float) -> Array:
     """Whole turns [rad] that bring angles beyond their limits within them, as few as possible; none where none do."""
     if (x >= low - margin).all() and (x <= high + margin).all():
         return np.zeros(np.shape(x))
@@ -201,7 +199,7 @@ class JointType:
         for name, _ in self.numbers:
             self._set(name, float(self._per(name, getattr(self, name), 1)[0]))
 
-    def _checked_limits(self) -> tuple[Vector, Vector]:
+    def _checked_limits(self) -> tuple[Array, Array]:
         try:
             lower, upper = self.limits
         except (TypeError, ValueError):
@@ -218,7 +216,7 @@ class JointType:
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
-    def _per(self, name: str, value: ArrayLike, count: int, *, infinite: bool = False) -> Vector:
+    def _per(self, name: str, value: ArrayLike, count: int, *, infinite: bool = False) -> Array:
         if type(value) is float and value == 0.0:  # most are, in a large file
             return _ZEROS[count]
         try:
@@ -240,7 +238,7 @@ class JointType:
         return type(self).__name__
 
     @property
-    def pin(self) -> tuple[Vector, Vector | None]:
+    def pin(self) -> tuple[Array, Array | None]:
         """Where it is drawn: a point (3,) of the successor's frame, and its axis through it; None where it has not one axis."""
         return _ZEROS[3], getattr(self, self.axes[0]) if len(self.axes) == 1 else None
 
@@ -453,7 +451,7 @@ class Gimbal(JointType):
         super().__post_init__()
 
     @property
-    def pin(self) -> tuple[Vector, Vector | None]:
+    def pin(self) -> tuple[Array, Array | None]:
         """What is held of its displacement is carried along by its rotations: it turns at the other end of that."""
         turning = [k for k in range(3) if PARAMETERS[k] in self.free]
         return -self.fixed[3:], np.eye(3)[turning[0]] if len(turning) == 1 and not self.fixed[:3].any() else None
@@ -492,7 +490,7 @@ class Cable(JointType):
             raise ModelError(f"Cable: the radius of its pulley cannot be negative; got {self.radius!r}")
 
     @property
-    def pin(self) -> tuple[Vector, Vector | None]:
+    def pin(self) -> tuple[Array, Array | None]:
         """It turns about no axis."""
         return _ZEROS[3], None
 

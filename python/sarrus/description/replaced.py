@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from .._arrays import real_numbers
+from .._arrays import check_mapping, real_numbers
 from ..errors import ModelError
 from ..spatial import Inertia, Transform
 from .joints import PASSIVE
@@ -63,8 +63,7 @@ def checked_changes(given: Mapping[str, Any]) -> dict[str, Any]:
                 raise ModelError(f"gravity needs three finite numbers [m/s2]; got {values!r}")
             changes[key] = tuple(x.tolist())
             continue
-        if not isinstance(values, Mapping):
-            raise TypeError(f"{key} must be a mapping of names to what they are to have; got {values!r}")
+        check_mapping(key, values, "names to what they are to have", 0)
         plain, check = _SORTS.get(key, (float, _numbers))
         changes[key] = {name: x if type(x) is plain else check(f"{key} of '{name}'", x) for name, x in values.items()}
     return changes

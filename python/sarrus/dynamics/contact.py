@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import ArrayLike
-
 from .. import _core
-from .._arrays import Array, checked_number, real_rows
+from .._arrays import Array, ArrayLike, checked_number, real_rows
 from .._core import Status
 from ..description.contacts import RESTITUTION_LAWS
 from ..description.joints import unit_axis

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array
+from .._arrays import Array, ArrayLike
 from ..description.constraints import KINDS, ConstraintSpec, CouplerSpec, RollingSpec
 from ..description.joints import Helical, JointType
 from .loop_operations import LoopFunctions

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any, Literal, NoReturn, cast, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .. import _core
-from .._arrays import Array, checked_truth, common_axes, into, real_array, real_rows
+from .._arrays import Array, ArrayLike, check_mapping, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status, tolerances
 from .._showing import Brief, largest, table
 from ..description.constraints import PfaffianSpec, TargetSpec
@@ -43,10 +42,7 @@ class LoopReactions(Brief):
     error: Array
 
     def _repr_html_(self) -> str:
-        rows = [
-            (name, *(largest(wrench[..., part]) for part in (slice(3, 6), slice(0, 3))))
-            for name, wrench in self.wrenches.items()
-        ]
+        rows = [(name, largest(load[..., 3:]), largest(load[..., :3])) for name, load in self.wrenches.items()]
         return table(rows, "What constraints carry at most", ("", "force [N]", "moment [N m]"))
 
 
@@ -297,8 +293,7 @@ class LoopFunctions(StateFunctions):
 
     def _near(self, near: Mapping[str, ArrayLike] | None, q: Array) -> Array:
         """From where the coordinates of all joints that close loops are counted."""
-        if near is not None and not isinstance(near, Mapping):
-            raise TypeError(f"near is a mapping from joints' names to their coordinates; got {near!r}")
+        check_mapping("near", near, "joints' names to their coordinates", 0, optional=True)
         start = np.zeros((*q.shape[:-1], sum(j._all_q.stop - j._all_q.start for j in self._closing_joints)))
         for name, x in ({} if near is None else near).items():
             joint = self.joint(name)
@@ -321,9 +316,8 @@ class LoopFunctions(StateFunctions):
         both = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in (of_tree, of_loops)], axis=-1)
         return {joint.name: both[..., getattr(joint, place)].copy() for joint in self._joints.values()}
 
-    _loop_wrenches = _undeclared(
-        "loop_wrenches"
-    )  # (..., constraints, 6) on the children, that multipliers (..., nc) stand for
+    # (..., constraints, 6) on the children, that multipliers (..., nc) stand for
+    _loop_wrenches = _undeclared("loop_wrenches")
 
     @cached_property
     def _load_places(self) -> tuple[tuple[str, int], ...]:
@@ -338,9 +332,8 @@ class LoopFunctions(StateFunctions):
     _loop_joint_velocities = _undeclared("loop_joint_velocities")
     _loop_joint_accelerations = _undeclared("loop_joint_accelerations")
     _loop_joint_jacobian = _undeclared("loop_joint_jacobian")
-    _loop_joint_wrenches = _undeclared(
-        "loop_joint_wrenches"
-    )  # of their friction, springs and armature, as `loop_wrenches`
+    # of their friction, springs and armature, as `loop_wrenches`
+    _loop_joint_wrenches = _undeclared("loop_joint_wrenches")
     _effort_wrenches = _undeclared("effort_wrenches")  # of forces along joints that close loops, as `loop_wrenches`
     _joint_loads = _undeclared("joint_loads")  # on the children of the bodies' joints and of the constraints
     _constrained_motion = _undeclared("constrained_motion")  # [a; multipliers; residual; error]
@@ -349,12 +342,10 @@ class LoopFunctions(StateFunctions):
     _velocity_jump = _undeclared("velocity_jump")
     _configuration_by_mass = _undeclared("configuration_by_mass")
     _configuration_plain = _undeclared("configuration_plain")
-    _least_motion = _undeclared(
-        "least_motion"
-    )  # v + weight x with J (v + weight x) = c and least |x|; with a: a + weight x, gamma
-    _close = _undeclared(
-        "close"
-    )  # a configuration near q that closes the loops as well as it can, and what is left: closing.hpp
+    # v + weight x with J (v + weight x) = c and least |x|; with a: a + weight x, gamma
+    _least_motion = _undeclared("least_motion")
+    # a configuration near q that closes the loops as well as it can, and what is left: closing.hpp
+    _close = _undeclared("close")
     _branch = _undeclared("branch")  # configurations along inputs, NaN where it has ended: branch.hpp
     _branch_end = _undeclared("branch_end")  # [q; inputs passed]
     _mobility_numbers = _undeclared("mobility_numbers")

@@ -9,25 +9,16 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .. import _core
-from .._arrays import Array, checked_count
+from .._arrays import Array, ArrayLike, checked_count
 from .._showing import table
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType
 from ..description.replaced import OF_JOINT_TYPES, merged, replaced
 from ..description.specs import Description, JointSpec, core_terms, doubtful
 from ..errors import ModelError, ShapeError, check_name, warn_of_model
-from .options import (
-    ExpressedIn,
-    F,
-    FrameOptions,
-    MotionOptions,
-    StateOptions,
-    Wrenches,
-    keywords_behind,
-)
+from .options import ExpressedIn, F, FrameOptions, MotionOptions, StateOptions, Wrenches, keywords_behind
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
@@ -637,9 +628,8 @@ class StateFunctions(_core.Mechanism):
     _reactions = _undeclared("reactions")
     _motion_space = _undeclared("motion_space")
     _joint_screws = _undeclared("joint_screws")  # (..., nv, 6) in world axes, at the world's origin
-    _bracket = _undeclared(
-        "bracket"
-    )  # [u, v] joint by joint: what deviates by u from a motion at v moves at dv + [u, v]
+    # [u, v] joint by joint: what deviates by u from a motion at v moves at dv + [u, v]
+    _bracket = _undeclared("bracket")
 
     @_operation
     def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[StateOptions]) -> Array:

@@ -7,9 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
-from numpy.typing import ArrayLike
-
-from .._arrays import Array
+from .._arrays import Array, ArrayLike
 from .._core import tolerances
 
 if sys.version_info >= (3, 11):

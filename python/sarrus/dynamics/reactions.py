@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array
+from .._arrays import Array, ArrayLike
 from .operations import StateFunctions
+from .options import BatchOptions, Unpack
+from .states import of_states
 
 
 def carried_by_tree(robot: StateFunctions, q: ArrayLike, wrenches: Array) -> dict[str, Array]:
@@ -47,3 +48,53 @@ def in_world(pose: Array, wrench: Array) -> Array:
 def in_frame(pose: Array, wrench: Array) -> Array:
     moment, force = wrench[..., :3] - np.cross(pose[..., :3, 3], wrench[..., 3:]), wrench[..., 3:]
     return np.concatenate([np.einsum("...ji,...j->...i", pose[..., :3, :3], part) for part in (moment, force)], axis=-1)
+
+
+# ---- bases of the motions and forces of a joint ----------------------------------------------------------------------
+# Directions in which a joint moves and in which it carries, and their dual bases.
+
+
+@of_states
+def joint_bases(
+    robot: StateFunctions, q: ArrayLike, joint: str, **options: Unpack[BatchOptions]
+) -> tuple[Array, Array, Array, Array]:
+    """Motion space of a joint, its complement, and their dual bases (van der Merwe 2.10-2.15).
+
+    Returns phi (..., 6, nv), phi_c (..., 6, 6 - nv), psi and psi_c of the same shapes, in the joint's frame on the body that it
+    carries: phi^T psi = 1, phi_c^T psi_c = 1, phi^T psi_c = 0, phi_c^T psi = 0. phi_c is orthonormal. Where the axes of a gimbal
+    or universal joint have become parallel phi has lost rank: psi is then its pseudo-inverse, and phi_c still holds 6 - nv
+    directions perpendicular to it.
+
+    >>> import sarrus
+    >>> phi, phi_c, psi, psi_c = sarrus.works.joint_bases(sarrus.mechanisms.pendulum(), [0.0], "pivot")
+    >>> phi.ravel().tolist(), phi_c.shape
+    ([0.0, 1.0, 0.0, 0.0, 0.0, 0.0], (6, 5))
+    """
+    if not isinstance(robot, StateFunctions):
+        raise TypeError(f"robot must be a Mechanism; got {robot!r}")
+    of = robot._tree_joint(joint)
+    phi = robot._motion_space(q)[..., of.v_slice]
+    if of.nv == 0:
+        identity = np.broadcast_to(np.eye(6), (*phi.shape[:-2], 6, 6)).copy()
+        return phi, identity, phi.copy(), identity.copy()
+    # a bad state stays NaN and is no one else's business
+    bad = np.asarray(np.isnan(phi).any(axis=(-2, -1), keepdims=True))
+    sound = np.where(bad, np.eye(6)[:, : of.nv], phi)
+    beyond = np.linalg.svd(sound, full_matrices=True)[0][..., of.nv :]
+    phi_c = orthonormal_basis(beyond @ np.swapaxes(beyond, -1, -2), 6 - of.nv)
+    psi = np.swapaxes(np.linalg.pinv(sound), -1, -2)
+    phi_c, psi = np.where(bad, np.nan, phi_c), np.where(bad, np.nan, psi)
+    return phi, phi_c, psi, phi_c.copy()
+
+
+def orthonormal_basis(projector: Array, count: int) -> Array:
+    """An orthonormal basis (..., 6, count) of what a projector keeps, made of unit vectors wherever it keeps them."""
+    basis = np.zeros((*projector.shape[:-1], count))
+    left = projector.copy()
+    for k in range(count):
+        # the unit vector that is kept best, the first of equals
+        best = np.argmax(np.round(np.diagonal(left, axis1=-2, axis2=-1), 12), axis=-1)
+        column = np.take_along_axis(left, best[..., None, None], axis=-1)[..., 0]
+        basis[..., k] = column / np.linalg.norm(column, axis=-1, keepdims=True)
+        left = left - basis[..., :, k, None] * basis[..., None, :, k]
+    return basis

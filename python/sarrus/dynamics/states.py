@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import Array, checked_count, checked_truth, common_axes, into, real_array, real_rows
+from .._arrays import Array, NDArray, checked_count, checked_truth, common_axes, into, real_array, real_rows
 from .._core import Status
 from ..errors import NotRealizableError, StateError
 from .options import F, shows_options
@@ -23,6 +22,7 @@ SIZES: dict[str, Callable[[Any], int]] = {
     "multipliers": lambda robot: robot.nc, "momentum": lambda robot: 6, "wrenches": lambda robot: 6, "motions": lambda robot: 0,
     "near": lambda robot: 0,
 }  # fmt: skip
+SHARED = {"out", "threads", "return_status"}
 
 
 def of_states(function: F) -> F:
@@ -32,17 +32,13 @@ def of_states(function: F) -> F:
     states alone, and where one of them has no answer about each by itself.
     """
     shown = inspect.signature(shows_options(function)).parameters
-    parameters = [
-        name
-        for name, p in inspect.signature(function, follow_wrapped=False).parameters.items()
-        if p.kind != p.VAR_KEYWORD
-    ]
-    parameters = [name for name in parameters if name not in ("out", "threads", "return_status")]
+    declared = inspect.signature(function, follow_wrapped=False).parameters.values()
+    parameters = [p.name for p in declared if p.kind != p.VAR_KEYWORD and p.name not in SHARED]
     bare = inspect.Signature([shown[name] for name in parameters])
 
     @functools.wraps(function)
     def answered(*arguments: Any, **keywords: Any) -> Any:
-        if not keywords.keys() & {"out", "threads", "return_status"}:
+        if not keywords.keys() & SHARED:
             return function(*arguments, **keywords)
         out = keywords.pop("out", None) if "out" in shown else None
         checked_count("threads", keywords.pop("threads", 1))

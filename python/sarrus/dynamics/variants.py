@@ -12,10 +12,9 @@ from types import MethodDescriptorType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import Array, real_array
+from .._arrays import Array, ArrayLike, NDArray, check_mapping, real_array
 from ..description.constraints import PfaffianSpec
 from ..description.contacts import Pair
 from ..errors import ModelError, ShapeError
@@ -191,8 +190,7 @@ def _arrays(base: LoopFunctions, key: str, values: Any) -> Any:
     """As the core takes them: an array (N, numbers) each."""
     if key == "gravity":
         return _finite(key, _rows(key, values, 1)).copy()
-    if not isinstance(values, Mapping):
-        raise TypeError(f"{key} must be a mapping of names to what each variant is to have; got {values!r}")
+    check_mapping(key, values, "names to what each variant is to have", 0)
     make = partial({"inertias": _inertias, "placements": _placements}.get(key, _terms), base, key)
     return {name: np.array(make(name, x), order="C") for name, x in values.items()}
 

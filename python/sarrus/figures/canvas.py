@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, checked_path, real_array
+from .._arrays import Array, NDArray, check_mapping, checked_path, real_array
 from .._files import needed, replacing
 from ..errors import ShapeError
 
@@ -45,8 +44,7 @@ def curves(t: Array, lines: Mapping[str, Array], y_label: str, *, ax: Axes | Non
     ax : where to draw; default: a new figure
     log : whether decades are equally far apart, unless all is zero
     """
-    if not isinstance(lines, Mapping):
-        raise TypeError(f"lines are a mapping of names to values; got {lines!r}")
+    check_mapping("lines", lines, "names to values", 0)
     t = real_array("t", t)
     for name, y in lines.items():
         if t.ndim != 1 or np.shape(y) != t.shape:

@@ -19,9 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, ArrayLike, real_array
+from .._arrays import Array, ArrayLike, NDArray, real_array
 from ..analysis.joint_targets import start_near
 from ..description.joints import JointType
 from ..description.specs import BodySpec, JointSpec

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike, checked_names, into, real_array, real_rows
+from .._arrays import Array, ArrayLike, check_mapping, checked_names, into, real_array, real_rows
 from .._showing import Brief
 from ..analysis.independent_coordinates import Coordinates, reduced_form, velocity_names
 from ..analysis.linear_algebra import applied, solutions, transposed
@@ -404,8 +404,7 @@ def base_reaction(
     others = np.repeat([name not in base for name in robot.bodies], 10)
     pi = np.concatenate([body.inertia.parameters for body in robot.description.bodies])
     needed = applied(robot.regressor(q, v, a)[..., floating.v_slice, :], pi * others)
-    if wrenches is not None and not isinstance(wrenches, Mapping):
-        raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
+    check_mapping("wrenches", wrenches, "frame names to [moment; force]", 0, optional=True)
     for name, wrench in list((wrenches or {}).items()):
         check_name("frame", name, robot.frames, "wrenches")
         if hosts.get(name, name) not in base:

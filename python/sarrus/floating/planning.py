@@ -13,15 +13,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, ArrayLike, check_callable, checked_number, real_array, real_rows
+from .._arrays import Array, ArrayLike, NDArray, check_callable, check_mapping, checked_number, real_array, real_rows
 from .._core import tolerances
 from .._core.spatial import log_rotation
 from .._showing import Brief
 from ..analysis.independent_coordinates import component_rows, frame_components
 from ..analysis.linear_algebra import applied, solutions, transposed
-from ..analysis.scaling import six, sliding
+from ..analysis.scaling import six, velocity_scale
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.options import BatchOptions, StateOptions, Unpack
 from ..dynamics.states import of_states
@@ -139,7 +138,7 @@ def reaction_null_space(
     checked_mechanism(robot, "robot")
     base = base_joint(robot, "reaction_null_space")
     columns = joint_columns(robot, base)
-    C = _column_scale(robot)[columns]
+    C = velocity_scale(robot)[columns]
     rows = [*_loop_rows(robot, q, columns, time), _base_rows(robot, q, components, base)]
     solution = solutions(np.concatenate([_normal(A * C) for A in rows], axis=-2))
     N = C[:, None] * solution.basis
@@ -193,11 +192,10 @@ def resolved_rate(
     """
     checked_mechanism(robot, "robot")
     base = base_joint(robot, "resolved_rate")
-    if not isinstance(motions, Mapping):
-        raise TypeError(f"motions must map frames to velocities; got {motions!r}")
+    check_mapping("motions", motions, "frames to velocities", 0)
     q = real_array("q", q)
     columns, length = joint_columns(robot, base), robot._length
-    C = _column_scale(robot)[columns]
+    C = velocity_scale(robot)[columns]
     rest = momentum_velocity(robot, q, np.zeros(robot.nv), momentum)
     A = list(_loop_rows(robot, q, columns, time))
     b = [robot.constraint_velocity(q, time=time)] if A else []
@@ -331,8 +329,7 @@ def path(
     base = base_joint(robot, "path")
     start = real_rows("q", q, robot.nq)
     longest, tolerance = checked_number("step", step), checked_number("tolerance", tolerance)
-    if not isinstance(way_points, Mapping):
-        raise TypeError(f"way_points must map frames to places, one for each time; got {way_points!r}")
+    check_mapping("way_points", way_points, "frames to places, one for each time", 0)
     arrivals = np.concatenate([[0.0], real_array("times", times).ravel()])
     if len(arrivals) < 2 or not np.isfinite(arrivals).all() or not (np.diff(arrivals) > 0.0).all():
         raise ValueError(f"times must be the times of the way-points, rising and after 0; got {times!r}")
@@ -421,7 +418,7 @@ def dynamic_singularity_map(
     base = base_joint(robot, "dynamic_singularity_map")
     frame, rows = frame_components("output", output)
     columns = joint_columns(robot, base)
-    C, scale = _column_scale(robot)[columns], six(1.0, 1.0 / robot._length)[rows]
+    C, scale = velocity_scale(robot)[columns], six(1.0, 1.0 / robot._length)[rows]
 
     def values(q: Array) -> tuple[Array, Array]:
         """Singular values (..., rows), largest first, of the generalized Jacobian and of the other."""
@@ -477,13 +474,6 @@ def _still_rows(still: Any) -> list[int]:
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------------------------
-
-
-def _column_scale(robot: LoopFunctions) -> Array:
-    """(nv,) what a unit of each velocity counts for: metres by the characteristic length."""
-    length = robot._length
-    slides = [sliding(robot.joint(name).type) for name in robot.joints]
-    return np.where(np.concatenate([np.zeros(0, dtype=bool), *slides]), length, 1.0)
 
 
 def _loop_rows(robot: LoopFunctions, q: ArrayLike, columns: Array, time: ArrayLike | None) -> list[Array]:

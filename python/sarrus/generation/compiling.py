@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import Array, common_axes, real_rows
+from .._arrays import Array, ArrayLike, NDArray, common_axes, real_rows
 from ..errors import SarrusError, raise_no_such_name
 
 if TYPE_CHECKING:

@@ -48,10 +48,8 @@ def _forward_dynamics_derivatives(r: Recorder, _: str) -> Mapping[str, Numbers]:
     multipliers = r.apart(solutions(r, J.T, forces - r.tau)[0])
     N = r.apart(solutions(r, J, J[:, :0])[1])
     rows = J @ a - r.call("constraint_bias", r.q, r.v, time)
-    left, besides = (
-        np.concatenate([rows, N.T @ (forces - J.T @ multipliers)]),
-        np.concatenate([a, multipliers, N.ravel()]),
-    )
+    left = np.concatenate([rows, N.T @ (forces - J.T @ multipliers)])
+    besides = np.concatenate([a, multipliers, N.ravel()])
     by_v = r.derivatives(left, np.concatenate([r.v, besides]))[:, :n]
     by_rows, by_forces = np.split(np.hstack([_by_tangent(r, left, besides), by_v]), [len(J)])
     x, _N = solutions(r, J, -by_rows)

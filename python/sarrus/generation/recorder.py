@@ -8,10 +8,9 @@ from itertools import zip_longest
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .. import _recording
-from .._arrays import Array, checked_count, checked_names, checked_number, checked_text, real_array
+from .._arrays import Array, ArrayLike, checked_count, checked_names, checked_number, checked_text, real_array
 from ..analysis.scaling import ScaledLoops
 from ..control import TaskControl
 from ..dynamics.options import ExpressedIn

@@ -39,9 +39,5 @@ def motion(robot: Mechanism, q: Array, time: Array, rng: np.random.Generator) ->
     a = v[::-1].copy()
     if robot.constraints:
         v = np.nan_to_num(robot.project_velocity(q, v, metric="euclidean", time=time, return_status=True)[0])
-    a = (
-        np.nan_to_num(robot.complete_acceleration(q, v, {}, time=time, return_status=True)[0])
-        if robot.constraints
-        else a
-    )
+        a = np.nan_to_num(robot.complete_acceleration(q, v, {}, time=time, return_status=True)[0])
     return {"v": v, "a": a, "tau": tau}

@@ -215,10 +215,8 @@ def _fmu(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[s
         for k, (n, kind, x) in enumerate(zip(names, kinds, start, strict=True))
     )
     outputs = "".join(f'<Unknown index="{k + 1}" dependencies=""/>' for k in range(len(tau), len(names)))
-    xml, source = (
-        _filled("fmu.xml.txt", **words, variables=variables, outputs=outputs),
-        c["about"] + _filled("fmu.c.txt", **words),
-    )
+    xml = _filled("fmu.xml.txt", **words, variables=variables, outputs=outputs)
+    source = c["about"] + _filled("fmu.c.txt", **words)
     parts: dict[str, str | bytes] = {
         "modelDescription.xml": xml, f"sources/{prefix}.h": c[".h"], f"sources/{prefix}.c": c[".c"], f"sources/{prefix}_fmu.c": source,
     }  # fmt: skip

@@ -112,11 +112,8 @@ class _Inputs:
         target, V, A = (
             self.r.input(name + s, x) for s, x in zip(RATES, (values, self._drawn(n), self._drawn(n)), strict=True)
         )
-        R, p, none = (
-            target.reshape(4, 4)[:3, :3] if turns else np.eye(3),
-            target[3:12:4] if turns else target,
-            [0.0] * (6 - n),
-        )
+        R, p = (target.reshape(4, 4)[:3, :3], target[3:12:4]) if turns else (np.eye(3), target)
+        none = [0.0] * (6 - n)
         call, self.call = len(self.call), [*self.call, *np.ravel(R), *p, *none, *V, *none, *A]
         return {"numbers": (first, [None] * len(laws)), "call": call}
 

@@ -9,18 +9,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .. import _build, _recording
-from .._arrays import (
-    check_callable,
-    check_counts,
-    check_mapping,
-    checked_names,
-    checked_path,
-    checked_text,
-    checked_truth,
-)
+from .. import _arrays, _build, _recording
+from .._arrays import ArrayLike
 from .._files import replacing
 from ..control import TaskControl
 from ..errors import ModelError, printable, raise_no_such_name
@@ -139,15 +130,15 @@ def generate(
     int four_bar_forward_dynamics(const double q[3], const double v[3], const double tau[3], double a[3])
     """
     checked_mechanism(robot, "robot")
-    prefix = _identifier(robot.name if name is None else checked_text("name", name))
-    names = checked_names("functions", functions)
+    prefix = _identifier(robot.name if name is None else _arrays.checked_text("name", name))
+    names = _arrays.checked_names("functions", functions)
     named = functions if isinstance(functions, Mapping) else {text: text for text in names}
-    targets = checked_names("targets", targets)
+    targets = _arrays.checked_names("targets", targets)
     for target in targets:
         if target not in TARGETS:
             raise_no_such_name("target", target, TARGETS)
-    checked_truth("assumptions", assumptions)
-    check_counts(most_statements=most_statements)
+    _arrays.checked_truth("assumptions", assumptions)
+    _arrays.check_counts(most_statements=most_statements)
     if not named:
         raise ValueError("functions must name one or more; got none")
     recorded = [
@@ -171,7 +162,7 @@ def generate(
     contents: dict[str, str | bytes] = {f"{prefix}{suffix}": c[suffix] for suffix in (".h", ".c")}
     for target in targets:
         contents |= TARGETS[target](prefix, recorded, c)
-    path = checked_path(folder)
+    path = _arrays.checked_path(folder)
     path.mkdir(parents=True, exist_ok=True)
     for file_name, content in contents.items():
         with replacing(path / file_name) as file:
@@ -186,9 +177,9 @@ def _recorded(
 ) -> Recorded:  # fmt: skip
     compute = by_name(how) if isinstance(how, str) else of_tasks(how) if isinstance(how, TaskControl) else how
     r = recorder(configurations=configurations)
-    check_callable(f"functions['{key}']", compute)
+    _arrays.check_callable(f"functions['{key}']", compute)
     results, inputs = compute(r), dict(r.inputs)
-    check_mapping(f"what '{key}' returns", results, "names to results", 0)
+    _arrays.check_mapping(f"what '{key}' returns", results, "names to results", 0)
     for name in (*results, *inputs):
         if (
             (name in results and name in inputs)

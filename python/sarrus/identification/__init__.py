@@ -4,8 +4,7 @@
 """
 
 from .excitation import exciting_motion
-from .identify import identify
-from .runs import identify_runs
+from .identify import identify, identify_runs
 from .samples import Samples
 
 __all__ = ["Samples", "exciting_motion", "identify", "identify_runs"]

@@ -13,16 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._arrays import (
-    Array,
-    ArrayLike,
-    check_counts,
-    check_mapping,
-    checked_count,
-    checked_names,
-    checked_number,
-    real_array,
-)
+from .. import _arrays
+from .._arrays import Array, ArrayLike
 from .._showing import Brief
 from ..errors import AssemblyError, ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
@@ -55,7 +47,7 @@ class Excitation(Brief):
 
     def joints(self, t: ArrayLike) -> dict[str, Array]:
         """Coordinates of the led joints at any times (n,) [s], for `follow` or a controller's set points."""
-        t = real_array("t", t)
+        t = _arrays.real_array("t", t)
         if t.ndim != 1:
             raise ShapeError(f"t must be (n,) times; got shape {t.shape}")
         waves = _waves(t, self.period, len(next(iter(self.coefficients.values()))) // 2)[0]
@@ -99,18 +91,19 @@ def exciting_motion(
     (True, True)
     """
     checked_mechanism(robot, "robot")
-    check_counts(harmonics=harmonics, samples=samples, rounds=rounds)
-    period = checked_number("period", period)
-    check_mapping("ranges", ranges, "joints to (lowest, highest)")
-    both = np.stack([real_array(f"ranges['{name}']", x) for name, x in ranges.items()])
+    _arrays.check_counts(harmonics=harmonics, samples=samples, rounds=rounds)
+    period = _arrays.checked_number("period", period)
+    _arrays.check_mapping("ranges", ranges, "joints to (lowest, highest)")
+    both = np.stack([_arrays.real_array(f"ranges['{name}']", x) for name, x in ranges.items()])
     if both.ndim != 2 or both.shape[1] != 2:
         raise ShapeError(f"ranges must be (lowest, highest) of each joint; got {dict(ranges)}")
     low, high = both.T
     if not (low < high).all() or not np.isfinite(high - low).all():
         raise ModelError(f"ranges must be (lowest, highest), the first below the second; got {dict(ranges)}")
-    measured = [] if efforts is None else checked_names("efforts", efforts)
+    measured = [] if efforts is None else _arrays.checked_names("efforts", efforts)
     model = EffortModel(robot, tuple(measured or ranges), terms, bodies)
-    rng, t = np.random.default_rng(checked_count("seed", seed, 0)), np.linspace(0.0, period, samples, endpoint=False)
+    rng = np.random.default_rng(_arrays.checked_count("seed", seed, 0))
+    t = np.linspace(0.0, period, samples, endpoint=False)
     waves, middle, kept = _waves(t, period, harmonics), 0.5 * (low + high), None
     start = near if near is not None else robot.assemble(near=dict(zip(ranges, middle.tolist(), strict=True)))
 

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, check_mapping, checked_names
+from .._arrays import Array, NDArray, check_mapping, checked_names
 from ..analysis.assembly.closing import on_its_tree
 from ..analysis.independent_coordinates import joint_velocity
-from ..analysis.scaling import sliding, sliding_velocities
+from ..analysis.scaling import velocity_scale
 from ..errors import ModelError, ShapeError, StateError, check_name
 from ..mechanism import Mechanism
 from .samples import Samples
@@ -68,23 +67,18 @@ class EffortModel:
         order = list(specs)
         place = self.robot.nv + 10 * np.array([order.index(name) for name in self.bodies], int)[:, None] + np.arange(10)
         self._columns = place.ravel()
-        self.turn = np.where(sliding_velocities(self.robot), robot._length, 1.0)
-        self.turn_of_motors = self._turn(self.robot.actuated)
+        self.turn = velocity_scale(self.robot)
+        self.turn_of_motors = velocity_scale(self.robot, self.robot.actuated)
         gravity = float(np.linalg.norm(robot.gravity))
         self.rate = np.sqrt(gravity / robot._length) if gravity > 0.0 else 1.0
         self.units = self._units()
-
-    def _turn(self, joints: Sequence[str]) -> Array:
-        """Of each velocity of these joints, what is as much as 1 rad/s: 1, or the mechanism's length where it slides."""
-        slides = [sliding(self.robot.joint(name).type) for name in joints]
-        return np.where(np.concatenate([np.zeros(0, bool), *slides]), self.robot._length, 1.0)
 
     def _units(self) -> Array:
         mass, length, rate = self.robot.mass or 1.0, self.robot._length, self.rate
         of_bodies = mass * length ** np.repeat([0.0, 1.0, 2.0], [1, 3, 6])
         orders = {"armature": (0, 2), "damping": (1, 2), "stiffness": (2, 2), "friction": (2, 1), "offset": (2, 1)}
         of_joints = [
-            mass * length**2 * rate ** orders[term][0] / self._turn([joint])[k] ** orders[term][1]
+            mass * length**2 * rate ** orders[term][0] / velocity_scale(self.robot, [joint])[k] ** orders[term][1]
             for term, joint, k in self.terms
         ]
         return np.concatenate([np.tile(of_bodies, len(self.bodies)), of_joints])

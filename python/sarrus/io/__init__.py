@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._arrays import checked_path
 from .._files import read_bytes
+from ..building.builder import Builder
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from . import complete, mjcf, sdf, urdf, usd
@@ -21,9 +22,6 @@ from .mujoco import from_mujoco
 from .pinocchio import from_pinocchio, to_pinocchio
 from .saving import save
 from .urdf_loops import Loops, close_frames
-
-if TYPE_CHECKING:
-    from ..building.builder import Builder
 
 __all__ = ["from_mujoco", "from_pinocchio", "load", "load_builder", "loads", "save", "to_pinocchio"]
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import NDArray
 from .._files import is_within, replacing
 from ..building.builder import Builder
 from ..description import Description, TargetSpec

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 from xml.parsers import expat
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._arrays import ArrayLike
 from ..building.builder import Builder
 from ..description.contacts import NO_CONTACTS as NO_CONTACTS  # which the readers of formats take from here
 from ..errors import ModelError, did_you_mean

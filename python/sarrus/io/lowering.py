@@ -22,22 +22,9 @@ from ..description.joints import BOUNDS, PASSIVE, JointType
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, Cylinder, Mesh, Sphere
 from ..spatial import Inertia, Transform
+from . import outline
 from .document import Names
-from .outline import (
-    IDENTITY,
-    Axis,
-    Element,
-    Link,
-    Losses,
-    add,
-    beside,
-    coordinate_names,
-    limits_of,
-    link_of,
-    no_shape,
-    number_of,
-    with_plain_names,
-)
+from .outline import Axis, Element, Link, Losses
 from .table import Format, has_passive, put
 
 SHAPES: dict[type, str] = {
@@ -97,7 +84,7 @@ class Writer:
         joint, spec = link.joint, link.spec
         if not link.axes:
             self.losses.motion.append(f"joint '{spec}': neither the format has its type, nor are its axes known")
-        for axis, name in zip(link.axes, coordinate_names(link, self.joints), strict=True):
+        for axis, name in zip(link.axes, outline.coordinate_names(link, self.joints), strict=True):
             if joint.kind == "Helical" and not axis.turns:
                 yield Step(name, axis, {}, vars(joint)["pitch"])
                 continue
@@ -108,9 +95,9 @@ class Writer:
 
     def numbers(self, link: Link, axis: Axis) -> dict[str, Any]:
         """Of an axis, by their fields; bounds that it has not are infinite, limits None."""
-        values: dict[str, Any] = {name: number_of(link, axis, name) for name in PASSIVE}
-        values |= {name: number_of(link, axis, name, np.inf) for name in BOUNDS}
-        values["lower"], values["upper"] = limits_of(link, axis) or (None, None)
+        values: dict[str, Any] = {name: outline.number_of(link, axis, name) for name in PASSIVE}
+        values |= {name: outline.number_of(link, axis, name, np.inf) for name in BOUNDS}
+        values["lower"], values["upper"] = outline.limits_of(link, axis) or (None, None)
         return values
 
     def even(self, joint: JointType, fields: Iterator[str] | list[str]) -> tuple[dict[str, Any], list[str]]:
@@ -194,13 +181,13 @@ class Writer:
         names = SHAPES.get(type(shape), "").split()
         if link is None or not names or any(f"{kind}.{name}" not in self.format.looks for name in names):
             ground = f"{'visuals' if tag == 'visual' else 'shapes'} of the ground"
-            self.losses.note(ground if link is None else no_shape(spec))
+            self.losses.note(ground if link is None else outline.no_shape(spec))
             return None
-        element = add(link, tag)
+        element = outline.add(link, tag)
         self.place(element, spec.placement)
-        geometry = add(element, "geometry")
+        geometry = outline.add(element, "geometry")
         for name in names:
-            value = beside(shape, self.path) if name == "file" else getattr(shape, name)  # type: ignore[arg-type]
+            value = outline.beside(shape, self.path) if name == "file" else getattr(shape, name)  # type: ignore[arg-type]
             put(geometry, self.format.looks[f"{kind}.{name}"], value)
         return element
 
@@ -219,7 +206,7 @@ class PosedWriter(Writer):
 
     def parts(self) -> None:
         d, q = self.robot.description, self.home()
-        self.pose = {"ground": IDENTITY}
+        self.pose = {"ground": outline.IDENTITY}
         for body in d.bodies:
             self.pose[body.name] = Transform.from_matrix(self.robot.pose(q, body.name))
             self.body(body.name, body.inertia)
@@ -229,7 +216,7 @@ class PosedWriter(Writer):
             elif spec.joint.kind == "Free":
                 self.note_free(spec)
             else:
-                self.joint(link_of(spec))
+                self.joint(outline.link_of(spec))
         for frame in d.frames:
             self.frame(frame)
         self.constraints()
@@ -266,7 +253,7 @@ def save(writer: type[Writer], robot: Mechanism, path: Path, *, lossy: bool = Fa
     """Write a file, and what lies beside it, as :meth:`sarrus.Mechanism.save` says: all of them or none."""
     losses = Losses(writer.format.name)
     losses.look_for_idle(robot, gravity=writer.gravity, named=writer.configurations)
-    robot = with_plain_names(robot, losses, apart=writer.apart, scope=writer.scope)
+    robot = outline.with_plain_names(robot, losses, apart=writer.apart, scope=writer.scope)
     files = writer(robot, losses, path).files()
     losses.settle(path, lossy)
     with ExitStack() as stack:

@@ -17,7 +17,7 @@ from ..building.builder import Builder
 from ..errors import did_you_mean
 from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
-from .document import Element, add_shape, at, left_out, noted_inertia
+from .document import Element, add_shape, at, left_out, placed_inertia
 from .formats import WAY_OUT
 from .mesh_files import LARGEST
 from .mesh_inertia import mass_properties, triangles
@@ -92,15 +92,11 @@ def _from_inertial(document: Document, element: Element, frame: Transform) -> In
     if ("diaginertia" in element.attributes) == ("fullinertia" in element.attributes):
         element.fail("wants either diaginertia or fullinertia")
     if "diaginertia" in element.attributes:
-        about_com = np.diag(element.numbers("diaginertia", 3))
+        moments: tuple[float, ...] = (*element.numbers("diaginertia", 3), 0.0, 0.0, 0.0)
     else:
-        xx, yy, zz, xy, xz, yz = element.numbers("fullinertia", 6)
-        about_com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    R = place.rotation
+        moments = element.numbers("fullinertia", 6)
     with at(element):
-        return noted_inertia(
-            mass, place.translation, R @ about_com @ R.T, lambda text: element.note(f"{element}: {text}")
-        )
+        return placed_inertia(element, element, mass, moments, place)
 
 
 def _bounded(document: Document, inertia: Inertia) -> Inertia:

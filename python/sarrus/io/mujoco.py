@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import Polynomial
-from numpy.typing import ArrayLike
 
+from .._arrays import ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Fixed, Free, JointType, Prismatic, Revolute, Spherical
 from ..errors import ModelError

@@ -38,13 +38,14 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import Array
 from ..building.builder import Builder
 from ..description import joints
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
 from . import drake
 from .document import Connected, Element, Names, at, check_ties, free_name, mimic_circles
-from .sdf_joints import Vector, axis_direction, axis_in_model, joint_type
+from .sdf_joints import axis_direction, axis_in_model, joint_type
 from .sdf_links import dress, inertia_of
 from .sdf_scene import Scene, SdfJoint, inside
 
@@ -308,8 +309,8 @@ def _look_for_circles(mimics: list[_Coupler]) -> None:
 
 
 def gear_terms(
-    element: Element, reference: str, ends: Sequence[str], hinges: Mapping[tuple[str, str], tuple[str, Vector]],
-    in_world: Callable[[Element], Vector],
+    element: Element, reference: str, ends: Sequence[str], hinges: Mapping[tuple[str, str], tuple[str, Array]],
+    in_world: Callable[[Element], Array],
 ) -> dict[str, float]:  # fmt: skip
     """Coefficients of joints in theta2 + ratio theta1 = 0, the angles from the reference body to parent and child, about axis and axis2.
 
@@ -331,7 +332,7 @@ def gear_terms(
     return terms
 
 
-def _in_world(scene: Scene, joint: SdfJoint, axis: Element | None) -> Vector:
+def _in_world(scene: Scene, joint: SdfJoint, axis: Element | None) -> Array:
     """Unit direction (3,) of an axis in the world."""
     direction = (0.0, 0.0, 1.0) if axis is None else _direction(scene, joint, axis)
     return np.asarray(scene.pose(joint.frame, joint.element).rotation @ joints.unit_axis(direction))

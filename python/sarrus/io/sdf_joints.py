@@ -6,9 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..description import joints
 from ..spatial import Rotation
 from .document import Element
@@ -18,7 +15,6 @@ from .sdf_scene import truth, version_of
 ONE_AXIS = {"revolute": joints.Revolute, "continuous": joints.Revolute, "prismatic": joints.Prismatic}
 TWO_AXES = ("universal", "revolute2")
 
-Vector = NDArray[np.float64]
 Direction = Callable[[Element], tuple[float, float, float]]
 
 

@@ -11,14 +11,14 @@ from ..building.builder import Builder
 from ..shapes import Capsule, ContactShape, Mesh, Plane, Shape
 from ..spatial import Inertia, Transform
 from .document import NO_CONTACTS, Element, add_shape, left_out, only_shape, placed_inertia, plain_shape
+from .mjcf_geoms import SIZES, solid
 from .outline import frame_along
 from .sdf_scene import Scene, base_name, pose_of, truth
 
 COEFFICIENTS = {"friction": "friction/ode/mu", "restitution": "bounce/restitution_coefficient"}  # in <surface>
 TORSIONAL = "friction/torsional"
-PATCH = (
-    3.0 * math.pi / 16.0
-)  # moment by coefficient, radius and force: Hertz' pressure on the whole patch, as Gazebo has it
+# moment by coefficient, radius and force: Hertz' pressure on the whole patch, as Gazebo has it
+PATCH = 3.0 * math.pi / 16.0
 WATER = 1000.0  # kg/m³, where no density is told
 
 
@@ -63,27 +63,18 @@ def _solid(collision: Element, density: float) -> Inertia:
     shape = only_shape(collision)
     if shape.tag in ("plane", "empty"):
         return Inertia.zero()
-    if shape.tag == "box":
-        size = _positive(shape, "size", 3)
-        return Inertia.box(density * math.prod(size), size)
-    if shape.tag == "ellipsoid":
-        a, b, c = _positive(shape, "radii", 3)
-        m = density * 4 / 3 * math.pi * a * b * c
-        return Inertia(m, np.zeros(3), m / 5 * np.diag([b * b + c * c, c * c + a * a, a * a + b * b]))
-    if shape.tag not in ("sphere", "cylinder", "capsule"):
+    if shape.tag not in SIZES:
         known = "box, capsule, cylinder, ellipsoid and sphere"
         shape.fail(f"has no inertia that is known here, {known} have: write <mass> and <inertia>")
-    r = _positive(shape, "radius")[0]
-    if shape.tag == "sphere":
-        return Inertia.sphere(density * 4 / 3 * math.pi * r**3, r)
-    l = _positive(shape, "length")[0]
-    whole = Inertia.cylinder(density * math.pi * r**2 * l, r, l)
-    if shape.tag == "capsule":  # halves of a ball, whose centres of mass are 3/8 r away from their flat faces
-        m = density * 2 / 3 * math.pi * r**3
-        moments = np.diag([83 / 320, 83 / 320, 2 / 5]) * m * r * r
-        for z in (l / 2 + 3 / 8 * r, -l / 2 - 3 / 8 * r):
-            whole += Inertia(m, (0.0, 0.0, z), moments)
-    return whole
+    if shape.tag == "box":
+        size = tuple(x / 2.0 for x in _positive(shape, "size", 3))
+    elif shape.tag == "ellipsoid":
+        size = _positive(shape, "radii", 3)
+    else:
+        length = () if shape.tag == "sphere" else _positive(shape, "length")
+        size = (*_positive(shape, "radius"), *(x / 2.0 for x in length))
+    volume, com, moments = solid(shape.tag, size)
+    return Inertia(density * volume, com, density * moments)
 
 
 def _positive(shape: Element, tag: str, n: int = 1) -> tuple[float, ...]:

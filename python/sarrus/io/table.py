@@ -13,8 +13,8 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._arrays import ArrayLike
 from ..description.joints import BOUNDS, PASSIVE, JointType
 from .document import Element, Grammar, parse
 

@@ -47,45 +47,17 @@ from ..description import joints
 from ..errors import ModelError, did_you_mean, printable
 from ..shapes import Mesh, Shape
 from ..spatial import Inertia, Transform
-from . import drake
-from .document import (
-    NO_CONTACTS,
-    Connected,
-    Element,
-    Names,
-    add_shape,
-    at,
-    by_name,
-    check_ties,
-    free_name,
-    left_out,
-    listed,
-    mimic_circles,
-    only_shape,
-    placed_inertia,
-    plain_shape,
-    referred,
-)
+from . import document, drake, urdf_loops
+from .document import Element, Names, at
 from .formats import URDF
 from .urdf_loops import TAGS as LOOP_TAGS
-from .urdf_loops import (
-    Closure,
-    Coupling,
-    Loops,
-    Sidecar,
-    closures,
-    driven_joints,
-    gazebo_joints,
-    loop_couplings,
-    unread_sidecar,
-)
 
 WORLD = "world"  # where no link has this name, the ground
 
 
 def read(
     text: str | bytes, *, source: str = "<string>", floating_base: bool | None = None, beside: str = "",
-    package_dirs: Iterable[str] = (), loops: Loops = None,
+    package_dirs: Iterable[str] = (), loops: urdf_loops.Loops = None,
 ) -> Builder:  # fmt: skip
     """Builder of the mechanism that a URDF document describes, which can be added to. A ModelError tells file, line and element.
 
@@ -124,22 +96,22 @@ def read(
 class _Reader:
     """A URDF, of which one part after the other is added to a Builder."""
 
-    def __init__(self, robot: Element, beside: str, loops: Loops) -> None:
+    def __init__(self, robot: Element, beside: str, loops: urdf_loops.Loops) -> None:
         self.robot = robot
-        self.links, self.elements = by_name(robot, "link"), by_name(robot, "joint", "drake:joint")
+        self.links, self.elements = document.by_name(robot, "link"), document.by_name(robot, "joint", "drake:joint")
         if not self.links:
             robot.fail("has no links")
         self.ends = {name: _ends(element, self.links) for name, element in self.elements.items()}
-        check_ties(self.ends.values(), robot.source)
+        document.check_ties(self.ends.values(), robot.source)
         self.body = {name: name for name in self.links}
         if link := self.links.get("ground"):
-            self.body["ground"] = free_name("ground_link", self.links)
+            self.body["ground"] = document.free_name("ground_link", self.links)
             link.note(f"{link} becomes body {self.body['ground']!r}: 'ground' is the world")
         self.body.setdefault(WORLD, "ground")
         self.bodies = Names(self.body.values())
         self.taken = Names(self.elements)  # of joints and constraints
-        self.sidecar = Sidecar.read(loops, beside)
-        if loops is None and (unread := unread_sidecar(beside, robot.source)):
+        self.sidecar = urdf_loops.Sidecar.read(loops, beside)
+        if loops is None and (unread := urdf_loops.unread_sidecar(beside, robot.source)):
             name, what = unread
             robot.note(f"{name} beside it seems to hold {what} and is not read: load(..., loops={name!r})")
         with at(robot):
@@ -191,10 +163,10 @@ class _Reader:
             for name, joint in self.types.items()
             if asked and isinstance(joint, joints.Revolute)
         }
-        gazebo = list(gazebo_joints(robot, self.body, self.at_zero, hinges))
-        self.hinged = [tie for tie in gazebo if isinstance(tie, Closure)]
-        of_gazebo = [tie for tie in gazebo if isinstance(tie, Coupling)]
-        self.couplings = [*loop_couplings(robot, self.body, self.ends), *of_gazebo]
+        gazebo = list(urdf_loops.gazebo_joints(robot, self.body, self.at_zero, hinges))
+        self.hinged = [tie for tie in gazebo if isinstance(tie, urdf_loops.Closure)]
+        of_gazebo = [tie for tie in gazebo if isinstance(tie, urdf_loops.Coupling)]
+        self.couplings = [*urdf_loops.loop_couplings(robot, self.body, self.ends), *of_gazebo]
 
     def _add_pair(self, name: str, axes: str, ends: tuple[str, str], motors: set[str] | None) -> None:
         """Two revolute joints about axes of one frame, with a body without mass between them."""
@@ -208,7 +180,7 @@ class _Reader:
 
     def add_closures(self) -> None:
         """The joints that close loops, and frames that a sidecar names."""
-        tagged = closures(self.robot, self.body, _of_type, _origin_of, self.at_zero)
+        tagged = urdf_loops.closures(self.robot, self.body, _of_type, _origin_of, self.at_zero)
         for closure in (*tagged, *self.hinged, *self.sidecar.closures(self.body, self.ends, self.at_zero)):
             with at(closure.element or self.robot):
                 (parent, X_A), (child, X_B), name = closure.parent, closure.child, self.taken.new(closure.name)
@@ -231,17 +203,17 @@ class _Reader:
     def add_drakes(self) -> None:
         """Frames, and what :mod:`sarrus.io.drake` reads."""
         places = {name: (link, Transform()) for name, link in self.body.items()}
-        for name, frame in by_name(self.robot, "frame").items():
+        for name, frame in document.by_name(self.robot, "frame").items():
             frame.look_for_unknown()
-            places[name] = self.body[referred(frame, frame.text("link"), self.body, "link")], _origin_of(frame)
+            places[name] = self.body[document.referred(frame, frame.text("link"), self.body, "link")], _origin_of(frame)
             with at(frame):
                 self.builder.add_frame(name, *places[name])
 
         def place(element: Element, name: str) -> tuple[str, Transform]:
-            return places[referred(element, name, places, "link or frame")]
+            return places[document.referred(element, name, places, "link or frame")]
 
         def joint(element: Element, name: str) -> str:
-            return referred(element, name, self.types, "joint")
+            return document.referred(element, name, self.types, "joint")
 
         drake.add(self.builder, self.robot, place, joint, self.taken)
 
@@ -254,7 +226,7 @@ def _ends(joint: Element, links: dict[str, Element]) -> tuple[str, str]:
     parent, child = (end.text("link") for end in ends)
     for end, name in zip(ends, (parent, child), strict=True):
         if name != WORLD or end.tag != "parent":
-            referred(end, name, links, "link")
+            document.referred(end, name, links, "link")
     if parent == child:
         joint.fail(f"joins link {parent!r} to itself")
     return parent, child
@@ -264,7 +236,7 @@ def _roots(
     robot: Element, links: dict[str, Element], ends: dict[str, tuple[str, str]], anchored: bool, floating_base: bool
 ) -> list[str]:
     """A link of each part that hangs on no other: no joint's child, the first of several."""
-    parts = Connected((*links, WORLD), ends.values())
+    parts = document.Connected((*links, WORLD), ends.values())
     if anchored:
         parts.reach(WORLD)
         if floating_base:
@@ -283,7 +255,7 @@ def _roots(
     # one root does not yet mean connected: a ring of links hangs on nothing
     if adrift := [name for name in links if name not in parts.reached]:
         before = WORLD if anchored else roots[0]
-        links[adrift[0]].fail(f"is not connected to the root {before!r}; nor are others: {listed(adrift)}")
+        links[adrift[0]].fail(f"is not connected to the root {before!r}; nor are others: {document.listed(adrift)}")
     return roots
 
 
@@ -336,7 +308,7 @@ def _inertia(link: Element) -> Inertia:
         mass.fail(f"is negative: {m:g} kg")
     xx, yy, zz = (tensor.number(name) for name in ("ixx", "iyy", "izz"))
     xy, xz, yz = (tensor.number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
-    return placed_inertia(tensor, link, m, (xx, yy, zz, xy, xz, yz), _origin(inertial))
+    return document.placed_inertia(tensor, link, m, (xx, yy, zz, xy, xz, yz), _origin(inertial))
 
 
 AXIAL = {
@@ -420,7 +392,7 @@ def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType]) -> 
         law = f"{name} = {multiplier:g} {leader}" + (f" {offset:+g}" if offset else "")
         why = f"joint {of_many[0]!r} is not of one axis" if of_many else f"there is no joint {leader!r}"
         mimic.note(f"{element} moves freely, though it mimics ({printable(law)}): {why}")
-    for name, fault in mimic_circles(mimics):
+    for name, fault in document.mimic_circles(mimics):
         elements[name].note(fault)
     return mimics
 
@@ -429,7 +401,7 @@ def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType]) -> 
 
 
 def _motors(
-    robot: Element, sidecar: Sidecar, made: dict[str, joints.JointType], pairs: dict[str, str]
+    robot: Element, sidecar: urdf_loops.Sidecar, made: dict[str, joints.JointType], pairs: dict[str, str]
 ) -> set[str] | None:
     """The joints that a sidecar, transmissions or ros2_control drive; None where none of these says so."""
     split = {f"{name}_{axis}" for name, axes in pairs.items() for axis in axes}
@@ -439,7 +411,7 @@ def _motors(
             if name not in moving:
                 sidecar.note(f"name_mot {name!r} is no joint that moves{did_you_mean(name, moving)}")
         return moving & set(sidecar.motors)
-    motors = list(driven_joints(robot))
+    motors = list(urdf_loops.driven_joints(robot))
     for element, name in motors:
         if name not in made:
             element.note(f"a motor drives {name!r}, which is no joint{did_you_mean(name, made)}")
@@ -448,7 +420,8 @@ def _motors(
     driven = {name for _, name in motors}
     passive = [name for name in made if name in moving - driven and made[name].kind != "Free"]
     if passive:
-        motors[0][0].note(f"motors are told for other joints than these, which are taken as passive: {listed(passive)}")
+        others = document.listed(passive)
+        motors[0][0].note(f"motors are told for other joints than these, which are taken as passive: {others}")
     return moving & driven
 
 
@@ -460,29 +433,29 @@ def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[
     faults: list[str] = []
     for name, link in reader.links.items():
         for collision in link.all("collision"):
-            collision.note(f"shapes of <collision> may touch, {NO_CONTACTS}")
-            with left_out(collision, "it touches nothing", faults.append):
+            collision.note(f"shapes of <collision> may touch, {document.NO_CONTACTS}")
+            with document.left_out(collision, "it touches nothing", faults.append):
                 shape = _shape(collision, beside, package_dirs)
-                add_shape(reader.builder, reader.body[name], collision, shape, _origin(collision))
+                document.add_shape(reader.builder, reader.body[name], collision, shape, _origin(collision))
     visuals = [(reader.body[name], visual) for name, link in reader.links.items() for visual in link.all("visual")]
     colors: dict[Element | str | None, tuple[float, ...]] = {}
     # what one visual defines others may name; the robot's own come first
     for material in (m for owner in (reader.robot, *(visual for _, visual in visuals)) for m in owner.all("material")):
         for color in material.all("color"):
-            with left_out(color, "the colour is left out", faults.append):
+            with document.left_out(color, "the colour is left out", faults.append):
                 colors[material] = _rgba(color)
                 colors.setdefault(material.get("name"), colors[material])
     for body, visual in visuals:
         keys = [key for material in visual.all("material") for key in (material, material.get("name"))]
         color_of = next((colors[key] for key in keys if key in colors), None)
-        with left_out(visual, "it is not shown", faults.append):
+        with document.left_out(visual, "it is not shown", faults.append):
             reader.builder.add_visual(body, _shape(visual, beside, package_dirs), _origin(visual), color=color_of)
     return faults
 
 
 def _shape(visual: Element, beside: str, package_dirs: tuple[str, ...]) -> Shape:
-    shape = only_shape(visual)
-    if (plain := plain_shape(shape, shape.numbers)) is not None:
+    shape = document.only_shape(visual)
+    if (plain := document.plain_shape(shape, shape.numbers)) is not None:
         return plain
     x, y, z = shape.numbers("scale", 3, (1.0, 1.0, 1.0))
     return Mesh(shape.text("filename"), (x, y, z), beside, package_dirs)

@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._arrays import Array
 from ..building.builder import Builder
 from ..description import joints
 from ..description.joints import axis_frame
@@ -43,9 +43,6 @@ from .sdf import gear_terms
 from .sdf_joints import axis_direction, axis_in_model, joint_type
 
 TAGS = ("loop", "loop_joint", "constraint")
-
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -157,7 +154,7 @@ def loop_couplings(
 
 def gazebo_joints(
     robot: Element, links: Mapping[str, object], at_zero: Mapping[str, Transform],
-    hinges: Mapping[tuple[str, str], tuple[str, Vector]],
+    hinges: Mapping[tuple[str, str], tuple[str, Array]],
 ) -> Iterator[Closure | Coupling]:  # fmt: skip
     """The SDF joints in <gazebo>, whose frame is told in the child link and turned and placed as links are at q = 0.
 
@@ -173,7 +170,7 @@ def gazebo_joints(
 
 def _gazebo_joint(
     element: Element, links: Mapping[str, object], at_zero: Mapping[str, Transform],
-    hinges: Mapping[tuple[str, str], tuple[str, Vector]],
+    hinges: Mapping[tuple[str, str], tuple[str, Array]],
 ) -> Closure | Coupling:  # fmt: skip
     parent, child = (_link(end, end.words(), links) for end in map(element.needed, ("parent", "child")))
 
@@ -197,7 +194,7 @@ def _gazebo_joint(
         body = element.needed("gearbox_reference_body")
         reference = _link(body, body.words(), links)
 
-        def about(axis: Element) -> Vector:
+        def about(axis: Element) -> Array:
             return np.asarray(X_W.rotation @ joints.unit_axis(direction(axis)))
 
         return Coupling(element, name, gear_terms(element, reference, (parent, child), hinges, about))

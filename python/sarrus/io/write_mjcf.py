@@ -206,10 +206,8 @@ class _Writer(Writer):
         spin, roll = spec.torsional_friction, spec.rolling_friction
         friction, condim = [] if spec.friction is None else [spec.friction], None
         if spin is not None or roll is not None:
-            friction, condim = (
-                [1.0 if spec.friction is None else spec.friction, spin or 0.0, roll or 0.0],
-                "6" if roll else "4",
-            )
+            friction = [1.0 if spec.friction is None else spec.friction, spin or 0.0, roll or 0.0]
+            condim = "6" if roll else "4"
         self._shape(spec, name=spec.name, friction=friction or None, condim=condim, group=str(HIDDEN))
 
     def _spring(self, spring: SpringSpec) -> None:

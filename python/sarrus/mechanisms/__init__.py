@@ -93,9 +93,7 @@ SpaceDyn's applications, robots whose base moves:
 ======================  ======================================================================================
 """
 
-from .arms import human_arm, six_axis_arm, two_arms
-from .biped import biped
-from .hand import gripper, three_finger_hand
+from .arms import gripper, human_arm, six_axis_arm, three_finger_hand, two_arms
 from .hinge_loops import bennett, bricard, double_hooke, goldberg_5r, goldberg_6r, myard, schatz
 from .lattices import (
     chain_mail,
@@ -107,7 +105,7 @@ from .lattices import (
     ring,
     tensegrity_prism,
 )
-from .legs import biped_leg, humanoid_leg, quadruped, strandbeest_leg
+from .legs import biped, biped_leg, humanoid_leg, quadruped, strandbeest_leg
 from .linkages import four_bar, peaucellier, scissor_lift, slider_crank, watt
 from .overconstrained import sarrus_linkage, tsai_3upu, wren_platform
 from .parallel import cable_platform, delta, five_bar, stewart, three_rrr

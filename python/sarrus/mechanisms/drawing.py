@@ -12,8 +12,8 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._arrays import ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Prismatic, Revolute
 from ..errors import ModelError

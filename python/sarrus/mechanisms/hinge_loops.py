@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._arrays import ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Revolute
 from ..errors import ModelError
@@ -382,11 +382,7 @@ Kind = Literal[
 ]
 
 
-def bricard(
-    edge: float = 1.0,
-    mass: float = 1.0,
-    kind: Kind = "trihedral",
-) -> Mechanism:
+def bricard(edge: float = 1.0, mass: float = 1.0, kind: Kind = "trihedral") -> Mechanism:
     """Bricard's linkages: six hinges that are symmetrical to one another, or that lie along edges of an octahedron.
 
     Kutzbach counts no degree of freedom; each kind has one. The trihedral one is the best known: six bars, at home along six edges of a

@@ -225,10 +225,8 @@ def _scissors(n: int, arm: float) -> tuple[float, dict[str, tuple[complex, compl
     """Of a ring of n scissors the radius of their middles, and of both bars, straight out from the centre, the ends: those to the scissors before
     and to the ones after, from the bar's middle.
     """
-    half, fold = (
-        math.pi / n,
-        math.pi / 4 - math.pi / (3 * n),
-    )  # of a scissors' angle; how far it is from its largest size
+    # of a scissors' angle; how far it is from its largest size
+    half, fold = math.pi / n, math.pi / 4 - math.pi / (3 * n)
     corner = math.pi / 2 + half
     bars = {
         side: (cmath.rect(arm, turn - corner), cmath.rect(arm, turn + corner))

@@ -6,8 +6,8 @@ import cmath
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._arrays import ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Free, Prismatic, Revolute, Spherical, Universal
 from ..errors import ModelError

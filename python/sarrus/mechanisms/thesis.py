@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._arrays import ArrayLike
 from ..building.builder import Builder
 from ..building.tables import from_sdof
 from ..description.joints import Fixed, Free, Prismatic, Revolute, Universal

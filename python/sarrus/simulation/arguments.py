@@ -7,16 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import checked_number, real_array, real_rows
+from .._arrays import Array, ArrayLike, check_mapping, checked_number, real_array, real_rows
 from .._files import needed
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from .limits import LIMITS
-
-__all__: list[str] = []
 
 METHODS: dict[str, _core.Method] = _core.methods
 MethodName = Literal[
@@ -121,10 +118,9 @@ def check_memory(states: float, runs: int, size: int) -> None:
         )
 
 
-def checked_turns(robot: Mechanism, near: Mapping[str, ArrayLike] | None, runs: int) -> dict[str, NDArray[np.float64]]:
+def checked_turns(robot: Mechanism, near: Mapping[str, ArrayLike] | None, runs: int) -> dict[str, Array]:
     """Coordinates (runs, nq of the joint) from which turns of joints that close loops are counted."""
-    if near is not None and not isinstance(near, Mapping):
-        raise TypeError(f"near is a mapping from joints' names to their coordinates; got {near!r}")
+    check_mapping("near", near, "joints' names to their coordinates", 0, optional=True)
     turns = {}
     for name, coordinates in (near or {}).items():
         if not robot.joint(name).closes_loop:

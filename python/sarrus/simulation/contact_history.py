@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array
+from .._arrays import Array, NDArray
 from ..mechanism import Mechanism
 
 __all__ = ["ContactForces"]

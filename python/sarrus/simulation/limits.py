@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._arrays import Array
 from ..analysis.assembly.closing import prepared
@@ -23,7 +22,7 @@ OnLimits = Literal["warn", "stop", "ignore"]
 LIMITS = get_args(OnLimits)
 QUANTITIES = ("position", "velocity", "effort")  # as the core counts them
 ROUNDING = 1e-9  # by which a limit may be missed, of itself and of 1 rad or the mechanism's length (per second)
-Record = dict[str, NDArray[np.float64]]  # of runs by the names in the core's struct, (runs,) or (runs, limits)
+Record = dict[str, Array]  # of runs by the names in the core's struct, (runs,) or (runs, limits)
 
 
 @dataclass(frozen=True)

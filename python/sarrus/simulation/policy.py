@@ -6,15 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._arrays import Array, real_array
+from .._arrays import Array, ArrayLike, real_array
 from .._core import Status
 from ..control.terms import ForceElements
 from ..errors import OF_MOTORS, ShapeError, StateError
 from .workers import Result, Work
-
-__all__: list[str] = []
 
 EVER = 1e300  # before all times: kernels know no infinity
 Policy = Callable[[float, Array, Array], ArrayLike]

@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, ArrayLike, checked_count, checked_path
+from .._arrays import Array, ArrayLike, NDArray, checked_count, checked_path
 from .._core import Status
 from .._files import needed, replacing
 from .._showing import table

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._arrays import Array, real_array
+from .._arrays import Array, ArrayLike, NDArray, real_array
 from .._core import Status, tolerances
 from ..control.element import Run
 from ..control.elements import Contact, EndStop, RigidContact, ShapeContacts, Stiction
@@ -19,8 +18,6 @@ from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..variants import Variants
 from .limits import JointLimits
-
-__all__: list[str] = []
 
 BLOCK = 1024  # runs a thread of which all is kept at once
 NOBODY = np.zeros(0, np.int64)

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import Array, checked_path
+from .._arrays import Array, ArrayLike, NDArray, checked_path
 from .._build import __version__
 from .._core import Status
 from .._files import replacing
@@ -28,8 +27,6 @@ from ..mechanism import Mechanism
 from ..variants import Listed, Variants
 from .storage import as_json
 from .workers import LANES, Rows, Work
-
-__all__: list[str] = []
 
 FORMAT = 1
 BLOCK = 2**20  # bytes

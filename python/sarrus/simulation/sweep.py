@@ -9,30 +9,17 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import Array, ArrayLike, checked_count, checked_truth, is_masked
+from .._arrays import Array, ArrayLike, NDArray, checked_count, checked_truth, is_masked
 from .._core import Status
 from ..control.elements import ForceElement
 from ..control.terms import functions_and_elements
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Listed, Variants
-from .arguments import (
-    METHODS,
-    MOST_STEPS,
-    MethodName,
-    Stabilisation,
-    check_advance,
-    check_choices,
-    check_memory,
-    check_periods,
-    checked_gains,
-    checked_times,
-    checked_turns,
-    progress_bar,
-)
+from . import arguments
+from .arguments import MethodName, Stabilisation
 from .limits import JointLimits, OnLimits, Record, joint_limits
 from .policy import Policy, by_policy, hold, set_efforts
 from .runs import Sweep
@@ -138,19 +125,19 @@ def simulate_many(
     [0.17, 0.17]
     """
     robots, of_run = _robots(mechanism)
-    check_choices(method, limits, stabilisation)
-    if method != "auto" and METHODS[method].adaptive:
+    arguments.check_choices(method, limits, stabilisation)
+    if method != "auto" and arguments.METHODS[method].adaptive:
         raise ValueError(f"simulate_many() takes fixed steps: '{method}' decides on its own steps for each state")
-    gains = checked_gains(robots[0], stabilisation, gains)
+    gains = arguments.checked_gains(robots[0], stabilisation, gains)
     threads, every = checked_count("threads", threads, most=MOST_THREADS), checked_count("every", every)
-    start, duration, dt = checked_times(start, duration, dt)
-    check_advance(start, duration, dt)
-    schedule = _core.Schedule(start, start + duration, dt, min(every, MOST_STEPS))
+    start, duration, dt = arguments.checked_times(start, duration, dt)
+    arguments.check_advance(start, duration, dt)
+    schedule = _core.Schedule(start, start + duration, dt, min(every, arguments.MOST_STEPS))
     rows = _rows_of_each(of_run)
     prepared = _prepared(robots, controller, method, stabilisation, gains, limits, q, rows)
     _check_functions(robots, prepared[0].setup.method)
     _check_callables(policy, executor, store)
-    check_periods(prepared[0].setup.terms, duration, dt)
+    arguments.check_periods(prepared[0].setup.terms, duration, dt)
     if policy is not None:
         for one in prepared:
             hold(one.forces, robots[0].nv)
@@ -189,7 +176,7 @@ def _shown(progress: bool | Callable[[int, int], object], runs: int) -> Generato
     if callable(progress):
         yield lambda done: progress(done, runs)
         return
-    bar = progress_bar(runs, checked_truth("progress", progress), "run")
+    bar = arguments.progress_bar(runs, checked_truth("progress", progress), "run")
     if bar is None:
         yield None
         return
@@ -220,7 +207,7 @@ class _Kept:
             return np.full(shape, np.nan) if store is None else store.array(name, shape, np.nan)
 
         if store is None:
-            check_memory(n, runs, core.size)
+            arguments.check_memory(n, runs, core.size)
         sizes = {"q": robot.nq, "v": robot.nv, "z": core.size - robot.nq - robot.nv}
         q, v, z = (array(name, runs, n, k) for name, k in sizes.items())
         ended, begun = (np.full(runs, status, np.int8) for status in (Status.INTERRUPTED, Status.FINISHED))
@@ -255,7 +242,7 @@ class _Kept:
 
     def begin(self, work: Work, q: Array, v: Array, near: Mapping[str, ArrayLike] | None, parameters: Array) -> Array:
         """The states (runs, size) from which runs go on."""
-        turns = checked_turns(work[0][1].setup.mechanism, near, len(q))
+        turns = arguments.checked_turns(work[0][1].setup.mechanism, near, len(q))
         x, start = np.zeros((len(q), self.core.size)), self.schedule.start
         for rows, job in work:
             some = {name: angles[rows] for name, angles in turns.items()}
@@ -419,9 +406,7 @@ def _check_callables(policy: Any, executor: Any, store: Any) -> None:
         raise TypeError("a policy is asked here, and not on an executor's workers: give one of them")
 
 
-def _robots(
-    mechanisms: Mechanism | Sequence[Mechanism] | Variants,
-) -> tuple[Sequence[Any], NDArray[np.intp] | None]:
+def _robots(mechanisms: Mechanism | Sequence[Mechanism] | Variants) -> tuple[Sequence[Any], NDArray[np.intp] | None]:
     """What moves: one, or variants, which many are that may share a structure; else each once, and which of them a run has."""
     if isinstance(mechanisms, Variants):
         return [mechanisms if len(mechanisms) > 1 else mechanisms[0]], None

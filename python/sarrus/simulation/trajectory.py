@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike, checked_names, checked_path, checked_truth, real_array
+from .._arrays import Array, ArrayLike, check_mapping, checked_names, checked_path, checked_truth, real_array
 from .._files import needed
 from ..analysis.actuation.joint_wrenches import along_tree, by_friction, joint_wrenches_with
 from ..control import interpolation
@@ -134,10 +134,8 @@ class Trajectory:
             raise ShapeError(f"t must be (n,); got {times.shape}")
         if not np.isfinite(times).all() or (np.diff(times) < 0.0).any():
             raise ValueError("t must be finite times, none before the one that it follows")
-        if events is not None and not isinstance(events, Mapping):
-            raise TypeError(f"events are a mapping of names to times; got {events!r}")
-        if statistics is not None and not isinstance(statistics, Mapping):
-            raise TypeError(f"statistics are a mapping of names to values; got {statistics!r}")
+        check_mapping("events", events, "names to times", 0, optional=True)
+        check_mapping("statistics", statistics, "names to values", 0, optional=True)
         nq, nv, n = checked_mechanism(mechanism).nq, mechanism.nv, len(times)
         closing, all_nv = sum(j.type.nq for j in mechanism._closing_joints), mechanism._all_nv
 
@@ -641,8 +639,7 @@ class Trajectory:
 
 def _wrenches(robot: Mechanism, wrenches: Any, t: Array) -> dict[str, Array]:
     """Frame name to (n, 6)."""
-    if wrenches is not None and not isinstance(wrenches, Mapping):
-        raise TypeError(f"wrenches must be a mapping of frame names to [moment; force]; got {wrenches!r}")
+    check_mapping("wrenches", wrenches, "frame names to [moment; force]", 0, optional=True)
     rows = {}
     for name, wrench in (wrenches or {}).items():
         robot.pose(robot.neutral(), name)  # says what is no frame

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import Array
+from .._arrays import Array, NDArray
 from .._core import Status
 from ..control.elements import Contact, EndStop, Stiction
 from ..description.contacts import told_by_file
@@ -19,8 +18,6 @@ from ..variants import Variants
 from .limits import Record
 from .setup import Prepared, Setup
 from .trajectory import Trajectory
-
-__all__: list[str] = []
 
 EATEN = 0.1  # of a motion's energy, which a run may lose to its steps
 TOLD = 1e-3  # how well a rate is known: by differences, and a few turns of an iteration

@@ -11,26 +11,22 @@ from threading import Thread
 from typing import Any, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import Array
+from .._arrays import Array, NDArray
 from .._core import Status
 from . import setup
 from .arguments import METHODS
 from .limits import Record
 from .setup import Ended, Setup
 
-__all__: list[str] = []
-
 LANES = 8  # the most of any instruction set: in shares of whole packets each run meets the same neighbours as without
 OFTEN = 64  # runs a thread after which somebody is told, or a file has them
 SHARE = 2**22  # bytes at most that are sent to a worker at once: Dask warns of more than 10 MB
 
 Rows = slice | NDArray[np.intp]
-Result = tuple[
-    Rows, Array, Ended, Record
-]  # which runs, what is kept of them, how they ended, and what they were watched for
+# which runs, what is kept of them, how they ended, and what they were watched for
+Result = tuple[Rows, Array, Ended, Record]
 
 
 class Executor(Protocol):

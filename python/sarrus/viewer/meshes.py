@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array
+from .._arrays import Array, NDArray
 from ..io.mesh_files import MeshError as MeshError
 from ..io.mesh_files import find as find  # which the viewer asks here
 from ..io.mesh_files import opened

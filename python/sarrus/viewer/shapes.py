@@ -11,9 +11,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, ArrayLike
+from .._arrays import Array, ArrayLike, NDArray
 from ..figures.skeleton import FLAT, Place
 from ..shapes import Box, Cylinder, Sphere
 

@@ -7,7 +7,6 @@ Sliders lead :class:`~sarrus.viewer.loop_sliders.Inputs`, a thread plays the tra
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import sys
 import threading
@@ -19,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import Array, ArrayLike, checked_count, checked_number, real_array
+from .._arrays import Array, ArrayLike, check_mapping, checked_count, checked_number, real_array
+from .._files import needed
 from ..errors import AssemblyError, ModelError, ShapeError, StateError, printable, raise_no_such_name
 from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
@@ -118,7 +118,7 @@ class View:
     ) -> None:
         checked_mechanism(mechanism)
         runs = _checked_runs(mechanism, trajectory)
-        _require_viser()
+        needed("viser", "the view needs viser", "'viser<1.2'")
         self.mechanism, self.runs = mechanism, runs
         sound = [k for k, start in enumerate(runs.q[:, 0] if isinstance(runs, Sweep) else runs) if _begins(start)]
         if trajectory is not None and not sound:
@@ -187,8 +187,7 @@ class View:
 
         Names are those of :attr:`Inputs.names`: joints, or "joint: coordinate". A playback pauses.
         """
-        if not isinstance(coordinates, Mapping):
-            raise TypeError(f"coordinates are a mapping of names to values; got {coordinates!r}")
+        check_mapping("coordinates", coordinates, "names to values", 0)
         known = {name: k for k, name in enumerate(self._inputs.names)}
         for name in coordinates:
             if name not in known:
@@ -444,12 +443,3 @@ def in_notebook() -> bool:
 def _begins(run: Trajectory | Array) -> bool:
     """Whether a run, or the first state of one, is there."""
     return len(run) > 0 if isinstance(run, Trajectory) else bool(np.isfinite(run).all())
-
-
-def _require_viser() -> None:
-    try:
-        importlib.import_module("viser")
-    except ModuleNotFoundError as error:
-        if error.name != "viser":
-            raise
-        raise ModuleNotFoundError("the view needs viser: pip install 'viser<1.2'", name="viser") from None

@@ -5,7 +5,7 @@ products of exponentials, reduced equations. Sonoda, Ishii and Isobe: the COG Ja
 dynamics is in :class:`~sarrus.Mechanism`; which equation is where: docs/works.md.
 """
 
-from ..dynamics.joint_bases import joint_bases
+from ..dynamics.reactions import joint_bases
 from .cog import cog_jacobians
 from .contact import sliding_contact
 from .invariant import joint_screws, poe_factors

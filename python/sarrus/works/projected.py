@@ -15,9 +15,8 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, ArrayLike, common_axes, real_array, real_rows
+from .._arrays import Array, ArrayLike, NDArray, common_axes, real_array, real_rows
 from .._showing import Brief
 from ..analysis.independent_coordinates import loop_motions
 from ..analysis.linear_algebra import FreeMotions, applied, transposed

@@ -1,6 +1,6 @@
 """Chains that carry one body between them, each reduced to a force at its tip: the reference-member algorithm of Lilly and Orin.
 
-`chains` takes the mechanism apart, `chain_states` its states, `chain_answers` finds what belongs to each chain, and here the member
+`chains` takes the mechanism and its states apart and finds what belongs to each chain, and here the member
 brings them together.
 """
 
@@ -11,9 +11,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._arrays import Array, ArrayLike, into
+from .._arrays import Array, ArrayLike, NDArray, into
 from .._core import Status
 from .._showing import Brief
 from ..analysis.linear_algebra import applied, transposed
@@ -21,8 +20,7 @@ from ..dynamics.loop_operations import LoopFunctions, LoopReactions, raise_contr
 from ..dynamics.options import TimeOptions, Unpack, Wrenches
 from ..errors import check_name
 from ..mechanism import checked_mechanism
-from .chain_answers import ChainAnswer, States, answer, inverse_root, inverse_where, states
-from .chains import INSTEAD, TakenApart, taken_apart
+from .chains import INSTEAD, ChainAnswer, States, TakenApart, answer, inverse_root, inverse_where, states, taken_apart
 
 ByChain = dict[str, Array]
 

@@ -11,11 +11,10 @@ from .._arrays import Array, ArrayLike, checked_truth, real_array, real_rows
 from .._core import Status
 from ..analysis.actuation.efforts import actuator_efforts, motors_of
 from ..analysis.actuation.joint_wrenches import across_loops
-from ..dynamics.joint_bases import joint_bases
 from ..dynamics.loop_operations import LoopFunctions
 from ..dynamics.operations import _operation
 from ..dynamics.options import FrameOptions, ReactionOptions, StateOptions, ThreadedLoads, Unpack, shows_options
-from ..dynamics.reactions import carried_by_tree
+from ..dynamics.reactions import carried_by_tree, joint_bases
 from ..errors import NotRealizableError
 from ..mechanism import checked_mechanism
 

@@ -839,7 +839,7 @@ def test_a_point_is_led_along_a_line():
         ({"pin2": 1.0, "motor": 5.0}, sarrus.StateError, "'motor', 'pin2' has no answer|'pin2', 'motor' has no answer"),
         ({"moter": 1.0}, sarrus.NameNotFoundError, "did you mean 'motor'"),
         ({"motor": "fast"}, sarrus.ShapeError, "velocities of joint 'motor'"),
-        ([1.0], TypeError, "velocities are a mapping"),
+        ([1.0], TypeError, "velocities must be a mapping"),
     ],
 )
 def test_velocities_that_cannot_be(given, error, text):

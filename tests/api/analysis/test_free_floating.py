@@ -119,7 +119,7 @@ def test_what_floats_though_it_hardly_looks_so():
         (lambda: sarrus.floating.reaction_null_space(ROBOT, HERE, components=""), ModelError, "components of the base's velocity are some of"),
         (lambda: sarrus.floating.reaction_null_space(ROBOT, HERE, components=3), TypeError, "components are some of"),
         (lambda: sarrus.floating.resolved_rate(ROBOT, HERE, {"hand": [1.0]}), ShapeError, r"motions\['hand'\] has shape \(1,\); its last axis must have 6"),
-        (lambda: sarrus.floating.resolved_rate(ROBOT, HERE, "hand"), TypeError, "motions must map frames to velocities; got 'hand'"),
+        (lambda: sarrus.floating.resolved_rate(ROBOT, HERE, "hand"), TypeError, "motions must be a mapping of frames to velocities; got 'hand'"),
         (lambda: sarrus.floating.resolved_rate(ROBOT, HERE, {"ground": [1.0, 0, 0, 0, 0, 0]}), StateError, "no velocity of the joints moves the frames"),
         (
             lambda: sarrus.floating.resolved_rate(ROBOT, HERE, {"hand": [0, 0, 0, 1.0, 0, 0]}, still="rx ry rz"),

@@ -99,7 +99,7 @@ def test_a_joint_leads_a_player(pyplot, coupled):
     assert "&quot;clock&quot;: [&quot;motor&quot;, &quot;rad&quot;]" in page
     b = coupled.to_builder()
     b.set_joint("motor", sarrus.Revolute("y", limits=(-1.5, -1.2)))
-    from sarrus.figures.configuration import _way
+    from sarrus.figures.figures import _way
 
     q = b.build().assemble(fixed={"motor": -1.3})
     values, path = _way(b.build(), q, "motor")
@@ -123,7 +123,7 @@ def test_refused(pyplot, coupled):
         coupled.plot(trace="Q")
     with pytest.raises(sarrus.ShapeError, match="wrench on 'P'"):
         coupled.plot(wrenches={"P": [1, 2, 3]})
-    with pytest.raises(TypeError, match="wrenches are a mapping of frames"):
+    with pytest.raises(TypeError, match="wrenches must be a mapping of frames"):
         coupled.plot(wrenches=5)
     delta = sarrus.mechanisms.delta()
     with pytest.raises(sarrus.ModelError, match="joint 'float' has 7 coordinates"):

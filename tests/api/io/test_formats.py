@@ -156,7 +156,6 @@ def test_kinds_that_no_ladder_knows(suffix, named, tmp_path, monkeypatch):
     if not named:  # were outline.py to let it pass, without axes
         hollow = lambda spec, backward=False: replace(link, spec=spec, axes=())  # noqa: E731
         monkeypatch.setattr(sarrus.io.outline, "link_of", hollow)
-        monkeypatch.setattr(sarrus.io.lowering, "link_of", hollow)
     with pytest.raises(ModelError, match=r"'j.*Elliptic"):
         robot.save(tmp_path / f"r{suffix}")
     assert not list(tmp_path.iterdir())

@@ -253,7 +253,7 @@ def test_wrong_names_and_configurations_are_refused(shown):
         shown.set([0.0])
     with pytest.raises(sarrus.ShapeError, match="q must be an array of real numbers"):
         shown.set("q")
-    with pytest.raises(TypeError, match=r"coordinates are a mapping .*; got 3"):
+    with pytest.raises(TypeError, match=r"coordinates must be a mapping .*; got 3"):
         shown.move(3)
     for value, error in ((np.nan, ValueError), ("fast", TypeError)):
         with pytest.raises(error, match="coordinate 'motor' must be"):

@@ -12,14 +12,13 @@ Newtons and newton metres compare by the mechanism's length, metres and radians 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, cast, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..._arrays import Array, ArrayLike, checked_truth, common_axes, into, real_array, real_rows
+from ..._arrays import Array, ArrayLike, NDArray, checked_truth, common_axes, into, real_array, real_rows
 from ..._core import Status, tolerances
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import _operation
@@ -29,7 +28,7 @@ from ...errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..assembly.closing import on_its_tree, prepared
 from ..independent_coordinates import joint_velocity, loop_motions
 from ..linear_algebra import applied, orthonormal, solutions, transposed
-from ..scaling import sliding
+from ..scaling import velocity_scale
 
 _ARGUMENT = {"low": "limits[0]", "high": "limits[1]"}
 FAR = 1e30  # no limit: bounded_efforts.hpp
@@ -243,7 +242,8 @@ def _narrowed(
     asked = {name: x for name, x in motion.items() if x is not None and name != "check"} | {"limits": limits}
     weights, preload = asked.pop("weights", None), asked.pop("preload", None)
     if weights is not None or preload is not None:
-        weights = _units(robot, robot.actuated) ** 2 if weights is None else _per_motor("weights", weights, robot.nu)
+        units = velocity_scale(robot, robot.actuated)
+        weights = units**2 if weights is None else _per_motor("weights", weights, robot.nu)
         preload = np.zeros(robot.nu) if preload is None else _per_motor("preload", preload, robot.nu)
         lead = np.broadcast_shapes(weights.shape, preload.shape)
         asked["sharing"] = np.concatenate([np.broadcast_to(x, lead) for x in (weights, preload)], axis=-1)
@@ -302,9 +302,9 @@ def raise_not_realizable(
     acceleration = _off(J, np.asarray(a, dtype=float), robot.constraint_bias(q, v, time=time))
     if exact and max(velocity.max(initial=0.0), acceleration.max(initial=0.0)) > 1.0:
         raise StateError(_motion_fault(robot, velocity, acceleration))
-    names, free, unit = robot.actuated, loop_motions(robot, J), _units(robot, robot.joints)
+    names, free, unit = robot.actuated, loop_motions(robot, J), velocity_scale(robot)
     basis = orthonormal(free.basis / unit[:, None])[0]  # in units of the mechanism's length
-    effect = unit[:, None] * actuation_matrix(robot, q) / _units(robot, names)
+    effect = unit[:, None] * actuation_matrix(robot, q) / velocity_scale(robot, names)
     shares = solutions(basis.T @ effect, np.linalg.norm(effect, axis=(-2, -1)))
     need = basis.T @ (unit * robot.inverse_dynamics(q, v, a, wrenches=wrenches))
     missing = basis @ (need - basis.T @ effect @ (shares.inverse @ need)) / unit
@@ -312,12 +312,6 @@ def raise_not_realizable(
         raise NotRealizableError("the actuated joints cannot bring this motion about")
     rank = robot.nu - int(shares.freedom)
     raise NotRealizableError(_effort_fault(robot, names, missing, rank, int(free.freedom)))
-
-
-def _units(robot: LoopFunctions, names: Iterable[str]) -> Array:
-    """Of each velocity of these joints, what is as much as 1 rad/s: 1, or the mechanism's length where it slides."""
-    slides = np.concatenate([np.zeros(0, dtype=bool), *(sliding(robot.joint(name).type) for name in names)])
-    return np.where(slides, robot._length, 1.0)
 
 
 def motors_of(robot: LoopFunctions, actuated: Sequence[str] | None) -> tuple[str, ...]:

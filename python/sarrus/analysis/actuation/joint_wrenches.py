@@ -7,15 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..._arrays import Array, ArrayLike, common_axes, real_array, real_rows
+from ..._arrays import Array, ArrayLike, NDArray, common_axes, real_array, real_rows
 from ..._core import tolerances
 from ..._showing import largest, table
-from ...dynamics.joint_bases import joint_bases
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import Wrenches
-from ...dynamics.reactions import in_frame, in_world
+from ...dynamics.reactions import in_frame, in_world, joint_bases
 from ...errors import ModelError
 from ..linear_algebra import applied, transposed
 from ..mobility.report import braced_wrenches

@@ -14,9 +14,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array
+from ..._arrays import Array, ArrayLike, NDArray, check_mapping
 from ..._core import tolerances
 from ...description.constraints import ConstraintSpec, TargetSpec
 from ...description.joints import LIMIT_MARGIN, TURN, JointType, middle, turns_into
@@ -26,7 +25,7 @@ from ...dynamics.variants import VariantFunctions
 from ...errors import ModelError, SarrusError, check_name
 from ...spatial import Transform
 from ..joint_targets import quoted
-from ..scaling import ScaledLoops, coordinate_scale, sliding_velocities
+from ..scaling import ScaledLoops, coordinate_scale, velocity_scale
 
 # Damping, most steps, and how far off a start may be, in rad and sizes of the bodies. Near: in at most 6 steps no joint goes half a turn, so
 # that nothing is wound up, and no other start would be nearer; that is a jump of 5 cm and more of robots whose bodies are half a metre long.
@@ -38,9 +37,8 @@ EVERY = slice(None)
 
 Kept = TypeVar("Kept")
 Frames = tuple[tuple[str, bool], ...]  # names, and whether each is to be turned too
-Coordinates = tuple[
-    tuple[str, int], ...
-]  # joints of the tree, and which of their coordinates, of as many as they have velocities
+# joints of the tree, and which of their coordinates, of as many as they have velocities
+Coordinates = tuple[tuple[str, int], ...]
 
 
 class Closing:
@@ -68,18 +66,12 @@ class Closing:
         to += [TargetSpec(target_name(f"joint {name} {k}"), joint=name, index=k, bodies=()) for name, k in single]
         self.robot = on_its_tree(robot, *to) if to else robot
         neutral = [neutral_coordinates(robot.joint(name).type) for name in self.led]
-        targets = np.concatenate(
-            [
-                np.zeros(0),
-                *(np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames),
-                *neutral,
-                np.zeros(len(single)),
-            ]
-        )
+        poses = [np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames]
+        targets = np.concatenate([np.zeros(0), *poses, *neutral, np.zeros(len(single))])
         self.numbers, self.of_joints = len(targets), len(single) + sum(map(len, neutral))
         # rows are as large as they usually are away from a special place, such as one where a rod has no length
         self.by_name = _by_name(robot)
-        scale = np.where(sliding_velocities(robot), robot._length, 1.0)
+        scale = velocity_scale(robot)
         away = robot.integrate(robot.neutral(), scale * _anywhere(robot.nv)[self.by_name])
         self.loops = ScaledLoops(self.robot, away, None, targets if to else None)
         joints = [robot.joint(name) for name in robot.joints]
@@ -247,8 +239,7 @@ def movable_frames(robot: LoopFunctions) -> set[str]:
 
 def check_frames(robot: LoopFunctions, frames: Any, of_joints: str) -> None:
     """What frames are to do is a mapping, of frames."""
-    if not isinstance(frames, Mapping):
-        raise TypeError(f"frames are a mapping of frames to where they are to be; got {frames!r}")
+    check_mapping("frames", frames, "frames to where they are to be", 0)
     for name in frames:
         if name in robot._joints and name not in robot.frames:
             raise ModelError(f"'{name}' is a joint, no frame: it belongs to {of_joints}=")

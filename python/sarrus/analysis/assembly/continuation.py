@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..._arrays import Array, checked_number
+from ..._arrays import Array, NDArray, checked_number
 from ...errors import BranchEnd
 from ..joint_targets import quoted
 from .closing import Closing

@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array, checked_number
+from ..._arrays import Array, ArrayLike, NDArray, checked_number
 from ..._core import tolerances
 from ...dynamics.loop_operations import LoopFunctions
 from ..joint_targets import quoted

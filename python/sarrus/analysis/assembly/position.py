@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._arrays import Array, checked_count, checked_time, checked_times, checked_truth, common_axes, into, real_array
 from ...dynamics.loop_operations import LoopFunctions
-from ...dynamics.options import DEFAULTS, FrameTimeOptions, SearchOptions, shows_options
+from ...dynamics.options import DEFAULTS, FrameTimeOptions, SearchOptions, Unpack, shows_options
 from ...errors import AssemblyError, ModelError, SarrusError, ShapeError, StateError
 from ...spatial import Rotation, Transform
 from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near
@@ -36,9 +36,6 @@ from .continuation import Branch, checked_steps
 from .multistart import SAME, TOLERANCE, Search, checked_tolerance, nearly_singular, open_by, why_open
 from .rates import Rates, completed
 from .recut import Recut, searched
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 REGULAR = 10  # draws that may be lost to singular positions: some mechanisms have hardly any others
 
@@ -177,11 +174,8 @@ def looked_for(
 ) -> Any:  # fmt: skip
     """As :meth:`assemble` and :meth:`inverse_kinematics`, in the coordinates of this tree; only from a start that is nearly closed if `nearby` says so."""
     threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
-    starts, seed, tolerance = (
-        checked_count("starts", starts, 0),
-        checked_count("seed", seed, 0),
-        checked_tolerance(tolerance),
-    )
+    starts, seed = checked_count("starts", starts, 0), checked_count("seed", seed, 0)
+    tolerance = checked_tolerance(tolerance)
     time = checked_times(time)
     frames, held = _targets(robot, targets), coordinates(robot, fixed, many=True)
     kept = (coordinates(robot, near, many=True) if isinstance(near, Mapping) else {}) | held
@@ -301,23 +295,11 @@ def inverse_kinematics(
     return answer
 
 
-@overload
-def follow(
-    robot: LoopFunctions, joints: JointCoordinates | None = None, near: ArrayLike | JointCoordinates | None = None, *,
-    frames: Targets | None = None, time: ArrayLike | None = None, max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
-    out: Array | None = None, return_status: Literal[False] = False,
-) -> Array: ...  # fmt: skip
-@overload
-def follow(
-    robot: LoopFunctions, joints: JointCoordinates | None = None, near: ArrayLike | JointCoordinates | None = None, *,
-    frames: Targets | None = None, time: ArrayLike | None = None, max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
-    out: Array | None = None, return_status: Literal[True],
-) -> tuple[Array, int]: ...  # fmt: skip
 def follow(
     robot: LoopFunctions, joints: JointCoordinates | None = None, near: ArrayLike | JointCoordinates | None = None, *,
     frames: Targets | None = None, time: ArrayLike | None = None, max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
     out: Array | None = None, return_status: bool = False,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Configurations (n, nq) along prescribed inputs, on one branch, the loops closed in each.
 
     From one input to the next steps go along the tangent and then back onto the loops; a step after which they would have to go far
@@ -365,8 +347,6 @@ def follow(
     """
     steps = checked_steps(max_step, min_step)
     joints, frames = {} if joints is None else joints, {} if frames is None else frames
-    if not isinstance(joints, Mapping):
-        raise TypeError(f"joints are a mapping of joints to where they go; got {joints!r}")
     check_frames(robot, frames, "joints")
     led = _targets(robot, frames)
     for (name, turned), x in led.items():
@@ -388,7 +368,7 @@ def follow(
     branch = Branch(how, times, ways, how.targets(rows, ways, (len(times),)), steps, tolerance)
     path, status = branch.follow(q, out)
     if checked_truth("return_status", return_status):
-        return path, status
+        return cast("Array", (path, status))
     if status:
         raise branch.end(path)
     return path

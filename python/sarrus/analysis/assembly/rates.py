@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ..._arrays import Array, common_axes, real_array
+from ..._arrays import Array, ArrayLike, common_axes, real_array
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ShapeError
 from ..joint_targets import rates_of

@@ -12,9 +12,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from ..._arrays import Array
+from ..._arrays import Array, ArrayLike, NDArray
 from ...dynamics.loop_operations import LoopFunctions
 from ...errors import ModelError
 from ..joint_targets import coordinates, start_near
@@ -44,12 +43,8 @@ class Recut:
         self.places, self.places_back = _places(self.robot, robot), _places(robot, self.robot)
         # of its joints that close loops, where they stand in q; those that close loops in both stand behind it
         loops = [robot.joint(joint.name) for joint in self.robot._closing_joints]
-        self.meant = np.concatenate(
-            [
-                np.zeros(0, np.intp),
-                *(np.r_[j.q_slice] if not j.closes_loop else np.full(j.type.nq, robot.nq) for j in loops),
-            ]
-        )
+        places = [np.full(j.type.nq, robot.nq) if j.closes_loop else np.r_[j.q_slice] for j in loops]
+        self.meant = np.concatenate([np.zeros(0, np.intp), *places])
         if d.home and not self.same_tree:
             self.robot = type(robot)(dataclasses.replace(other, home=self._home()))
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ..._arrays import Array, checked_names, checked_times, real_rows
+from ..._arrays import Array, ArrayLike, checked_names, checked_times, real_rows
 from ..._core import Status
 from ..._showing import Brief
 from ...description.constraints import DistanceSpec

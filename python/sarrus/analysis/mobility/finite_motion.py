@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..._arrays import Array
+from ..._arrays import Array, NDArray
 from ..scaling import PRESENT, ScaledLoops, null_space
 
 STEP, SMALL_STEP = 0.02, 1e-3  # of the largest velocity [rad, l]: to a configuration nearby, and about there

@@ -5,21 +5,21 @@ The core finds ranks and singular values (``cpp/loops/mobility.hpp``); here they
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..._arrays import Array
+from ..._arrays import Array, ArrayLike, NDArray, checked_time, real_array
 from ..._showing import Brief
+from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.variants import VariantFunctions
 from ...errors import SarrusError
+from ..actuation.efforts import motors_of
 from ..assembly.closing import closing, on_its_tree, prepared
-from ..scaling import CLOSED, sliding
-
-if TYPE_CHECKING:
-    from ...dynamics.loop_operations import LoopFunctions
+from ..independent_coordinates import frame_components
+from ..scaling import CLOSED, sliding_velocities
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,9 +52,38 @@ class MobilityMap(Brief):
 
 
 def mobility_map(
-    robot: LoopFunctions, q: Array, motors: list[str], frame: str, rows: list[int], time: float | None, threads: int
-) -> MobilityMap:
-    """Of configurations (..., nq), with motors in these joints and these components of a frame's velocity as output; each variant by its own size."""
+    robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None, output: str | tuple[str, str] | None = None,
+    time: float | None = None, threads: int = 1,
+) -> MobilityMap:  # fmt: skip
+    """Rank, smallest singular value, condition number and type of singularity of many configurations, without a report's words.
+
+    Singular values below 1e-6 count as zero; whether a position is singular is told by comparison
+    with a few closed configurations that are drawn once.
+
+    Parameters
+    ----------
+    q : (..., nq) configurations that close the loops; of variants (N, ..., nq), each compared by its own characteristic length
+    actuated, output, time : as :meth:`mobility`
+    threads : how many threads work on it
+
+    Raises
+    ------
+    ShapeError, NameNotFoundError
+        q has not nq entries in its last axis; a name is not known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sarrus
+    >>> robot = sarrus.mechanisms.five_bar()
+    >>> q = robot.inverse_kinematics({"tip": [(0.2, 0.0, 0.7), (0.25, 0.0, 0.65)]}, near=robot.assemble())
+    >>> robot.mobility_map(q, output=("tip", "tx tz")).singularity.tolist()
+    ['regular', 'regular']
+    """
+    # with motors in these joints and these components of a frame's velocity as output
+    motors = [name for name in motors_of(robot, actuated) if robot.joint(name).type.nv]
+    frame, rows = ("ground", []) if output is None else frame_components("output", output)
+    q, time = real_array("q", q), checked_time(time)
     base = robot.base if isinstance(robot, VariantFunctions) else robot
     one = _with_motors(base, tuple(motors))
     many = one if base is robot else robot if one is base else cast(VariantFunctions, robot)._like(one)
@@ -69,7 +98,7 @@ def mobility_map(
         if isinstance(robot, VariantFunctions):
             rows_of = (slice(None), *[None] * (q.ndim - 2))  # each variant's own for all of its states
             l, scale, row_scale = robot._lengths[:, None][rows_of], scale[rows_of], row_scale[rows_of]
-        slides = np.concatenate([np.zeros(0, bool), *(sliding(robot.joint(name).type) for name in robot.actuated)])
+        slides = sliding_velocities(robot, robot.actuated)
         of_motors, of_frame = 1.0 / np.where(slides, l, 1.0), of_output / np.where(np.arange(6) < 3, 1.0, l)
         gains = np.concatenate([of_motors, of_frame], axis=-1)
         how: dict[str, Any] = {"time": time, "threads": threads, "return_status": True}

@@ -11,19 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._arrays import Array, ArrayLike, checked_time, real_array
+from ..._arrays import Array, ArrayLike, real_array
 from ..._core import tolerances
 from ..._showing import Brief, listed, table
-from ...dynamics.joint_bases import joint_bases
 from ...dynamics.loop_operations import LoopFunctions
-from ...dynamics.reactions import carried_by_tree
+from ...dynamics.reactions import carried_by_tree, joint_bases
 from ...errors import ShapeError
 from ..actuation.efforts import actuation_matrix, motors_of
 from ..independent_coordinates import frame_components
-from ..scaling import PRESENT, ScaledLoops, null_space, six, sliding
-from . import map as of_many
+from ..scaling import PRESENT, ScaledLoops, null_space, six, velocity_scale
 from .finite_motion import Neighbour, finite_mobility
-from .map import MobilityMap
 
 NEGLIGIBLE, NEARLY = tolerances.negligible, tolerances.nearly_singular
 
@@ -270,40 +267,6 @@ def mobility(
     )
 
 
-def mobility_map(
-    robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None, output: str | tuple[str, str] | None = None,
-    time: float | None = None, threads: int = 1,
-) -> MobilityMap:  # fmt: skip
-    """Rank, smallest singular value, condition number and type of singularity of many configurations, without a report's words.
-
-    Singular values below 1e-6 count as zero; whether a position is singular is told by comparison
-    with a few closed configurations that are drawn once.
-
-    Parameters
-    ----------
-    q : (..., nq) configurations that close the loops; of variants (N, ..., nq), each compared by its own characteristic length
-    actuated, output, time : as :meth:`mobility`
-    threads : how many threads work on it
-
-    Raises
-    ------
-    ShapeError, NameNotFoundError
-        q has not nq entries in its last axis; a name is not known.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import sarrus
-    >>> robot = sarrus.mechanisms.five_bar()
-    >>> q = robot.inverse_kinematics({"tip": [(0.2, 0.0, 0.7), (0.25, 0.0, 0.65)]}, near=robot.assemble())
-    >>> robot.mobility_map(q, output=("tip", "tx tz")).singularity.tolist()
-    ['regular', 'regular']
-    """
-    motors = [name for name in motors_of(robot, actuated) if robot.joint(name).type.nv]
-    frame, rows = ("ground", []) if output is None else frame_components("output", output)
-    return of_many.mobility_map(robot, real_array("q", q), motors, frame, list(rows), checked_time(time), threads)
-
-
 def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:
     array = real_array("q", q)
     if array.shape != (robot.nq,):
@@ -319,7 +282,7 @@ def _actuation(
     motors: list[str], output: str | tuple[str, str] | None,
 ) -> ActuationMobility:  # fmt: skip
     """What motors and output feel of the motions N (nv, d), B and G, and how that is nearby."""
-    motor_scale = np.where(np.concatenate([sliding(robot.joint(name).type) for name in motors]), loops.length, 1.0)
+    motor_scale = velocity_scale(robot, motors)
     frame, rows = ("ground", []) if output is None else frame_components("output", output)
     output_scale = six(1.0, loops.length)[rows]
 
