@@ -8,7 +8,10 @@ from itertools import combinations
 from math import hypot, inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from .. import _core
+from .._arrays import Array
 from ..errors import ModelError
 from ..shapes import Box, Capsule, ContactShape, ConvexPoints, Cylinder, Ellipsoid, Mesh, Plane, Point, Sphere, Terrain
 from ..spatial import Transform
@@ -145,7 +148,11 @@ def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[A
     radius = shape.radius if isinstance(shape, Sphere | Capsule | Cylinder) else 0.0
     half = shape.length / 2 if isinstance(shape, Capsule | Cylinder) else 0.0
     box = [x / 2 for x in shape.size] if isinstance(shape, Box) else getattr(shape, "semi_axes", (0.0, 0.0, 0.0))
-    heights: Any = shape.points if isinstance(shape, ConvexPoints) else None
+    heights: Any = None
+    if isinstance(shape, ConvexPoints):  # about their middle: their size is theirs, wherever their frame is
+        middle = _middle(shape)
+        heights = np.subtract(shape.points, middle).tolist()
+        placement = placement @ Transform(translation=middle)
     spacing = (0.0, 0.0)
     if isinstance(shape, Terrain):
         heights = shape.heights
@@ -156,6 +163,10 @@ def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[A
 def told_by_file(d: Description) -> bool:
     """Whether its warnings say already that nobody simulates its shapes: they were read, and may overlap as its author liked."""
     return any(NO_CONTACTS in text for text in d.warnings)
+
+
+def _middle(shape: ConvexPoints) -> Array:
+    return (np.min(shape.points, axis=0) + np.max(shape.points, axis=0)) / 2.0
 
 
 def size_of(shape: ContactShape) -> float:
@@ -169,7 +180,7 @@ def size_of(shape: ContactShape) -> float:
     if isinstance(shape, Capsule):
         return shape.radius + shape.length / 2
     if isinstance(shape, ConvexPoints):
-        return max(hypot(*point) for point in shape.points)
+        return float(np.linalg.norm(np.subtract(shape.points, _middle(shape)), axis=1).max())
     return shape.radius if isinstance(shape, Sphere) else 0.0 if isinstance(shape, Point) else inf
 
 
