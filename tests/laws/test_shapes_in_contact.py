@@ -331,7 +331,7 @@ def test_where_the_frame_of_convex_points_stands_does_not_matter(away):
     size = (0.2, 0.3, 0.1)
     corners = np.array(list(np.ndindex(2, 2, 2))) * size - np.array(size) / 2
     runs = []
-    for shape, at in ((Box(size), 0.0), (ConvexPoints(corners + (away, 0, 0)), away)):
+    for shape, at in ((Box(size), 0.0), (ConvexPoints(np.add(corners, (away, 0, 0))), away)):
         b = sarrus.Builder("brick")
         floating(b, "brick", sarrus.Inertia.box(1.0, size), (shape, (-at, 0, 0)), friction=0.5, restitution=0.5)
         b.add_shape("ground", Plane())
