@@ -314,7 +314,7 @@ class RigidContact(Element):
     restitution : from 0 to 1
     restitution_law : "newton": of the normal velocity so much comes back; "poisson": of the normal impulse of compression
     torsional_friction, rolling_friction : against spinning about the normal and against rolling, by moments of up to so much times the impulse along
-        the normal [m]; :class:`TaskControl` makes no use of them
+        the normal [m]; in a :class:`TaskControl` they do not act, which it says
 
     Examples
     --------

@@ -9,9 +9,9 @@ from math import hypot, inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays import Array
 from ..errors import ModelError
 from ..shapes import Box, Capsule, ContactShape, ConvexPoints, Cylinder, Ellipsoid, Mesh, Plane, Point, Sphere, Terrain
 from ..spatial import Transform
@@ -165,8 +165,10 @@ def told_by_file(d: Description) -> bool:
     return any(NO_CONTACTS in text for text in d.warnings)
 
 
-def _middle(shape: ConvexPoints) -> Array:
-    return (np.min(shape.points, axis=0) + np.max(shape.points, axis=0)) / 2.0
+def _middle(shape: ConvexPoints) -> NDArray[np.float64]:
+    points = np.array(shape.points, np.float64)
+    middle: NDArray[np.float64] = 0.5 * (points.min(axis=0) + points.max(axis=0))
+    return middle
 
 
 def size_of(shape: ContactShape) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._arrays import Array
 from .._files import check_regular, is_within
@@ -148,7 +149,7 @@ def corners(points: Array) -> Array:
     return points if solid is None else points[solid.vertices]
 
 
-def hull_faces(points: Array) -> tuple[Array, Array] | None:
+def hull_faces(points: Array) -> tuple[Array, NDArray[np.int64]] | None:
     """Corners (n, 3) of a convex hull, and its triangles (m, 3), counterclockwise from outside; None where there is none."""
     if (solid := _hull_of(points)) is None:
         return None
