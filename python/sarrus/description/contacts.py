@@ -160,6 +160,13 @@ def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[A
     return _kind(shape), radius, half, box, heights, spacing, body, placement
 
 
+def check_apart(d: Description, frame: str, on: str, what: str) -> None:
+    """Whether a point can come nearer a plane: not where both are of one body."""
+    body = {f.name: f.body for f in d.frames}
+    if body.get(frame, frame) == body.get(on, on):
+        raise ModelError(f"{what} of '{frame}' is on '{on}', of the same body: it never touches that")
+
+
 def told_by_file(d: Description) -> bool:
     """Whether its warnings say already that nobody simulates its shapes: they were read, and may overlap as its author liked."""
     return any(NO_CONTACTS in text for text in d.warnings)
