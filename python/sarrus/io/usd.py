@@ -164,6 +164,8 @@ class _Reader:
             body = self._holder(prim.path)
             if prim.tag == "shape":
                 self._add_shape(prim, body)
+            elif prim.has("PhysicsCollisionAPI"):
+                prim.note("CollisionAPI on prims that are no shapes is not read:", prim.attributes["name"])
             elif prim.attributes.get("sarrus:frame") == "true":
                 with at(prim):
                     self.builder.add_frame(self.names.new(_free(prim, self.names)), *self._on(prim.path, Transform()))

@@ -542,11 +542,13 @@ def test_meshes_that_cannot_touch_are_told():
     flat.GetPointsAttr().Set([Gf.Vec3f(x, y, 0) for x, y, _ in WEDGE])
     wedge(stage, "/a/wild").GetPointsAttr().Set([Gf.Vec3f(math.nan, 0, 0)] * len(WEDGE))
     UsdGeom.Mesh.Define(stage, "/a/looks")
+    UsdPhysics.CollisionAPI.Apply(UsdGeom.Xform.Define(stage, "/a/collisions").GetPrim())
     robot = quietly(loaded, stage)
     assert [spec.name for spec in robot.description.shapes] == ["flat"]
     said = "\n".join(robot.warnings)
     assert said.count("it is not read as shapes that touch") == 3
     assert "Mesh prims are not read as visuals" in said
+    assert "CollisionAPI on prims that are no shapes is not read: collisions" in said
 
 
 def test_convex_points_there_and_back(tmp_path):
