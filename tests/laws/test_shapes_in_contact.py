@@ -392,6 +392,31 @@ def test_shapes_may_differ_from_run_to_run():
         sarrus.simulate_many([robots[0], other.build()], q[:2], np.zeros(6), 0.1, method="contact")
 
 
+def test_variants_are_each_what_one_is():
+    """Of masses, of gravity and of places of joints, with friction of each; also one alone, and on loops."""
+    robot, q, _ = four_bar()
+    inertia = robot.description.bodies[0].inertia.parameters
+    pin = robot.description.joints[1].at_parent.matrix
+    moved = [sarrus.Transform(translation=(d, 0, 0)).matrix @ pin for d in (0.0, 0.005, -0.01)]
+    changes = {
+        "inertias": {"a": inertia * np.array([[1.0], [2.0], [0.5]])},
+        "placements": {f"{robot.description.joints[1].name}.parent": np.array(moved)},
+        "gravity": np.array([[0, 0, -G], [0, 0, -1.6], [2.0, 0, -G]]),
+    }
+    mu = np.array([0.1, 0.5, 0.9])
+    for name, change in changes.items():
+        for some in (slice(None), slice(1, 2)):
+            variants = robot.variants(**{name: change})[some]
+            many = sarrus.simulate_many(
+                variants, q, np.zeros(robot.nv), 0.2, ShapeContacts(mu[some]), method="contact", dt=2e-3
+            )
+            assert not many.status.any()
+            for k, (one, friction) in enumerate(zip(variants, mu[some], strict=True)):
+                alone = contact(one, q, None, 0.2, ShapeContacts(friction), dt=2e-3)
+                assert_array_equal(many.q[k], alone.q, err_msg=name)
+                assert_array_equal(many[k].contacts.force, alone.contacts.force, err_msg=name)
+
+
 # ---- what runs tell -----------------------------------------------------------------------------------------------------------------
 
 
