@@ -1,4 +1,4 @@
-// Scenes of shapes from Python: described by tuples (description/touching.py), asked with the poses of their bodies.
+// Scenes of shapes from Python: described by tuples (description/contacts.py), asked with the poses of their bodies.
 #include "shapes.hpp"
 
 #include <pybind11/numpy.h>
@@ -8,6 +8,7 @@
 
 #include "../contact/scene.hpp"
 #include "described.hpp"
+#include "gil.hpp"
 #include "spatial.hpp"
 
 namespace sarrus::bindings {
@@ -51,12 +52,45 @@ PlacedShape to_shape(const py::tuple& t) {
   return {s, t[6].cast<int>(), to_transform(t[7])};
 }
 
+Numbers pose_of(const Transform<double>& X) {
+  Numbers pose({4, 4});
+  auto to = pose.mutable_unchecked<2>();
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 3; ++j) to(i, j) = i < 3 ? X.R(i, j) : 0.0;
+    to(i, 3) = i < 3 ? X.p(i) : 1.0;
+  }
+  return pose;
+}
+
+/// From f(first pose (4, 4), second pose, within) -> points (n <= 4, 7): position, normal, distance (description/contacts.py). What it raises stays
+/// set, and then it is not asked again. Scenes are made and dropped with the GIL held.
+PairFunction to_pair_function(const py::object& f) {
+  if (f.is_none()) return nullptr;
+  return [f](const Transform<double>& first, const Transform<double>& second, double within) -> std::optional<Manifold<double>> {
+    const WithGil held;
+    if (PyErr_Occurred()) return std::nullopt;
+    try {
+      const auto points = py::cast<Numbers>(call_python(f, py::make_tuple(pose_of(first), pose_of(second), within)));
+      Manifold<double> m;
+      for (const double* p = points.data(); m.count < points.shape(0); p += 7) {
+        m.at[m.count] = {Vec3<double>(p), Vec3<double>(p + 3), p[6]};
+        m.feature[m.count] = m.count, ++m.count;
+      }
+      return m;
+    } catch (py::error_already_set& e) {
+      e.restore();
+    }
+    return std::nullopt;
+  };
+}
+
 }  // namespace
 
 Scene to_scene(const std::vector<py::tuple>& shapes, const std::vector<DescribedPair>& pairs) {
   Scene scene;
   for (const auto& s : shapes) scene.shapes.push_back(to_shape(s));
-  for (const DescribedPair& pair : pairs) std::apply([&](auto... terms) { scene.allow(terms...); }, pair);
+  for (const auto& [first, second, friction, restitution, torsional, rolling, f] : pairs)
+    scene.allow(first, second, friction, restitution, torsional, rolling, to_pair_function(f));
   return scene;
 }
 
@@ -81,7 +115,9 @@ py::tuple touching(const Scene& scene, const Numbers& poses, double within) {
         at[b].p(i) = X(state, b, i, 3);
       }
     const Arena::Scope scope(arena);
-    for (const auto& point : scene.touching(at.data(), ahead.data(), arena)) {
+    const Touching<double> found = scene.touching(at.data(), ahead.data(), arena);
+    if (found.failed) throw py::error_already_set();
+    for (const auto& point : found) {
       names[0].push_back(state), names[1].push_back(point.pair), names[2].push_back(point.id);
       for (int i = 0; i < 3; ++i) numbers[0].push_back(point.at.position(i)), numbers[1].push_back(point.at.normal(i));
       numbers[2].push_back(point.at.distance);

@@ -10,8 +10,8 @@
 
 namespace sarrus::bindings {
 
-/// (first, second, friction, restitution, torsional friction, rolling friction)
-using DescribedPair = std::tuple<int, int, double, double, double, double>;
+/// (first, second, friction, restitution, torsional friction, rolling friction, a function of their points or None)
+using DescribedPair = std::tuple<int, int, double, double, double, double, pybind11::object>;
 /// Of shapes and pairs as description/contacts.py writes them.
 Scene to_scene(const std::vector<pybind11::tuple>& shapes, const std::vector<DescribedPair>& pairs);
 

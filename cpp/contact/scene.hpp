@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,10 +20,16 @@ struct PlacedShape {
   Transform<double> at;
 };
 
+/// Points of two shapes that stand so, of a pair without a closed form: the normal pushes the first away from the second, and points farther apart
+/// than `within` may be left out. None where the caller has failed.
+using PairFunction = std::function<std::optional<Manifold<double>>(const Transform<double>& first,
+                                                                   const Transform<double>& second, double within)>;
+
 /// Points of a scene, which stand while the arena's scope lasts.
 template <class T> struct Touching {
   TouchingPoint<T>* first;
   int count = 0;
+  bool failed = false;  // a function of the caller has
   const TouchingPoint<T>* begin() const { return first; }
   const TouchingPoint<T>* end() const { return first + count; }
 };
@@ -34,17 +43,19 @@ class Scene {
   std::vector<ContactPair> pairs;
 
   /// From now on the second shape may touch the first, as a pair of these coefficients.
-  void allow(int first, int second, double friction, double restitution, double torsional = 0.0, double rolling = 0.0) {
+  void allow(int first, int second, double friction, double restitution, double torsional = 0.0, double rolling = 0.0,
+             PairFunction function = nullptr) {
     if (first > second) std::swap(first, second);
     numbers_of_pairs.resize(shapes.size() * shapes.size(), -1);
     numbers_of_pairs[first * shapes.size() + second] = static_cast<int>(pairs.size());
     pairs.push_back({shapes[first].link, shapes[second].link, friction, restitution, torsional, rolling});
-    shapes_of_pairs.push_back({first, second});
+    shapes_of_pairs.push_back({first, second}), functions.push_back(std::move(function));
   }
   std::pair<int, int> shapes_of(int pair) const { return shapes_of_pairs[pair]; }
 
   /// At most so many points can a pair have.
   int most_points(int pair) const {
+    if (functions[pair]) return 4;
     const auto [i, j] = shapes_of_pairs[pair];
     const ShapeKind a = std::min(shapes[i].shape.kind, shapes[j].shape.kind);
     return a == ShapeKind::sphere || a == ShapeKind::ellipsoid ? 1 : a == ShapeKind::capsule ? 2 : 4;
@@ -81,7 +92,13 @@ class Scene {
       const int pair = near[k];
       const auto [i, j] = shapes_of_pairs[pair];
       const T within = ahead[i] + ahead[j];
-      const Manifold<T> m = touch(shapes[i].shape, at[i], shapes[j].shape, at[j], within);
+      Manifold<T> m;
+      if (!functions[pair])
+        m = touch(shapes[i].shape, at[i], shapes[j].shape, at[j], within);
+      else if constexpr (std::is_same_v<T, double>) {
+        const auto known = functions[pair](at[i], at[j], within);
+        found.failed |= !known, m = known.value_or(m);
+      }
       for (int l = 0; l < m.count; ++l)
         if (!(m.at[l].distance > within)) found.first[found.count++] = {m.at[l], pair, pair * features + m.feature[l]};
     }
@@ -91,6 +108,7 @@ class Scene {
  private:
   std::vector<int> numbers_of_pairs;  // by shapes, the lower number first; -1: they may not
   std::vector<std::pair<int, int>> shapes_of_pairs;
+  std::vector<PairFunction> functions;  // of pairs; most have none
 
   int number(int i, int j) const { return numbers_of_pairs.empty() ? -1 : numbers_of_pairs[i * shapes.size() + j]; }
 };

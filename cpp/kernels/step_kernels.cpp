@@ -9,6 +9,7 @@
 #include "../elements/set.hpp"
 #include "../loops/saddle_matrix.hpp"
 #include "../mechanism/scatter.hpp"
+#include "../simulation/reproduced.hpp"
 #include "kernels.hpp"
 #include "step_change.hpp"
 
@@ -91,14 +92,14 @@ struct Steps {
     for (bool again : {false, true}) {
       std::copy(x, x + size, there);
       const P ended = step_with_change(step, closes, there, change, parameter_change, onto, start);
-      const P off = moves() ? largest_gap() : P(0.0);
-      if (!again && any(off > P(reproduced)) && tree.loops.rows > 0) {
-        closes = select(off > P(reproduced), P(1.0) - closes, closes);
+      const auto off = missed();
+      if (!again && any(off) && tree.loops.rows > 0) {
+        closes = select(off, P(1.0) - closes, closes);
         std::copy(begin, begin + m, change);
         continue;
       }
       status = select(ended > status, ended, status);
-      status = select(off > P(reproduced), P(double(Status::no_convergence)), status);
+      status = select(off, P(double(Status::no_convergence)), status);
       return;
     }
   }
@@ -114,14 +115,17 @@ struct Steps {
   }
 
  private:
-  static constexpr double reproduced = 1e-8;  // what rounding makes of a step, in other registers
-  P largest_gap() const {
-    P most = P(0.0);
-    for (int k = 0; k < tree.nq + tree.nv + plan.force_elements.nz; ++k) {
-      const P gap = abs(P(there[k] - after[k])) / (P(1.0) + abs(after[k]));
-      most = select(gap > most, gap, most);
-    }
-    return most;
+  /// Where the step did not lead where it is known to.
+  Reproduced<P>::Mask missed() const {
+    const Arena::Scope scope(arena);
+    Reproduced<P> end(plan);
+    if (!moves()) return end.missed();
+    P* off = take<P>(tree.nv);
+    difference(tree, static_cast<const P*>(after), static_cast<const P*>(there), off);
+    const int nq = tree.nq, nz = plan.force_elements.nz;
+    for (int k = 0; k < tree.nv; ++k) end.see_displacement(k, off[k]), end.see_velocity(k, there[nq + k], after[nq + k]);
+    for (int k = nq + tree.nv, z = 0; z < nz; ++z) end.see_internal_state(z, there[k + z], after[k + z]);
+    return end.missed();
   }
 };
 

@@ -95,6 +95,7 @@ class ContactStep {
     left_.momentum = free.error;
 
     StepRows rows(s_, end, h_, x_, v_free);
+    if (s_.status == caller_failed) return false;
     double* v_end = doubles(nv_);
     std::copy(v_free, v_free + nv_, v_end);
     const double fastest = rows.note_nearing(v_free);

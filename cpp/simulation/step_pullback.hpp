@@ -22,6 +22,7 @@
 #include <optional>
 
 #include "../loops/pullback.hpp"
+#include "reproduced.hpp"
 #include "step_rates.hpp"
 
 namespace sarrus {
@@ -90,8 +91,9 @@ template <class P, class R> class StepPullback {
       evaluate(stage[i].emplace(Stage{lead(tableau.a + i * tableau.stages, i)}), time + h * tableau.c[i], x, time, wrong);
     const Point end = lead(tableau.b, tableau.stages);
     std::optional<Closing> closing;
-    arrive(end, P(time + h), after, closing);
-    if (any(std::exchange(gap_, P(0.0)) > P(reproduced))) return false;
+    Reproduced<P> ends(plan_);
+    arrive(end, P(time + h), after, closing, ends);
+    if (any(ends.missed())) return false;
     status = select(wrong > status, wrong, status);
 
     const Cotangent begin = cotangent(), slope[most_stages] = {cotangent(), cotangent(), cotangent(), cotangent()};
@@ -129,8 +131,7 @@ template <class P, class R> class StepPullback {
   template <class Kind> static constexpr bool is_of_time_alone =
       std::is_same_v<Kind, Efforts> || std::is_same_v<Kind, HeldEfforts>;
   static constexpr int most_stages = 4;
-  static constexpr double reproduced = 1e-8;  // what rounding makes of a step, in other registers
-  static constexpr double rounding = 3e-12;  // smaller motions bend nothing to speak of
+  static constexpr double rounding = 3e-12;  // smaller motions, in the plan's units, bend nothing to speak of
 
   /// Where slopes lead: y, what was added up of those of u or of the coordinates, and the state.
   struct Point {
@@ -174,10 +175,6 @@ template <class P, class R> class StepPullback {
     static constexpr Tableau euler = {1, none, one, none, nullptr, nullptr};
     const Tableau* tableau = facts(plan_.method).tableau;
     return tableau ? *tableau : euler;
-  }
-  void see_gap(const P& a, const P& b) {
-    const P gap = abs(P(a - b)) / (P(1.0) + abs(b));
-    gap_ = select(gap < gap_, gap_, gap);
   }
   Point point() const {
     P* state = take(n_ + nz_);
@@ -393,21 +390,21 @@ template <class P, class R> class StepPullback {
   }
 
   /// Compares the end with what is known of it; `closing`, if it is projected then.
-  void arrive(const Point& end, const P& time, const P* after, std::optional<Closing>& closing) {
+  void arrive(const Point& end, const P& time, const P* after, std::optional<Closing>& closing, Reproduced<P>& ends) {
     const int nq = tree_.nq;
-    for (int k = 0; k < nz_; ++k) see_gap(end.z[k], after[nq + n_ + k]);
+    for (int k = 0; k < nz_; ++k) ends.see_internal_state(k, end.z[k], after[nq + n_ + k]);
     P *q = take(nq), *u = take(n_), *w = take(n_);
     normalize(tree_, static_cast<const P*>(end.q), q);
     difference(tree_, static_cast<const P*>(q), after, u);
     for (int k = 0; k < n_; ++k) w[k] = shake_ ? P(0.0) : P(after[nq + k] - end.v[k]);
-    if (projects()) return close(closing.emplace(Closing{time, q, u, w}), after);
-    for (int k = 0; k < n_; ++k) see_gap(u[k], P(0.0)), see_gap(end.v[k], after[nq + k]);
+    if (projects()) return close(closing.emplace(Closing{time, q, u, w}), after, ends);
+    for (int k = 0; k < n_; ++k) ends.see_displacement(k, u[k]), ends.see_velocity(k, end.v[k], after[nq + k]);
   }
-  void close(Closing& c, const P* after) {
+  void close(Closing& c, const P* after, Reproduced<P>& ends) {
     c.y = take(rows_), c.z = take(rows_);
     c.least.emplace(tree_, arena_, c.q, c.time, static_cast<const P*>(nullptr));
     c.J = c.J1 = c.least->rows();
-    c.turns = split(c, c.u, c.y), c.changes = split(c, c.w, c.z);
+    c.turns = split(c, c.u, c.y, ends), c.changes = split(c, c.w, c.z, ends);
     if (!c.turns) return;
     P* J1 = arena_.take<P>(tree_.loops.entries);
     c.J1 = J1;
@@ -418,15 +415,15 @@ template <class P, class R> class StepPullback {
                     tree_.loops.constraints);
   }
   /// Whether a motion is more than rounding; y with M motion + J^T y = 0, if it is one onto the loops.
-  bool split(Closing& c, const P* motion, P* y) {
+  bool split(Closing& c, const P* motion, P* y, Reproduced<P>& ends) {
     const Arena::Scope scope(arena_);
     P *b = take(n_ + rows_), size = P(0.0);
     std::fill(b, b + n_ + rows_, P(0.0)), std::fill(y, y + rows_, P(0.0));
-    for (int k = 0; k < n_; ++k) size = most(size, abs(motion[k]));
+    for (int k = 0; k < n_; ++k) size = most(size, abs(motion[k]) / P(Plan::one_of(plan_.velocity_unit, k)));
     if (!any(size > P(rounding))) return false;
     add_motion_along_rows(tree_, c.J, motion, P(1.0), b + n_);
     const P* x = solve_finely(c, b);
-    for (int k = 0; k < n_; ++k) see_gap(P(x[k] - motion[k]), P(0.0));
+    for (int k = 0; k < n_; ++k) ends.see_displacement(k, x[k] - motion[k]);
     std::copy(x + n_, x + n_ + rows_, y);
     return true;
   }
@@ -527,7 +524,6 @@ template <class P, class R> class StepPullback {
   bool sees_state_ = false;
   int ny_;
   Varied* numbers_;
-  P gap_ = P(0.0);
 };
 
 }  // namespace sarrus

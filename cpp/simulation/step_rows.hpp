@@ -49,6 +49,7 @@ class StepRows {
     const Kinematics<double> k = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
     if (!contacts.empty() || !shapes.empty()) kinematics<double>(tree_, arena_, x_.q, v_free, nullptr, k);
     const Touching<double> touching = shapes.empty() ? Touching<double>{} : touching_shapes(*shapes.begin(), k);
+    if (touching.failed) s_.status = caller_failed;
     row_ = arena_.take<StepRow>(contacts.count + touching.count + 2 * stops.count + s_.plan.frictions);
     for (const RigidContact& c : contacts) add_point(c, k);
     for (const TouchingPoint<double>& point : touching) add_point(*shapes.begin(), point, k);

@@ -14,7 +14,7 @@ from .._arrays import ArrayLike, checked_truth
 from ..analysis.contacts import overlapping
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
-from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ContactSpec, ShapeSpec, names_of_contacts
+from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ContactSpec, PointsFunction, ShapeSpec, names_of_contacts
 from ..description.joints import PARAMETERS, Cable, Fixed, JointType
 from ..description.specs import BodySpec, FrameSpec, JointSpec, SpringSpec, VisualSpec, doubtful
 from ..errors import ModelError, check_name, check_printable, did_you_mean, warn_of_model
@@ -238,6 +238,7 @@ class Builder(Changes):
         restitution: float | None = None,
         torsional_friction: float | None = None,
         rolling_friction: float | None = None,
+        points: PointsFunction | None = None,
     ) -> None:
         """Say whether two shapes may touch, and how; it takes the place of what was said of the same two.
 
@@ -247,6 +248,16 @@ class Builder(Changes):
             told of their groups
         touching : False: they pass through each other
         friction, restitution, torsional_friction, rolling_friction : of the pair; default: those of the shapes, as :meth:`add_shape` says
+        points : where two shapes touch of which that is not known, two meshes say: a function of their poses (4, 4) in the world and of how far
+            apart [m] points may be, which returns at most four points' positions (n, 3) midway between the surfaces [m], normals (n, 3), unit, that
+            push the first away from the second, and distances (n,), negative: sunk in [m]. It is asked where the spheres that hold the
+            shapes come near each other, and a point keeps its place from step to step. For ``contacts`` and
+            :func:`~sarrus.simulate`, not for ``simulate_many``; JSON cannot hold it
+
+        Raises
+        ------
+        ModelError
+            No shape or group is called so, or both shapes are on one body; points of groups, or of what is not to touch.
 
         Examples
         --------
@@ -256,6 +267,24 @@ class Builder(Changes):
         >>> b.add_shape("upper", Sphere(0.1), name="elbow")
         >>> b.add_shape("lower", Sphere(0.1), (0, 0, -1), name="hand")
         >>> b.set_contact("elbow", "hand", friction=0.3)  # which a joint joins
+
+        Two ellipsoids touch where their caller says, here along the line through their centres:
+
+        >>> import numpy as np
+        >>> from sarrus.shapes import Ellipsoid
+        >>> def along_centres(first, second, within):
+        ...     n = (first[:3, 3] - second[:3, 3]) / np.linalg.norm(first[:3, 3] - second[:3, 3])
+        ...     radii = [1 / np.linalg.norm(pose[:3, :3].T @ n / (0.1, 0.1, 0.2)) for pose in (first, second)]
+        ...     distance = np.linalg.norm(first[:3, 3] - second[:3, 3]) - sum(radii)
+        ...     return [second[:3, 3] + (radii[1] + distance / 2) * n], [n], [distance]
+        >>> b = sarrus.Builder("eggs")
+        >>> for name, z in (("low", 0.2), ("high", 0.65)):
+        ...     b.add_body(name, sarrus.Inertia.sphere(1.0, 0.1))
+        ...     b.add_joint(f"{name}_slide", sarrus.Prismatic("z"), "ground", name, at_parent=(0, 0, z))
+        ...     b.add_shape(name, Ellipsoid((0.1, 0.1, 0.2)))
+        >>> b.set_contact("low", "high", points=along_centres)
+        >>> b.build().contacts([0.0, 0.0], within=0.1).distance.round(9)
+        array([0.05])
         """
         what, known = f"contact of '{first}' and '{second}'", dict.fromkeys(names_of_contacts(self._shapes.values()))
         for name in (first, second):
@@ -266,9 +295,14 @@ class Builder(Changes):
         numbers = checked_coefficients(
             what, friction=friction, restitution=restitution, torsional_friction=torsional_friction, rolling_friction=rolling_friction
         )  # fmt: skip
+        if points is not None:
+            if not callable(points):
+                raise TypeError(f"{what}: points must be a function of two poses and a distance; got {points!r}")
+            if not touching or not {first, second} <= self._shapes.keys():
+                raise ModelError(f"{what}: points are of two shapes that touch")
         key = tuple(sorted((first, second)))
         self._contacts.pop(key, None)
-        self._contacts[key] = ContactSpec(first, second, checked_truth("touching", touching), **numbers)
+        self._contacts[key] = ContactSpec(first, second, checked_truth("touching", touching), **numbers, points=points)
 
     # ---- what else ties their motion ---------------------------------------------------------------------------------
 

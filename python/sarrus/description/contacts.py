@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import hypot, inf
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..errors import ModelError
+from .._arrays import Array, ArrayLike
+from ..errors import ModelError, ShapeError, StateError
 from ..shapes import Box, Capsule, ContactShape, ConvexPoints, Cylinder, Ellipsoid, Mesh, Plane, Point, Sphere, Terrain
 from ..spatial import Transform
 from .part import Part
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from .specs import Description
 
 _IDENTITY = Transform()
+PointsFunction = Callable[[Array, Array, float], tuple[ArrayLike, ArrayLike, ArrayLike]]
+MOST_POINTS = 4  # of a pair
 # coefficients of a pair of which neither shape says
 COEFFICIENTS = {"friction": 1.0, "restitution": 0.0, "torsional_friction": 0.0, "rolling_friction": 0.0}
 MOMENTS = ("torsional_friction", "rolling_friction")
@@ -57,6 +60,7 @@ class ContactSpec(Part):
     restitution: float | None = None
     torsional_friction: float | None = None
     rolling_friction: float | None = None
+    points: PointsFunction | None = None
 
     def _written(self) -> tuple[str, dict[str, Any]]:
         return "set_contact", super()._written()[1]
@@ -71,6 +75,7 @@ class Pair(NamedTuple):
     restitution: float
     torsional_friction: float
     rolling_friction: float
+    points: _Points | None
 
 
 def touching_pairs(d: Description) -> list[Pair]:
@@ -107,8 +112,49 @@ def touching_pairs(d: Description) -> list[Pair]:
             mean = (known[0] * known[-1]) ** 0.5 if known else otherwise
             own = getattr(contact, name, None)
             numbers.append(mean if own is None else own)
-        pairs.append(Pair(i, j, *numbers))
+        points = (
+            None
+            if contact is None or contact.points is None
+            else _Points(contact.points, (a.name, b.name), contact.first == b.name)
+        )
+        pairs.append(Pair(i, j, *numbers, points))
     return pairs
+
+
+@dataclass(frozen=True)
+class _Points:
+    """What a function of the caller says of two shapes, looked at, as the core takes it; turned: it knows them in the other order."""
+
+    function: PointsFunction
+    shapes: tuple[str, str]
+    turned: bool
+    middles: tuple[tuple[float, ...], ...] = (
+        (0.0, 0.0, 0.0),
+        (0.0, 0.0, 0.0),
+    )  # of the shapes, whose poses the core has
+
+    def __call__(self, first: Array, second: Array, within: float) -> Array:
+        """(n, 7)"""
+        for pose, middle in zip((first, second), self.middles, strict=True):
+            pose[:3, 3] -= pose[:3, :3] @ middle
+        poses = (second, first) if self.turned else (first, second)
+        what = "points of '{}' and '{}'".format(*self.shapes)
+        answer: object = self.function(*poses, within)
+        if not isinstance(answer, tuple) or len(answer) != 3:
+            raise TypeError(f"{what} must be (positions, normals, distances); got {type(answer).__name__}")
+        position, normal, distance = (np.asarray(x, dtype=float) for x in answer)
+        n = distance.size
+        if distance.shape != (n,) or position.shape != normal.shape or position.size != 3 * n or n > MOST_POINTS:
+            got = ", ".join(str(x.shape) for x in (position, normal, distance))
+            raise ShapeError(f"{what} must be (n, 3), (n, 3) and (n,), with n at most {MOST_POINTS}; got {got}")
+        rows: NDArray[np.float64] = np.column_stack([position.reshape(n, 3), normal.reshape(n, 3), distance])
+        if not np.isfinite(rows).all():
+            raise StateError(f"{what} are not finite: {rows.tolist()}")
+        if (abs(np.linalg.norm(rows[:, 3:6], axis=1) - 1.0) > 1e-9).any():
+            raise StateError(f"{what} have normals that are not of length 1: {rows[:, 3:6].tolist()}")
+        if self.turned:
+            rows[:, 3:6] *= -1.0
+        return rows
 
 
 def _pass_by(one: ContactShape, other: ContactShape) -> bool:
@@ -123,20 +169,25 @@ def scene(
     faults: list[tuple[str, str]] = []
     for pair in pairs:
         one, other = d.shapes[pair.first], d.shapes[pair.second]
-        if not _core.can_touch(_kind(solids[pair.first]), _kind(solids[pair.second])):
+        if pair.points is None and not _core.can_touch(_kind(solids[pair.first]), _kind(solids[pair.second])):
             faults.append((f"'{one.name}' ({_kind(one.shape)})", f"'{other.name}' ({_kind(other.shape)})"))
     if faults:
         listed = ", ".join(f"{one} and {other}" for one, other in faults[:4]) + (" …" if len(faults) > 4 else "")
         raise ModelError(
             f"shapes {listed} may touch, and where is not known of such pairs. Known are: {_core.touching_pairs}. "
-            "Give other shapes, or Builder.set_contact(one, other, touching=False)"
+            "Give other shapes, or say by Builder.set_contact(one, other, ...) where they touch, with points=, or that they do not, with touching=False"
         )
     bodies = list(dict.fromkeys(spec.body for spec in d.shapes))
     shapes = [
         shape_terms(solid, bodies.index(spec.body), spec.placement)
         for spec, solid in zip(d.shapes, solids, strict=True)
     ]
-    return (shapes, pairs), bodies
+    middles = [tuple(_middle(x).tolist()) if isinstance(x, ConvexPoints) else (0.0, 0.0, 0.0) for x in solids]
+    told = [
+        x if x.points is None else x._replace(points=replace(x.points, middles=(middles[x.first], middles[x.second])))
+        for x in pairs
+    ]
+    return (shapes, told), bodies
 
 
 def _kind(shape: ContactShape) -> str:

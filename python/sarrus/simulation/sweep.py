@@ -146,10 +146,9 @@ def simulate_many(
     start, duration, dt = checked_times(start, duration, dt)
     check_advance(start, duration, dt)
     schedule = _core.Schedule(start, start + duration, dt, min(every, MOST_STEPS))
-    if any(map(has_functions_of_q, robots)):
-        raise ModelError("Pfaffian rows that are Python functions cannot run side by side: use simulate()")
     rows = _rows_of_each(of_run)
     prepared = _prepared(robots, controller, method, stabilisation, gains, limits, q, rows)
+    _check_functions(robots, prepared[0].setup.method)
     _check_callables(policy, executor, store)
     check_periods(prepared[0].setup.terms, duration, dt)
     if policy is not None:
@@ -396,6 +395,13 @@ def _rows_of_each(of_run: NDArray[np.intp] | None) -> list[Rows]:
         return [slice(None)]
     sorted_runs, counts = np.argsort(of_run, kind="stable"), np.bincount(of_run, minlength=1)
     return [*np.split(sorted_runs, np.cumsum(counts)[:-1])]
+
+
+def _check_functions(robots: Sequence[Any], method: str) -> None:
+    touching = _core.methods[method].rigid and any(pair.points for one in robots for pair in one._may_touch)
+    for what, there in (("Pfaffian rows", any(map(has_functions_of_q, robots))), ("points of shapes", touching)):
+        if there:
+            raise ModelError(f"{what} that are Python functions cannot run side by side: use simulate()")
 
 
 def _check_callables(policy: Any, executor: Any, store: Any) -> None:
