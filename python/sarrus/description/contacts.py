@@ -183,11 +183,11 @@ def scene(
         for spec, solid in zip(d.shapes, solids, strict=True)
     ]
     middles = [tuple(_middle(x).tolist()) if isinstance(x, ConvexPoints) else (0.0, 0.0, 0.0) for x in solids]
-    told = [
+    asked = [
         x if x.points is None else x._replace(points=replace(x.points, middles=(middles[x.first], middles[x.second])))
         for x in pairs
     ]
-    return (shapes, told), bodies
+    return (shapes, asked), bodies
 
 
 def _kind(shape: ContactShape) -> str:
