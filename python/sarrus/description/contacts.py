@@ -117,7 +117,7 @@ def touching_pairs(d: Description) -> list[Pair]:
             if contact is None or contact.points is None
             else _Points(contact.points, (a.name, b.name), contact.first == b.name)
         )
-        pairs.append(Pair(i, j, *numbers, points))
+        pairs.append(Pair(i, j, *numbers, points=points))
     return pairs
 
 
