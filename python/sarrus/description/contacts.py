@@ -106,18 +106,18 @@ def touching_pairs(d: Description) -> list[Pair]:
         ends = frozenset((whole(a.body), whole(b.body)))
         if not contact.touching if contact else len(ends) == 1 or ends in joined or _pass_by(a.shape, b.shape):
             continue
-        numbers = []
+        numbers: dict[str, Any] = {}
         for name, otherwise in COEFFICIENTS.items():
             known = [x for x in (getattr(a, name), getattr(b, name)) if x is not None]
             mean = (known[0] * known[-1]) ** 0.5 if known else otherwise
             own = getattr(contact, name, None)
-            numbers.append(mean if own is None else own)
+            numbers[name] = mean if own is None else own
         points = (
             None
             if contact is None or contact.points is None
             else _Points(contact.points, (a.name, b.name), contact.first == b.name)
         )
-        pairs.append(Pair(i, j, *numbers, points=points))
+        pairs.append(Pair(i, j, points=points, **numbers))
     return pairs
 
 

@@ -233,7 +233,7 @@ def touch_geoms(
             element.note(f"<{element.tag}> in <contact> is of what is not there or does not touch")
             continue
         for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (x,) for x in ends)):
-            numbers = {} if excluded else _frictions(element, pair=True)
+            numbers: dict[str, Any] = {} if excluded else {**_frictions(element, pair=True)}
             builder.set_contact(one, other, touching=not excluded, **numbers)
 
 
