@@ -233,8 +233,8 @@ def touch_geoms(
             element.note(f"<{element.tag}> in <contact> is of what is not there or does not touch")
             continue
         for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (x,) for x in ends)):
-            numbers: dict[str, Any] = {} if excluded else {**_frictions(element, pair=True)}
-            builder.set_contact(one, other, touching=not excluded, **numbers)
+            mu: dict[str, Any] = {} if excluded else {**_frictions(element, pair=True)}
+            builder.set_contact(one, other, touching=not excluded, **mu)
 
 
 def _frictions(element: Element, *, pair: bool = False, condim: float | None = None) -> dict[str, float]:
