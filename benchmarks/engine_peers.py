@@ -73,7 +73,7 @@ def mujoco_model(problem: Problem, dt: float, reference: float | None) -> tuple[
     model = mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
     data = mujoco.MjData(model)
     states = problem.robot.joint_states(problem.q, problem.v)
-    if not problem.v.any() and model.nkey and np.array_equal(problem.q, problem.robot.assemble()):
+    if not problem.v.any() and model.nkey and np.array_equal(problem.q, (problem.solved or problem.robot).assemble()):
         mujoco.mj_resetDataKeyframe(model, data, 0)  # joints of several axes, too
     for name in () if data.qpos.any() else problem.robot.joints:
         joint, q = model.joint(name), states.q[name]

@@ -98,7 +98,7 @@ py::tuple contact_response(const py::object& self, const std::vector<py::tuple>&
 void bind_contact(py::module_& m) {
   m.def("cone_problem", &solve_cone_problem, py::arg("G"), py::arg("w"), py::arg("friction"), py::arg("low"), py::arg("high"),
         py::arg("guess"), py::arg("slip"), py::arg("moments") = std::vector<std::array<double, 5>>(),
-        py::arg("floor") = py::none(), "(reached, p, least p, natural map, iterations, stage) of cpp/contact/cone_problem.hpp.");
+        py::arg("floor") = py::none(), "(reached, p, least p, natural map, iterations, stage) of cpp/contact/cone_solver.hpp.");
   m.def("contact_response", &contact_response, py::arg("mechanism"), py::arg("contacts"), py::arg("q"), py::arg("v"),
         py::arg("tau"), py::arg("time"));
 }

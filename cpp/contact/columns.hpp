@@ -21,12 +21,12 @@ constexpr double corrected = 1e-8;
 constexpr double held = 1e-12;
 }  // namespace cones
 
-/// One packet of rows: what they reach of the unknowns, in the order of elimination, U there, and their multipliers.
+/// One packet of rows, in the order of elimination: what they reach of the unknowns, U there, and what they make of all.
 template <class P> struct ReachedRows {
   int* list;
   int count;
   char* reached;
-  P *U, *x;  // x: velocities and multipliers, as unknowns are numbered
+  P *U, *x;  // x: velocities and multipliers
 };
 
 template <class P>
@@ -49,8 +49,8 @@ SARRUS_INLINE ReachedRows<P> eliminate_rows(const LoopEquation<double>& e, const
   if (!e.epsilon && e.matrix.rows == 0) return r;
   for (int k = n - 1; k >= 0; --k) {
     P w = r.U[k] * P(f.D_inverse[k]);
-    for (int s = plan.first[k] + 1; s < plan.first[k + 1]; ++s) w -= P(f.L[s]) * r.x[plan.unknown[plan.column[s]]];
-    r.x[plan.unknown[k]] = w;
+    for (int s = plan.first[k] + 1; s < plan.first[k + 1]; ++s) w -= P(f.L[s]) * r.x[plan.column[s]];
+    r.x[k] = w;
   }
   return r;
 }
@@ -91,7 +91,7 @@ SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Fac
   const Arena::Scope scope(arena);
   if (e.pieces) return solve_rows(e, f, arena, count, J, G), hold_rows(e, count, J, G);
   constexpr int W = width_of<P>;
-  const int nv = e.matrix.tree.nv, blocks = (count + W - 1) / W;
+  const int nv = e.matrix.tree.nv, blocks = (count + W - 1) / W, *place = e.matrix.plan.place;
   ReachedRows<P>* all = arena.take<ReachedRows<P>>(blocks);
   for (int b = 0; b < blocks; ++b) all[b] = eliminate_rows<P>(e, f, arena, std::min(W, count - b * W), J + b * W * nv);
   bool small = true;
@@ -106,12 +106,12 @@ SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Fac
         const P u = all[b].U[k] * P(f.D_inverse[k]);
         for (int l = 0; l < W; ++l) sum[l] += u * P(lane(all[a].U[k], l));
       }
-      const auto correct = [&](int unknown, double by) {
-        const P x = all[b].x[unknown] * P(by);
-        for (int l = 0; l < W; ++l) correction[l] += x * P(lane(all[a].x[unknown], l));
+      const auto correct = [&](int k, double by) {
+        const P x = all[b].x[k] * P(by);
+        for (int l = 0; l < W; ++l) correction[l] += x * P(lane(all[a].x[k], l));
       };
-      for (int k = 0; e.epsilon && k < nv; ++k) correct(k, e.epsilon[k]);
-      for (int r = 0; r < e.matrix.rows; ++r) correct(nv + r, -f.mu[r]);
+      for (int k = 0; e.epsilon && k < nv; ++k) correct(place[k], e.epsilon[k]);
+      for (int r = 0; r < e.matrix.rows; ++r) correct(place[nv + r], -f.mu[r]);
       for (int l = 0; l < W && a * W + l < count; ++l)
         for (int m = 0; m < W && b * W + m < count; ++m) {
           const int i = a * W + l, j = b * W + m;
@@ -124,6 +124,36 @@ SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Fac
   hold_rows(e, count, J, G);
 }
 
+/// Rows that are sums of fewer, J: row i is that of share (count x width) i times J's rows from first i on. Many points of one body move by its six
+/// velocities.
+struct CombinedRows {
+  static constexpr int width = 8;  // six, and zeros that fill registers
+  int count, fewer;
+  double* J;  // fewer x nv
+  int* first;
+  double* share;
+};
+
+/// The same of them, which are J besides: G = B G_fewer B^T.
+inline void inverse_along_combined(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, const CombinedRows& rows,
+                                   const double* J, double* G) {
+  if (rows.fewer == rows.count) return inverse_along_rows(e, f, arena, rows.count, J, G);
+  const Arena::Scope scope(arena);
+  constexpr int width = CombinedRows::width;
+  const int n = rows.count, m = rows.fewer;
+  double *fewer = arena.take<double>(m * m), *moved = arena.take<double>(m + width);
+  inverse_along_rows(e, f, arena, m, rows.J, fewer);
+  for (int i = 0; i < n; ++i) {
+    std::fill(moved, moved + m + width, 0.0);
+    for (int k = 0; k < width; ++k)
+      if (const double share = rows.share[i * width + k]; share != 0.0)
+        subtract_scaled(moved, fewer + (rows.first[i] + k) * m, -share, m);
+    for (int j = 0; j <= i; ++j)
+      G[i * n + j] = G[j * n + i] = scalar_product(rows.share + j * width, moved + rows.first[j], width);
+  }
+  hold_rows(e, n, J, G);
+}
+
 /// The unknowns for what stands on the right in e, with forces p (count) along rows J besides, and the relative residual. The caller's while its
 /// scope lasts.
 inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
@@ -131,8 +161,7 @@ inline const double* solve_pushed(const LoopEquation<double>& e, const Factor<do
   const int nv = e.matrix.tree.nv, n = nv + e.matrix.rows;
   double* b = arena.take<double>(n);
   std::copy(e.b, e.b + n, b);
-  for (int i = 0; i < count; ++i)
-    for (int c = 0; c < nv; ++c) b[c] += J[i * nv + c] * p[i];
+  for (int i = 0; i < count; ++i) subtract_scaled(b, J + i * nv, -p[i], nv);
   const Saddle<double>& matrix = e.solved();
   double* y = arena.take<double>(matrix.plan.unknowns);
   const double left = refine(matrix, arena, f, e.lifted(arena, b), y, tolerances::most_corrections);

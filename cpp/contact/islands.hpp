@@ -2,7 +2,7 @@
 // many bodies cost what their neighbours do, and what is far away has no part in an answer.
 #pragma once
 
-#include "cone_problem.hpp"
+#include "cone_solver.hpp"
 
 namespace sarrus {
 

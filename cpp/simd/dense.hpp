@@ -46,22 +46,20 @@ inline bool solve_dense(int n, double* A, double* b) {
   return true;
 }
 
-/// A = L L^T, L in the lower triangle; false: a pivot is not positive.
+/// A = U^T U, U in the upper triangle, 1 / u on its diagonal; false: a pivot is not positive.
 inline bool cholesky(int n, double* A) {
-  for (int i = 0; i < n; ++i) {
-    for (int j = 0; j < i; ++j) A[i * n + j] = (A[i * n + j] - scalar_product(A + i * n, A + j * n, j)) / A[j * n + j];
-    const double d = A[i * n + i] - scalar_product(A + i * n, A + i * n, i);
-    if (d < 1e-300 || !finite_bits(d)) return false;
-    A[i * n + i] = std::sqrt(d);
+  for (int k = 0; k < n; ++k) {
+    double* row = A + k * n;
+    if (row[k] < 1e-300 || !finite_bits(row[k])) return false;
+    row[k] = 1.0 / std::sqrt(row[k]);
+    for (int i = k + 1; i < n; ++i) row[i] *= row[k];
+    for (int i = k + 1; i < n; ++i) subtract_scaled(A + i * n + i, row + i, row[i], n - i);
   }
   return true;
 }
-inline void cholesky_solve(int n, const double* L, double* x) {
-  for (int i = 0; i < n; ++i) x[i] = (x[i] - scalar_product(L + i * n, x, i)) / L[i * n + i];
-  for (int i = n - 1; i >= 0; --i) {
-    x[i] /= L[i * n + i];
-    for (int j = 0; j < i; ++j) x[j] -= L[i * n + j] * x[i];
-  }
+inline void cholesky_solve(int n, const double* U, double* x) {
+  for (int k = 0; k < n; ++k) x[k] *= U[k * n + k], subtract_scaled(x + k + 1, U + k * n + k + 1, x[k], n - k - 1);
+  for (int k = n - 1; k >= 0; --k) x[k] = (x[k] - scalar_product(U + k * n + k + 1, x + k + 1, n - k - 1)) * U[k * n + k];
 }
 
 }  // namespace sarrus

@@ -87,7 +87,10 @@ class ContactStep {
     LoopEquation<double> e = loop_equation(tree, arena_, in);
     for (int k = 0; k < nv_; ++k) e.b[k] = h_ * e.b[k] - h_ * h_ * rates.stiffness[k] * v[k];
     std::fill(e.b + nv_, e.b + nv_ + loops.rows, 0.0);
-    missing_velocity<double>(tree, arena_, e, x_.q, v, &end, in.pfaffian_values, e.b + nv_);
+    if (rests(loops))
+      add_motion_along_rows(tree, e.matrix.J, v, -1.0, e.b + nv_);
+    else
+      missing_velocity<double>(tree, arena_, e, x_.q, v, &end, in.pfaffian_values, e.b + nv_);
     const LoopSolution<double> free = solve_tightly(e, arena_, e.b);
     s_.flag_contradiction(free.error);
     double* v_free = doubles(nv_);
@@ -106,6 +109,13 @@ class ContactStep {
     for (int k = 0; k < s_.plan.force_elements.nz; ++k) x_.z[k] += h_ * z_dot[k];
     std::copy(v_end, v_end + nv_, x_.v);
     return true;
+  }
+
+  /// Whether c is zero: neither laws of time nor a caller have a say in what rows move by.
+  static bool rests(const Loops& loops) {
+    bool rests = loops.pfaffian_values == 0;
+    for (int i = 0; i < loops.constraints; ++i) rests &= !loops.constraint[i].driven;
+    return rests;
   }
 
   LinearRates linear_rates() {
@@ -168,6 +178,54 @@ class ContactStep {
     return all;
   }
 
+  /// What touches at many points has rows of the relative motion of its two bodies, of which those of the points are made.
+  CombinedRows combine(StepRows& rows, const ConeProblem& problem, const double* J) {
+    constexpr int width = CombinedRows::width;
+    const int n = problem.rows;
+    CombinedRows all = {n, 0, doubles(n * nv_), arena_.take<int>(n), doubles(n * width)};
+    std::fill_n(all.share, n * width, 0.0);
+    const auto touches = [](const StepRow& row) { return row.acts && row.contact; };
+    const auto turning = [](const StepRow& row) { return (row.torsional > 0.0 ? 1 : 0) + (row.rolling > 0.0 ? 2 : 0); };
+    const auto alone = [&](int at) {
+      std::copy_n(J + at * nv_, nv_, all.J + all.fewer * nv_);
+      all.share[at * width] = 1.0, all.first[at] = all.fewer++;
+    };
+    const auto share = [&](int at, int first, const Vec3<double>& angular, const Vec3<double>& linear) {
+      all.first[at] = first;
+      for (int k = 0; k < 3; ++k) all.share[at * width + k] = angular(k), all.share[at * width + 3 + k] = linear(k);
+    };
+    int at = 0, moment = 3 * problem.contacts;
+    for (StepRow& row : rows) row.combined = -1;
+    for (StepRow& row : rows) {
+      if (!touches(row)) continue;
+      const auto same = [&](const StepRow& other) {
+        return touches(other) && other.first == row.first && other.second == row.second;
+      };
+      if (row.combined < 0) {
+        int together = 0;
+        for (const StepRow& other : rows) together += same(other) ? 3 + turning(other) : 0;
+        if (together > 6) {
+          double* motion = all.J + all.fewer * nv_;
+          std::fill_n(motion, 6 * nv_, 0.0), rows.add_relative_motion(row, row.position, motion);
+          for (StepRow& other : rows)
+            if (same(other)) other.combined = all.fewer, other.about = row.position;
+          all.fewer += 6;
+        }
+      }
+      const Vec3<double> arm = row.position - row.about;
+      for (int r = 0; r < 3; ++r, ++at) {
+        const Vec3<double> axis = row.axes.row(r);
+        row.combined < 0 ? alone(at) : share(at, row.combined, cross(arm, axis), axis);
+      }
+      row.each_moment([&](int first, int count, double) {
+        for (int r = first; r < first + count; ++r, ++moment)
+          row.combined < 0 ? alone(moment) : share(moment, row.combined, row.axes.row(r), zero3<double>());
+      });
+    }
+    for (int i = problem.first_interval(); i < n; ++i) alone(i);
+    return all;
+  }
+
   /// Of those that act: impulses within their cones, and what becomes of the velocities. Whether they were found.
   bool push_apart(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const double* v_free,
                   double* v_end) {
@@ -180,7 +238,7 @@ class ContactStep {
     if (n == 0) return true;
     double *G = doubles(n * n), *least = doubles(n);
     problem.G = G;
-    inverse_along_rows(e, factor, arena_, n, J, G);
+    inverse_along_combined(e, factor, arena_, combine(rows, problem, J), J, G);
     if (nearly_) take_as_touching(rows, w, shift);
     ConeSolution found = solve_parts(problem, arena_, p, least);
     if (!found.reached) return false;
@@ -252,9 +310,8 @@ class ContactStep {
         double& count = x_.z[all.iz + 1];
         double* z = x_.z + all.iz + ShapeContacts::before_points + static_cast<int>(count) * all.of_a_point();
         if (count++ < all.kept) {
-          const Mat3<double> E = contact_axes(row.point->at.normal);
-          const Vec3<double> force = transpose_times(E, Vec3<double>(impulse)) / h_,
-                             torque = transpose_times(E, Vec3<double>(turned)) / h_;
+          const Vec3<double> force = transpose_times(row.axes, Vec3<double>(impulse)) / h_,
+                             torque = transpose_times(row.axes, Vec3<double>(turned)) / h_;
           z[ShapeContacts::id] = static_cast<double>(row.point->id);
           for (int r = 0; r < 3; ++r)
             z[ShapeContacts::force + r] = force(r), z[ShapeContacts::position + r] = row.point->at.position(r);

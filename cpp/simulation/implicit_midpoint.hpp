@@ -160,8 +160,15 @@ void shift(LeastMotion<T>& least, const T* position, const T* rate, T* q, const 
   for (int k = 0; k < least.tree.nv; ++k) at.v[k] += faster[k];
 }
 
+/// What a step leaves open, squared: of positions and of velocities, whose corrections each may cost some of the other.
+template <class T> struct LeftOpen {
+  T positions = T(HUGE_VAL), velocities = T(HUGE_VAL);
+  T sum() const { return positions + velocities; }
+};
 /// Whether another round may bring a step nearer to the loops, and whether it is on them.
-inline bool goes_on(double now, double before) { return now < before || now < square(tolerances::no_drift); }
+inline bool goes_on(const LeftOpen<double>& now, const LeftOpen<double>& before) {
+  return now.positions < before.positions || now.velocities < before.velocities || now.sum() < square(tolerances::no_drift);
+}
 inline bool keeps_loops(const LoopRows<double>&, double residual) { return residual < square(tolerances::no_drift); }
 
 /// The step between two projections: rows change at the start and at the end by the same amount, so that the end is on the loops.
@@ -200,16 +207,16 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
     add_motion_along_rows(tree, middle->rows(), motion, T(1.0), change);
   };
 
-  T residual = T(HUGE_VAL);
+  LeftOpen<T> before;
   for (int round = 0; round < 10 && !any(s.status > T(0.0)); ++round) {
     const Arena::Scope scope(arena);
     LoopRows<T> open(s, there, s.pfaffian_values(at.q, at.v));
     const T phi = open.evaluate(at.q, open.phi), slip = open.subtract_motion(at.v);
-    const T now = phi + slip / (T(1.0) + s.squares_of_velocities(at.v));
-    if (!goes_on(now, residual)) break;  // rounding, or a singular position, where no motion to speak of changes a row
-    residual = now;
+    const LeftOpen<T> now = {phi, slip / (T(1.0) + s.squares_of_velocities(at.v))};
+    if (!goes_on(now, before)) break;  // rounding, or a singular position, where no motion to speak of changes a row
+    before = now;
     std::copy(row, row + size, x.q);
-    if (keeps_loops(open, residual) && !(middle && round == 0)) break;
+    if (keeps_loops(open, now.sum()) && !(middle && round == 0)) break;
     for (int r = 0; r < rows; ++r) position[r] -= T(0.5) * open.phi[r], rate[r] += T(0.5) * open.slip[r];
     if (middle) as_in_the_middle(position), as_in_the_middle(rate);
     std::copy(at.v, at.v + size - nq, guess);

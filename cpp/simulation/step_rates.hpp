@@ -231,7 +231,7 @@ SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time
   return residual;
 }
 
-template <class P, class R> bool goes_on(const Dual<P, R>&, const Dual<P, R>&) { return true; }
+template <class P, class R> bool goes_on(const LeftOpen<Dual<P, R>>&, const LeftOpen<Dual<P, R>>&) { return true; }
 /// And whether rates do not leave them.
 template <class P, class R> bool keeps_loops(const LoopRows<Dual<P, R>>& open, const Dual<P, R>& residual) {
   const int n = open.size();

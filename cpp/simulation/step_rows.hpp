@@ -28,6 +28,11 @@ struct StepRow {
   double *turning = nullptr, torsional = 0.0, rolling = 0.0;  // 3 x nv, about (n, t1, t2); null: it turns freely
   double guessed_moment[3] = {0.0, 0.0, 0.0};
   double expands = 0.0;  // by which share of the impulse of compression, where it bounces by Poisson's law
+  int first = 0, second = 0;  // of a contact its links, place and axes
+  Vec3<double> position{};
+  Mat3<double> axes{};
+  int combined = -1;  // where its body's motion about a place stands among fewer rows
+  Vec3<double> about{};
 
   int rows() const { return contact ? 3 : 1; }
   /// moment(the first of its axes, how many, friction [m])
@@ -46,7 +51,7 @@ class StepRows {
     const auto& contacts = elements.all<RigidContact>();
     const auto& shapes = elements.all<ShapeContacts>();
     const auto& stops = elements.all<EndStop>();
-    const Kinematics<double> k = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
+    const Kinematics<double>& k = kinematics_ = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
     if (!contacts.empty() || !shapes.empty()) kinematics<double>(tree_, arena_, x_.q, v_free, nullptr, k);
     const Touching<double> touching = shapes.empty() ? Touching<double>{} : touching_shapes(*shapes.begin(), k);
     if (touching.failed) s_.status = caller_failed;
@@ -62,6 +67,14 @@ class StepRows {
 
   StepRow* begin() { return row_; }
   StepRow* end() { return row_ + count_; }
+  /// The motion of a contact's first body against its second one, angular first, of the place `at` of both: six rows of J.
+  void add_relative_motion(const StepRow& row, const Vec3<double>& at, double* J) const {
+    const Mat3<double> world = Mat3<double>::Identity();
+    for (const auto& [link, sign] : {std::pair{row.first, 1.0}, std::pair{row.second, -1.0}}) {
+      add_turning_rows(tree_, kinematics_, link, world, sign, J);
+      add_point_rows(tree_, kinematics_, link, at, world, sign, J + 3 * nv_);
+    }
+  }
   double approach(const StepRow& row, const double* v) const { return scalar_product(row.J, v, nv_); }
 
   /// Rows act of what comes near in this step, at such velocities; returns the largest speed of all.
@@ -110,17 +123,17 @@ class StepRows {
   StepRow& add_point(const Kinematics<double>& k, int first, int second, const Vec3<double>& p, const Vec3<double>& normal) {
     const Mat3<double> E = contact_axes(normal);
     StepRow& row = add(true);
+    row.first = first, row.second = second, row.position = p, row.axes = E;
     add_point_rows(tree_, k, first, p, E, 1.0, row.J), add_point_rows(tree_, k, second, p, E, -1.0, row.J);
     return row;
   }
 
-  void add_turning(StepRow& row, const Kinematics<double>& k, int first, int second, const Vec3<double>& normal, double torsional,
-                   double rolling) {
+  void add_turning(StepRow& row, const Kinematics<double>& k, double torsional, double rolling) {
     if (torsional == 0.0 && rolling == 0.0) return;
-    const Mat3<double> E = contact_axes(normal);
     row.torsional = torsional, row.rolling = rolling, row.turning = doubles(3 * nv_);
     std::fill(row.turning, row.turning + 3 * nv_, 0.0);
-    add_turning_rows(tree_, k, first, E, 1.0, row.turning), add_turning_rows(tree_, k, second, E, -1.0, row.turning);
+    add_turning_rows(tree_, k, row.first, row.axes, 1.0, row.turning);
+    add_turning_rows(tree_, k, row.second, row.axes, -1.0, row.turning);
   }
 
   void add_point(const RigidContact& c, const Kinematics<double>& k) {
@@ -133,8 +146,7 @@ class StepRows {
     std::copy_n(x_.z + c.iz, 3, row.guess);
     if (c.turns) {
       std::copy_n(x_.z + c.iz + RigidContact::numbers, 3, row.guessed_moment);
-      add_turning(row, k, c.frame.link, c.on.link, normal, s_.parameter[c.torsional_friction.at],
-                  s_.parameter[c.rolling_friction.at]);
+      add_turning(row, k, s_.parameter[c.torsional_friction.at], s_.parameter[c.rolling_friction.at]);
     }
     place(row, distance, tree_.length, tree_.length);
     bounce(row, s_.parameter[c.restitution.at], c.poisson, HUGE_VAL);
@@ -154,10 +166,10 @@ class StepRows {
     StepRow& row = add_point(k, first, second, point.at.position, point.at.normal);
     row.point = &point, row.friction = s_.parameter[all.friction.at + point.pair];
     if (all.turns)
-      add_turning(row, k, first, second, point.at.normal, s_.parameter[all.torsional_friction.at + point.pair],
+      add_turning(row, k, s_.parameter[all.torsional_friction.at + point.pair],
                   s_.parameter[all.rolling_friction.at + point.pair]);
     if (const double* known = state_of(all, point.id)) {
-      const Mat3<double> E = contact_axes(point.at.normal);
+      const Mat3<double>& E = row.axes;
       const Vec3<double> impulse = E * Vec3<double>(known + ShapeContacts::force) * h_;
       for (int r = 0; r < 3; ++r) row.guess[r] = impulse(r);
       if (row.turning) {
@@ -234,6 +246,7 @@ class StepRows {
   double h_, gravity_;
   int nv_, count_ = 0, seen_ = 0;
   StepRow* row_ = nullptr;
+  Kinematics<double> kinematics_;
 };
 
 }  // namespace sarrus

@@ -268,6 +268,30 @@ def test_least_forces_of_a_foot_are_alike(share):
     np.testing.assert_allclose(answer.least.reshape(-1, 3), [[quarter, 0, 0]] * 4, rtol=1e-6, atol=1e-10)
 
 
+def test_what_rests_takes_one_factor():
+    """A foot that stands, from forces near those of the step before: twelve rows of rank six, and no start has a say in the answer."""
+    problem, rng = foot(2.0), np.random.default_rng(0)
+    far = Answer(problem, guess=rng.normal(size=12))
+    near = Answer(problem, guess=far.least * (1.0 + 1e-3 * rng.normal(size=12)))
+    assert_solves(problem, near)
+    assert (near.iterations, near.stage) == (1, 1)
+    np.testing.assert_allclose(near.least, far.least, atol=1e-9 * abs(far.least).max())
+    np.testing.assert_allclose(near.u, far.u, atol=2 * REACHED * abs(problem.w).max())
+
+
+@pytest.mark.parametrize("share", [-3.0, -1.5, 1.5, 3.0])
+def test_what_begins_to_slip_is_not_held_by_the_factor_of_rest(share):
+    """From the forces of a foot that stands, and is pushed by more than friction withstands now; and back."""
+    limit = 0.5 * 2.0 * 9.81
+    rests, slips = foot(0.0), foot(share * limit)
+    answer = Answer(slips, guess=Answer(rests).least)
+    assert_solves(slips, answer)
+    np.testing.assert_allclose(
+        answer.u.reshape(-1, 3)[:, 1], np.sign(share) * (abs(share) - 1.0) * limit * 1e-3 / 2.0, atol=1e-9
+    )
+    assert_solves(rests, Answer(rests, guess=answer.least))
+
+
 def test_what_the_search_for_the_least_forces_alone_solves_is_solved():
     """Four contacts, twelve rows of rank seven, in which no stage before gets there."""
     rows = """-1 2 -2 2 0 2 0  1 0 0 2 -2 -2 1  1 -1 2 0 0 -1 -1  -1 -1 -1 -1 2 -2 1  -2 1 2 1 -2 -2 1  0 1 -1 2 2 0 -2

@@ -243,6 +243,41 @@ def test_a_short_step_is_what_contact_dynamics_says(armature):
     assert_allclose(run.z[-1, 0] / h, answer.forces[0, 2], rtol=1e-4)
 
 
+def crane(feet):
+    """A box that carries a four-bar, and stands on so many of its corners, on ground that is not level."""
+    b = sarrus.Builder("crane", gravity=(1.5, -0.8, -G))
+    corners = boxed(b, "box", (0.3, 0.2, 0.1), mass=3.0)[:feet]
+    b.add_joint("float", sarrus.Free(), "ground", "box")
+    for name, length in (("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9)):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.02))
+    b.add_joint("motor", sarrus.Revolute("y"), "box", "crank", at_parent=(-0.5, 0.1, 0.2))
+    b.add_joint("pin1", sarrus.Revolute("y"), "crank", "coupler", at_parent=(0.4, 0, 0))
+    b.add_joint("pivot", sarrus.Revolute("y"), "box", "rocker", at_parent=(0.5, 0.1, 0.2))
+    b.add_joint(
+        "pin2", sarrus.Revolute("y"), "coupler", "rocker", at_parent=(1.1, 0, 0), at_child=(0.9, 0, 0), loop=True
+    )
+    return b.build(), corners
+
+
+@pytest.mark.parametrize("turning", [0.0, 0.01])
+@pytest.mark.parametrize("feet", [2, 3, 4])
+def test_points_of_one_body_move_as_the_body_does(feet, turning):
+    """Rows of three points and more are made of the six velocities of the body; `contact_dynamics` has each of them, and says the same."""
+    robot, corners = crane(feet)
+    q = robot.assemble()
+    q = robot.project_configuration(np.r_[0, 0, 0, 1, 0, 0, 0.1, q[7:]])
+    v, h = np.zeros(robot.nv), 1e-6
+    points = [
+        sarrus.ContactPoint(c, normal="z", friction=0.4, torsional_friction=turning, rolling_friction=turning)
+        for c in corners
+    ]
+    answer = robot.contact_dynamics(q, v, v, points)
+    touching = [RigidContact(c, friction=0.4, torsional_friction=turning, rolling_friction=turning) for c in corners]
+    run = sarrus.simulate(robot, q, v, h, touching, dt=h, method="contact")
+    assert np.abs(answer.forces).max() > 1.0
+    assert_allclose(run.v[-1] / h, answer.motion, atol=1e-4 * np.abs(answer.motion).max())
+
+
 def test_it_goes_on_bit_for_bit():
     robot, q, acting = dropped_four_bar()
     whole = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.4, acting, dt=2e-3)

@@ -117,7 +117,7 @@ def touching_pairs(d: Description) -> list[Pair]:
             if contact is None or contact.points is None
             else _Points(contact.points, (a.name, b.name), contact.first == b.name)
         )
-        pairs.append(Pair(i, j, points=points, **numbers))
+        pairs.append(Pair(i, j, **numbers, points=points))
     return pairs
 
 
@@ -128,10 +128,7 @@ class _Points:
     function: PointsFunction
     shapes: tuple[str, str]
     turned: bool
-    middles: tuple[tuple[float, ...], ...] = (
-        (0.0, 0.0, 0.0),
-        (0.0, 0.0, 0.0),
-    )  # of the shapes, whose poses the core has
+    middles: tuple[tuple[float, ...], ...] = 2 * ((0.0, 0.0, 0.0),)  # of the shapes, where the core has them
 
     def __call__(self, first: Array, second: Array, within: float) -> Array:
         """(n, 7)"""

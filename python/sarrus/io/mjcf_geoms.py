@@ -233,11 +233,11 @@ def touch_geoms(
             element.note(f"<{element.tag}> in <contact> is of what is not there or does not touch")
             continue
         for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (x,) for x in ends)):
-            mu: dict[str, Any] = {} if excluded else {**_frictions(element, pair=True)}
-            builder.set_contact(one, other, touching=not excluded, **mu)
+            numbers = {} if excluded else _frictions(element, pair=True)
+            builder.set_contact(one, other, touching=not excluded, **numbers)
 
 
-def _frictions(element: Element, *, pair: bool = False, condim: float | None = None) -> dict[str, float]:
+def _frictions(element: Element, *, pair: bool = False, condim: float | None = None) -> dict[str, Any]:
     """As many coefficients as condim says; a pair tells those of two directions of sliding, and of rolling, apart."""
     numbers, (spin, roll) = element.several("friction", 5, ()), ((2, 3) if pair else (1, 2))
     if condim is None:

@@ -1,0 +1,238 @@
+// The first stage, Newton's method on Alart and Curnier's function (1991) of a problem that gives way a little; and with it the least of all impulses
+// that have the same velocities.
+#pragma once
+
+#include "cone_problem.hpp"
+
+namespace sarrus {
+
+namespace cones {
+/// Of proximal points, beside rows whose G is one: small enough that a step is Newton's, large enough that two corners of an edge, of which one
+/// sticks and one slips, have a solution.
+constexpr double proximity = 1e-5;
+/// And of the problem whose solution is the least force, but for as much: little beside the share of a weight that anybody asks for.
+constexpr double least = 1e-8;
+}  // namespace cones
+
+class ConeNewton : public ScaledCones {
+ public:
+  ConeNewton(const ConeProblem& problem, Arena& arena) : ScaledCones(problem, arena) {
+    F_ = take(n_), active_ = arena.take<int>(n_);
+    factor_ = {take(n_ * n_), arena.take<int>(n_), 0, 0.0};
+  }
+
+ protected:
+  /// Alart and Curnier's function at (p, u), and its square. With y = p - u: open, y_n <= 0: p; sticking, |y_t| < mu y_n: u; slipping:
+  /// (u_n, p_t - mu y_n y_t / |y_t|); of an interval p - clip(p - u).
+  double function(const double* p, const double* u, double* F) const {
+    for (int i = 0; i < contacts_; ++i) {
+      const int k = 3 * i;
+      const double y[3] = {p[k] - u[k], p[k + 1] - u[k + 1], p[k + 2] - u[k + 2]}, t = length(y + 1), floor = floor_of(k),
+                   most = mu_[i] * std::max(y[0], floor);
+      const double* slips = slipping(i);
+      const bool low = y[0] <= floor, open = low && floor == 0.0, sticks = !open && t < most && !slips;
+      const double pull = t > 0.0 ? most / t : 0.0;
+      F[k] = low ? p[k] - floor : u[k];
+      for (int r = 1; r < 3 && slips && !open; ++r) F[k + r] = p[k + r] + most * slips[r - 1];
+      if (slips && !open) continue;
+      for (int r = 1; r < 3; ++r) F[k + r] = open ? p[k + r] : sticks ? u[k + r] : p[k + r] - pull * y[r];
+    }
+    for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m) {
+      const double most = m->mu * std::max(p[m->normal] - u[m->normal], floor_of(m->normal));
+      double y[2] = {p[m->first] - u[m->first], m->rows == 1 ? 0.0 : p[m->first + 1] - u[m->first + 1]};
+      const double t = length(y);
+      for (int r = 0, k = m->first; r < m->rows; ++r, ++k)
+        F[k] = most <= 0.0 ? p[k] : m->slips ? p[k] + most * m->slips[r] : t < most ? u[k] : p[k] - most / t * y[r];
+    }
+    for (int i = 0, k = ends_at_; k < n_; ++i, ++k) F[k] = p[k] - std::min(std::max(p[k] - u[k], low_[i]), high_[i]);
+    double sum = 0.0;
+    for (int k = 0; k < n_; ++k) sum += F[k] * F[k];
+    return sum;
+  }
+
+  /// Which rows Newton's step finds together: numbers them in `place` (-1: not among them), and has the step of the others. Returns how many.
+  int set_apart(const double* p, const double* u, const double* F, double* step, int* place, bool& passive_moves) {
+    int count = 0;
+    std::fill(place, place + n_, -1), passive_moves = false;
+    const auto add = [&](int k, bool passive) {
+      step[k] = passive ? -F[k] : 0.0, passive_moves |= step[k] != 0.0;
+      if (!passive) place[k] = count, active_[count++] = k;
+    };
+    const auto low = [&](int n) { return p[n] - u[n] <= floor_of(n); };
+    for (int i = 0; i < contacts_; ++i)
+      for (int r = 0, n = 3 * i; r < 3; ++r) add(n + r, low(n) && (r == 0 || floor_of(n) == 0.0));
+    for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m)
+      for (int r = 0; r < m->rows; ++r) add(m->first + r, low(m->normal) && floor_of(m->normal) == 0.0);
+    for (int i = 0, k = ends_at_; k < n_; ++i, ++k) {
+      const double y = p[k] - u[k];
+      add(k, y <= low_[i] || y >= high_[i]);
+    }
+    return count;
+  }
+
+  /// All disks of friction: of contacts, then of moments.
+  template <class Visit> void each_disk(Visit&& visit) const {
+    for (int i = 0; i < contacts_; ++i) visit(FrictionDisk{mu_[i], 3 * i, 3 * i + 1, 2, slipping(i)});
+    for (const FrictionDisk* m = moment_; m < moment_ + moments_; ++m) visit(*m);
+  }
+  /// Whether friction is at its limit, or against what slips already: then the rows of a disk are not those of u.
+  bool lets_go(const FrictionDisk& disk, const double* p, const double* u) const {
+    const int k = disk.first, n = disk.normal;
+    const double y[2] = {p[k] - u[k], disk.rows == 1 ? 0.0 : p[k + 1] - u[k + 1]};
+    return disk.slips || !(length(y) < disk.mu * std::max(p[n] - u[n], floor_of(n)));
+  }
+
+  /// Newton's step for it, (A + B (G + eps)) step = -F. Rows of open contacts, and of intervals at an end, are those of the identity: they stand
+  /// aside, and the matrix has the others only.
+  bool newton_step(const double* p, const double* u, const double* F, double eps, double* step) {
+    const Arena::Scope scope(arena_);
+    int* place = arena_.take<int>(n_);
+    bool passive_moves = false, holds = true;
+    const int count = set_apart(p, u, F, step, place, passive_moves);
+    if (count == 0) return true;
+    double* right = take(count);
+    for (int a = 0; a < count; ++a)
+      right[a] = -u[active_[a]] - (passive_moves ? scalar_product(G_ + active_[a] * n_, step, n_) : 0.0);
+    each_disk([&](const FrictionDisk& disk) { holds = holds && (place[disk.first] < 0 || !lets_go(disk, p, u)); });
+    if (!(holds && solve_holding(count, eps, right))) {
+      fill(count, eps, K_), ++iterations_;
+      each_disk([&](const FrictionDisk& disk) {
+        if (place[disk.first] >= 0 && lets_go(disk, p, u)) let_slip(disk, p, u, F, place, count, right);
+      });
+      if (!solve_dense(count, K_, right)) return false;
+    }
+    for (int a = 0; a < count; ++a) step[active_[a]] = right[a];
+    return true;
+  }
+  /// G + eps of the rows that are active.
+  void fill(int count, double eps, double* K) const {
+    for (int a = 0; a < count; ++a) {
+      const double* G = G_ + active_[a] * n_;
+      double* row = K + a * count;
+      for (int b = 0; b < count; ++b) row[b] = G[active_[b]];
+      row[a] += eps;
+    }
+  }
+  /// Where no friction is at its limit the matrix is G + eps, of which one factor serves as long as the same rows are active.
+  bool solve_holding(int count, double eps, double* x) {
+    if (factor_.count != count || factor_.eps != eps || !std::equal(active_, active_ + count, factor_.row)) {
+      fill(count, eps, factor_.U), ++iterations_;
+      factor_.count = cholesky(count, factor_.U) ? count : 0, factor_.eps = eps;
+      std::copy(active_, active_ + count, factor_.row);
+    }
+    if (factor_.count > 0) cholesky_solve(count, factor_.U, x);
+    return factor_.count > 0;
+  }
+  /// F_t = p_t - mu y_n d, d = y_t / |y_t|: rows mu d (dp_n - du_n) taken from, N (dp_t - du_t) too, N = mu y_n / |y_t| (1 - d d^T).
+  void let_slip(const FrictionDisk& disk, const double* p, const double* u, const double* F, const int* place, int count,
+                double* right) {
+    const Arena::Scope scope(arena_);
+    const int n = disk.normal, k = disk.first, size = disk.rows, a = place[n], b = place[k], last = size - 1;
+    const double y[2] = {p[k] - u[k], size == 1 ? 0.0 : p[k + 1] - u[k + 1]}, t = length(y),
+                 most = disk.mu * std::max(p[n] - u[n], floor_of(n));
+    const double inverse = t > 0.0 ? 1.0 / t : 0.0, pull = disk.slips ? 0.0 : most * inverse;
+    const double d[2] = {disk.slips ? -disk.slips[0] : y[0] * inverse, disk.slips ? -disk.slips[1] : y[1] * inverse};
+    const auto row_of = [&](int row) { return K_ + row * count; };
+    double *normal = row_of(std::max(a, 0)), *rows[2] = {row_of(b), row_of(b + last)}, *tangential = take(2 * count),
+           change[2] = {right[b] + u[k], right[b + last] + u[k + last]};
+    const double change_n = a < 0 ? 0.0 : right[a] + u[n];
+    for (int r = 0; r < size; ++r) {
+      const double N[2] = {pull * ((r == 0) - d[r] * d[0]), pull * ((r == 1) - d[r] * d[1])},
+                   m = a < 0 ? 0.0 : disk.mu * d[r];  // at its floor p_n stays
+      double* to = tangential + r * count;
+      for (int c = 0; c < count; ++c) to[c] = m * normal[c] + N[0] * rows[0][c] + N[1] * rows[1][c];
+      if (a >= 0) to[a] -= m;
+      to[b] += (r == 0) - N[0];
+      if (size == 2) to[b + 1] += (r == 1) - N[1];
+      right[b + r] = -F[k + r] + m * change_n + N[0] * change[0] + N[1] * change[1];
+    }
+    for (int r = 0; r < size; ++r) std::copy(tangential + r * count, tangential + (r + 1) * count, rows[r]);
+  }
+
+  /// Newton's method on the problem of G + eps, w - eps p_ref, from p to the best of what it meets; p_ref is moved after so many steps, eps a
+  /// tenth then. With one step a reference it is Newton's on the problem itself, whose matrix alone is made regular. Returns the natural map.
+  double points(double* p, double eps, int references, int steps, bool searches) {
+    const Arena::Scope scope(arena_);
+    double *best = take(n_), *reference = take(n_), *step = take(n_), *there = take(n_), *F = take(n_), at = cones::unbounded;
+    std::copy(p, p + n_, best);
+    const auto evaluate = [&](const double* x, double e, double* out) {
+      velocities(x, u_);
+      for (int i = 0; i < n_; ++i) u_[i] += e * (x[i] - reference[i]);
+      return function(x, u_, out);
+    };
+    for (int k = 0; k < references && at > tolerance_; ++k, eps = std::max(0.1 * eps, 1e-9)) {
+      std::copy(p, p + n_, reference);
+      double now = evaluate(p, eps, F);
+      for (int l = 0; l < steps && at > tolerance_; ++l) {
+        if (now < 1e-26 && k + l > 0) break;
+        if (!newton_step(p, u_, F, eps, step)) break;
+        double share = 1.0, next = 0.0;
+        for (int halvings = 0;; ++halvings, share *= 0.5) {
+          for (int i = 0; i < n_; ++i) there[i] = p[i] + share * step[i];
+          next = evaluate(there, eps, F_);
+          if (!searches || halvings == 4 || now < 1e-20 || next <= (1.0 - 1e-4 * share) * now) break;
+        }
+        if (!finite_bits(next)) break;
+        now = next;
+        std::copy(there, there + n_, p), std::copy(F_, F_ + n_, F);
+        const double map = natural_map(p);
+        if (map < at) at = map, std::copy(p, p + n_, best);
+      }
+    }
+    std::copy(best, best + n_, p);
+    return at < cones::unbounded ? at : natural_map(p);
+  }
+  void proximal(double* p) { points(p, cones::proximity, 3, 6, true); }
+  void proximal_from_afar(double* p) { points(p, 1e3 * cones::proximity, 10, 8, true); }
+  void polish(double* p, int steps) { points(p, 0.1 * cones::proximity, steps, 1, false); }
+
+  /// Of all impulses with these velocities the least, in the scales of p', where each counts as the energy that it alone would leave: those of G + eps,
+  /// corrected. Returns their natural map, or no number where they were not found and are p.
+  double find_least(const double* p, double* least) {
+    std::copy(p, p + n_, least);
+    bool found = softened(least, cones::least);
+    if (!found) {  // from far: contacts that give way a lot, and then less and less
+      std::copy(p, p + n_, least);
+      for (double soft = 1.0; soft > cones::least && (found = softened(least, soft)); soft *= 0.1) {
+      }
+      found = found && softened(least, cones::least);
+    }
+    const double map = found ? least_of_near(least) : cones::unbounded;
+    if (map <= tolerance_ + 10.0 * cones::least * size_of(p)) return map;
+    std::copy(p, p + n_, least);
+    return cones::unbounded;
+  }
+  /// The same, where who holds, is open or at an end is so still: of what rests, by one factor. Returns their natural map, or no number: then x is
+  /// nothing.
+  double find_least_at_rest(double* x) { return softened(x, cones::least, 1) ? least_of_near(x) : cones::unbounded; }
+  /// What was found is off by eps p / eigenvalue of G: a reference that is the least one takes that away, and leaves what G does not see.
+  double least_of_near(double* x) { return points(x, cones::least, 3, 4, false); }
+  /// Newton's steps to the one answer that there is where contacts give way. Returns whether they arrive, with so many factors.
+  bool softened(double* x, double soft, int factors = 20) {
+    const Arena::Scope scope(arena_);
+    double* step = take(n_);
+    const int before = iterations_;
+    for (int k = 0; k < 20; ++k) {
+      double moved = 0.0, size = 0.0;
+      velocities(x, u_);
+      for (int i = 0; i < n_; ++i) u_[i] += soft * x[i];
+      if (function(x, u_, F_) <= 1e-30 * n_ && k > 0) return true;
+      if (!newton_step(x, u_, F_, soft, step) || iterations_ - before > factors) return false;
+      for (int i = 0; i < n_; ++i) x[i] += step[i], moved += step[i] * step[i], size += x[i] * x[i];
+      if (!finite_bits(moved)) return false;
+      if (moved <= 1e-18 * size) return true;
+    }
+    return false;
+  }
+
+ private:
+  double* F_;
+  int* active_;
+  struct {
+    double* U;
+    int *row, count;  // count 0: there is none
+    double eps;
+  } factor_;  // of G + eps, of these rows
+};
+
+}  // namespace sarrus
