@@ -18,7 +18,7 @@ namespace sarrus {
 struct TaskContact {
   TaskFrame frame;  // its z is the normal, away from what is touched,
   std::optional<Mat3<double>> world_axes;  // or that of these axes, which do not turn with the link
-  int rows;  // 1: along the normal alone; 3: at a point; 6: on a rectangle about the frame's origin
+  int rows;  // 1: along the normal alone; 3: at a point; 4: there, and about the normal; 6: on a rectangle about the frame's origin
   double friction, torsion, half_x, half_y;  // torsion: moment about the normal per normal force [m]
   double damping;  // of a velocity that it should not have [1/s]
   std::vector<int> together;  // which contacts are on its rigid body, itself too; none where it is alone
@@ -35,6 +35,7 @@ struct TaskContact {
 
   int normal() const { return rows == 1 ? 0 : 2; }
   int group(int row) const { return row / 3; }
+  int turns_about(int row) const { return rows == 4 ? 2 : row - 3; }
   int limits() const { return rows == 1 ? 1 : 1 + 2 * (rows - 1); }
 
   template <class T> T rigid_mobility(const TaskState<T>& s, const RigidMechanism<T>& whole, int row) const {
@@ -63,7 +64,7 @@ struct TaskContact {
     const Vec3<T> down = Vec3<T>(E.col(2)) * T(-radius);
     const auto along = [&](int row, const Vec3<T>& angular, const Vec3<T>& linear) SARRUS_INLINED {
       if (rows == 1) return dot(Vec3<T>(E.col(2)), linear);
-      return row < 3 ? dot(Vec3<T>(E.col(row)), linear) : dot(Vec3<T>(E.col(row - 3)), angular);
+      return row < 3 ? dot(Vec3<T>(E.col(row)), linear) : dot(Vec3<T>(E.col(turns_about(row))), angular);
     };
     for (int k = 0; k < rows * s.tree.nv; ++k) J[k] = T(0.0);
     add_columns(s, frame.link, Vec3<T>(m.X.p + down), 1.0, rows, along, J);
@@ -96,7 +97,10 @@ struct TaskContact {
     bound(-1, 1.0, 0.0);
     const double edge = friction / std::sqrt(2.0), ratio[6] = {edge, edge, 0.0, half_y, half_x, torsion};
     for (int k = 0; k < rows && rows > 1; ++k)
-      if (k != 2) bound(k, ratio[k], 1.0), bound(k, ratio[k], -1.0);
+      if (k != 2) {
+        const double most = ratio[k < 3 ? k : 3 + turns_about(k)];
+        bound(k, most, 1.0), bound(k, most, -1.0);
+      }
   }
 };
 

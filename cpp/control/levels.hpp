@@ -156,7 +156,8 @@ template <class T> class TaskLevels {
       set_scale(k, c.motor[k].same, whole.joint_mobility(s, c.motor[k].iv, c.motor[k].angular));
     int k = c.motors();
     for (const TaskContact& contact : c.contact) {
-      for (int r = 0; r < contact.rows; r += 3) set_scale(k + r, std::min(contact.rows, 3), contact.rigid_mobility(s, whole, r));
+      for (int r = 0; r < contact.rows; r += 3)
+        set_scale(k + r, std::min(contact.rows - r, 3), contact.rigid_mobility(s, whole, r));
       k += contact.rows;
     }
   }

@@ -914,7 +914,7 @@ void tasks(const Mechanism& m, const States& states) {
   const auto add = [&](int level, auto kind) { c.task.push_back({kind, level, numbers(kind.rows())}); };
   const TaskFrame last = {t.links - 1, Transform<double>::identity()}, middle = {(t.links - 1) / 2, last.X};
   c.contact.push_back({last, {}, 6, 0.5, 0.1, 0.1, 0.05, 20.0, {}, {}});
-  c.contact.push_back({last, last.X.R, 3, 0.5, 0.0, 0.0, 0.0, 20.0, {0, 1}, law, 0.02, 0.0, 100.0});
+  c.contact.push_back({last, last.X.R, 4, 0.5, 0.02, 0.0, 0.0, 20.0, {0, 1}, law, 0.02, 0.0, 100.0});
   FrameTask frame;
   frame.frame = last, frame.reference = middle, frame.components = Components({0, 1, 2, 3, 4, 5}), frame.target_axes = true;
   frame.target.numbers = targets(6), frame.stiffness = numbers(6), frame.damping = numbers(6);

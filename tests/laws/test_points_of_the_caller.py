@@ -53,6 +53,32 @@ def falling(shape, points=None, order=("thing", "floor"), **pair):
 Q, V = np.array([0.28, 0.0, 0.0, 0.96, 0.0, 0.0, 0.35]), np.array([0.3, 0.0, 0.0, 0.5, 0.0, 0.0])
 
 
+def test_poses_are_those_of_frames_as_they_were_given():
+    """Of convex points whose frame stands elsewhere too; the function has them in the order of set_contact."""
+    away, seen = np.array([0.4, -0.3, 0.2]), []
+
+    def look(thing, floor, within):
+        seen.append((thing, floor))
+        return box_on_plane(thing, floor, within)
+
+    for order in (("thing", "floor"), ("floor", "thing")):
+        turned = look if order[0] == "thing" else lambda *x: turn(look(x[1], x[0], x[2]))
+        b = falling(ConvexPoints(CORNERS), turned, order)
+        b.remove_shape("thing")
+        b.add_shape("thing", ConvexPoints(CORNERS + away), -away, name="thing")
+        b.set_contact(*order, points=turned)
+        robot = b.build()
+        robot.contacts(Q, within=1.0)
+        thing, floor = seen[-1]
+        assert_allclose(thing, robot.pose(Q, "thing") @ sarrus.Transform(translation=-away).matrix, atol=1e-15)
+        assert_allclose(floor, np.eye(4), atol=1e-15)
+
+
+def turn(answer):
+    position, normal, distance = answer
+    return position, -np.asarray(normal), distance
+
+
 def run(robot):
     return sarrus.simulate(robot, Q, V, 0.6, method="contact", dt=2e-3)
 

@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 
 import sarrus
 from sarrus.control import ShapeContacts
-from sarrus.shapes import Box, Capsule, Cylinder, Plane, Point, Sphere
+from sarrus.shapes import Box, Capsule, ConvexPoints, Cylinder, Plane, Point, Sphere
 
 G = 9.81
 # what contact's steps are held to [m, m/s]: cones to 1e-10 of the largest velocity, loops to rounding
@@ -325,6 +325,23 @@ def test_points_and_shapes_are_one():
     assert_allclose(shapes.q, same.q, atol=1e-9)
 
 
+@pytest.mark.parametrize("away", [0.0, 1.0, 100.0])
+def test_where_the_frame_of_convex_points_stands_does_not_matter(away):
+    """A brick as a box and as its corners, which a frame elsewhere has: what falls so fast that a step sinks it deeply bounces before."""
+    size = (0.2, 0.3, 0.1)
+    corners = np.array(list(np.ndindex(2, 2, 2))) * size - np.array(size) / 2
+    runs = []
+    for shape, at in ((Box(size), 0.0), (ConvexPoints(np.add(corners, (away, 0, 0))), away)):
+        b = sarrus.Builder("brick")
+        floating(b, "brick", sarrus.Inertia.box(1.0, size), (shape, (-at, 0, 0)), friction=0.5, restitution=0.5)
+        b.add_shape("ground", Plane())
+        robot = b.build()
+        runs.append(contact(robot, [0, 0, 0, 1, 0, 0, 0.25], [0, 0, 0, 0, 0, -30.0], 0.04, dt=4e-3))
+    assert_allclose(runs[1].q, runs[0].q, atol=1e-12)
+    half = contact(robot, runs[1].q[0], runs[1].v[0], 0.02, dt=4e-3)
+    assert_array_equal(sarrus.simulate(robot, duration=0.02, resume=half).q[-1], runs[1].q[-1])
+
+
 # ---- numbers, and what is refused ---------------------------------------------------------------------------------------------------
 
 
@@ -373,6 +390,31 @@ def test_shapes_may_differ_from_run_to_run():
     other.add_shape("ground", Plane())
     with pytest.raises(sarrus.ModelError, match="other shapes that touch"):
         sarrus.simulate_many([robots[0], other.build()], q[:2], np.zeros(6), 0.1, method="contact")
+
+
+def test_variants_are_each_what_one_is():
+    """Of masses, of gravity and of places of joints, with friction of each; also one alone, and on loops."""
+    robot, q, _ = four_bar()
+    inertia = robot.description.bodies[0].inertia.parameters
+    pin = robot.description.joints[1].at_parent.matrix
+    moved = [sarrus.Transform(translation=(d, 0, 0)).matrix @ pin for d in (0.0, 0.005, -0.01)]
+    changes = {
+        "inertias": {"a": inertia * np.array([[1.0], [2.0], [0.5]])},
+        "placements": {f"{robot.description.joints[1].name}.parent": np.array(moved)},
+        "gravity": np.array([[0, 0, -G], [0, 0, -1.6], [2.0, 0, -G]]),
+    }
+    mu = np.array([0.1, 0.5, 0.9])
+    for name, change in changes.items():
+        for some in (slice(None), slice(1, 2)):
+            variants = robot.variants(**{name: change})[some]
+            many = sarrus.simulate_many(
+                variants, q, np.zeros(robot.nv), 0.2, ShapeContacts(mu[some]), method="contact", dt=2e-3
+            )
+            assert not many.status.any()
+            for k, (one, friction) in enumerate(zip(variants, mu[some], strict=True)):
+                alone = contact(one, q, None, 0.2, ShapeContacts(friction), dt=2e-3)
+                assert_array_equal(many.q[k], alone.q, err_msg=name)
+                assert_array_equal(many[k].contacts.force, alone.contacts.force, err_msg=name)
 
 
 # ---- what runs tell -----------------------------------------------------------------------------------------------------------------

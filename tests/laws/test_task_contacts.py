@@ -115,6 +115,38 @@ def test_a_sphere_rolls():
     assert abs((slip(h) - slip(-h)) / (2 * h)).max() < 1e-8
 
 
+def test_torsion_holds_against_spinning():
+    """A body on a soft fingertip, which a flywheel would turn: it stays where the moment about the normal holds it, in the simulation too."""
+    wheel = sarrus.Inertia.cylinder(1.0, 0.1, 0.05)
+    b = sarrus.Builder("top")
+    b.add_body("foot", sarrus.Inertia.box(2.0, (0.3, 0.2, 0.1)))
+    b.add_joint("float", sarrus.Free(), "ground", "foot")
+    b.add_body("wheel", wheel)
+    b.add_joint("motor", sarrus.Revolute("z"), "foot", "wheel", actuated=True)
+    robot, torsion, weight = b.build(), 0.02, 3.0 * 9.81
+    q, v, radius = robot.neutral(), np.zeros(7), 0.05
+    q[6] = radius
+    turns = control.JointTask("motor", polynomial(0.0, 0.0, 5.0), stiffness=0.0, damping=0.0)  # 10 rad/s2
+    moment = wheel.about_com[2, 2] * 10.0
+    soft = PointContact("foot", 0.5, radius=radius, offset=0.0, torsion=torsion)
+    held = TaskControl(robot, turns, contacts=soft)
+    solution = held.solve(0.0, q, v)
+    np.testing.assert_allclose(solution.forces["foot"], [0.0, 0.0, weight, moment], atol=1e-9)
+    np.testing.assert_allclose(solution.acceleration, [0, 0, 0, 0, 0, 0, 10.0], atol=1e-9)
+    ground = RigidContact("foot", radius=radius, friction=0.5, torsional_friction=torsion)
+    run = sarrus.simulate(robot, q, v, 0.1, [held, ground], method="contact", dt=1e-3)
+    np.testing.assert_allclose(run.v[-1], [0, 0, 0, 0, 0, 0, 1.0], atol=1e-9)
+    # less torsion holds as far as it can, none not at all; the simulation's friction against spinning is not relied on, which is said
+    little = PointContact("foot", 0.5, radius=radius, offset=0.0, torsion=0.5 * moment / weight)
+    solution = TaskControl(robot, turns, contacts=little).solve(0.0, q, v)
+    assert solution.forces["foot"][3] == pytest.approx(0.5 * moment) and "torsion of 'foot'" in solution.active
+    with pytest.warns(sarrus.ModelWarning, match=r"RigidContact of 'foot' .* spins and rolls freely"):
+        law = TaskControl(robot, turns, contacts=ground)
+    solution = law.solve(0.0, q, v)
+    np.testing.assert_allclose(solution.forces["foot"], [0.0, 0.0, weight], atol=1e-9)
+    assert solution.acceleration[2] < -0.1
+
+
 def test_lanes_have_contacts_of_their_own():
     """Many runs, whose feet touch at other times, are the runs one by one."""
     robot, q, _ = quadruped()
@@ -168,6 +200,8 @@ BAD = [
     (lambda: control.Contact("LF_foot", height=STANDS), sarrus.ModelError, "plane of the world"),
     (lambda: PointContact("LF_foot", radius=-1.0), sarrus.ModelError, "radius and within"),
     (lambda: PointContact("LF_foot", within=0.1), sarrus.ModelError, "give its offset"),
+    (lambda: PointContact("LF_foot", torsion=-0.1), sarrus.ModelError, "torsion of PointContact"),
+    (lambda: PointContact("LF_foot", 0.0, torsion=0.1), sarrus.ModelError, "needs friction"),
     (lambda: PointContact("LF_foot", stands="always"), sarrus.ModelError, "stands of PointContact"),
     (lambda: SurfaceContact("LF_foot", (0.1, 0.1), stands=np.nan), sarrus.ModelError, "stands of SurfaceContact"),
     (lambda: control.EndStop("LF_KFE", (0.0, 1.0)), TypeError, "contacts of TaskControl"),

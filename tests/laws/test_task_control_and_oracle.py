@@ -218,6 +218,26 @@ def test_a_quadruped_on_its_feet(feet, friction):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("feet", "torsion"), [(FOUR[:1], 0.05), (FOUR[:1], 0.002), (TWO, 0.05), (TWO, 0.003), (THREE, 0.02)]
+)
+def test_feet_that_do_not_spin(feet, torsion):
+    """Soft fingers: a moment about the normal, as far as the force along it lets it be."""
+    robot, q, v, rng = on_loops(sarrus.mechanisms.quadruped, 3, 0.03)
+    X, home = moved(robot.pose(q, "trunk"), rng, 0.05), robot.assemble()
+    tasks = [control.FrameTask("trunk", X, stiffness=30.0), control.PostureTask(home, priority=1)]
+    angles = {name: float(home[robot.joint(name).q_slice][0]) for name in robot.joints if name != "float"}
+    posture = [oracle.joint_task(robot, q, v, name, angle, priority=1) for name, angle in angles.items()]
+    cone = {"friction": 0.6, "damping": 20.0, "torsion": torsion}
+    compare(
+        robot, q, v, tasks, [oracle.frame_task(robot, q, v, "trunk", X, stiffness=30.0), *posture],
+        limits=control.Limits(effort=60.0, velocity=np.inf, position={}),
+        bounds=oracle.effort_limits(np.full(12, -60.0), np.full(12, 60.0)),
+        contacts=[control.PointContact(f"{foot}_foot", **cone) for foot in feet],
+        feet=[oracle.point_contact(robot, q, v, f"{foot}_foot", **cone) for foot in feet],
+    )  # fmt: skip
+
+
 def drawn(seed):
     """A leg on its sole, a platform or a hand; two frames of two priorities, some components of each; efforts that do not suffice."""
     rng = np.random.default_rng(1000 + seed)

@@ -354,17 +354,22 @@ def world_axes(normal):
     return np.stack([t, np.cross(n, t), n])
 
 
-def point_contact(robot, q, v, frame, *, friction, normal=(0.0, 0.0, 1.0), damping=0.0):
+def point_contact(robot, q, v, frame, *, friction, normal=(0.0, 0.0, 1.0), damping=0.0, torsion=0.0):
     """A frame's origin that stays, J_f a = -damping J_f v; forces (3,) across the normal and along it, in a pyramid within Coulomb's cone.
 
-    Without friction: only the normal is held, and its force (1,) pushes.
+    Without friction: only the normal is held, and its force (1,) pushes. With torsion: the body does not spin about the normal, by a moment there,
+    the fourth number.
     """
-    J, bias = (x[3:] for x in rates(robot, q, v, frame_displacement(robot, q, frame)))
+    all_J, all_bias = rates(robot, q, v, frame_displacement(robot, q, frame))
+    J, bias = all_J[3:], all_bias[3:]
     axes, share = world_axes(normal), friction / np.sqrt(2.0)
     if friction == 0.0:
         axes, cone = axes[2:], [[-1.0]]
     else:
         cone = [[1, 0, -share], [-1, 0, -share], [0, 1, -share], [0, -1, -share], [0, 0, -1]]
+    if torsion:
+        J, bias, cone = all_J, all_bias, [[*side, 0] for side in cone] + [[0, 0, -torsion, s] for s in (1, -1)]
+        axes = np.block([[np.zeros((3, 3)), axes], [axes[2:], np.zeros((1, 3))]])
     return Contact(axes @ J, -axes @ (bias + damping * (J @ v)), np.array(cone, float))
 
 

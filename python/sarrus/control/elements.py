@@ -22,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 
 from .._arrays import ArrayLike
-from ..description.contacts import COEFFICIENTS, MOMENTS, RESTITUTION_LAWS, scene
+from ..description.contacts import COEFFICIENTS, MOMENTS, RESTITUTION_LAWS, check_apart, scene
 from ..description.joints import Revolute, unit_axis
 from ..description.specs import Description
 from ..dynamics.loop_operations import LoopFunctions
@@ -314,7 +314,7 @@ class RigidContact(Element):
     restitution : from 0 to 1
     restitution_law : "newton": of the normal velocity so much comes back; "poisson": of the normal impulse of compression
     torsional_friction, rolling_friction : against spinning about the normal and against rolling, by moments of up to so much times the impulse along
-        the normal [m]; :class:`TaskControl` makes no use of them
+        the normal [m]; in a :class:`TaskControl` they do not act, which it says
 
     Examples
     --------
@@ -340,6 +340,7 @@ class RigidContact(Element):
     restitution_law: str = "newton"
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        check_apart(mechanism.description, self.frame, self.on, "RigidContact")
         restitution, *moments = numbers_of(self, **dict.fromkeys(("restitution", *MOMENTS), "not negative"))
         if (np.asarray(restitution) > 1.0).any():
             raise ModelError(f"restitution of RigidContact must be from 0 to 1; got {self.restitution!r}")

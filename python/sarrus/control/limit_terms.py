@@ -37,6 +37,9 @@ def contact_terms(robot: Mechanism, contact: Any) -> dict[str, Any]:
     plane = {"radius": 0.0, "offset": 0.0, "within": np.inf}
     if isinstance(contact, PointContact):
         plane = _plane(robot, contact, what)
+        torsion = checked_number(f"torsion of {what}", contact.torsion, "")
+        if torsion < 0.0 or (torsion and not friction):
+            raise ModelError(f"torsion of {what} must not be negative, and needs friction; got {contact.torsion!r}")
         axes = [*np.ravel(_core.axis_frame(tuple(unit_axis(contact.normal)))).tolist(), 0.0, 0.0, 0.0]
     else:
         size = real_array(f"size of {what}", contact.size)
@@ -151,7 +154,9 @@ def cone_names(contact: PointContact | SurfaceContact) -> list[str]:
     frame, names = contact.frame, [f"contact of '{contact.frame}' pulls"]
     if contact._rows > 1:
         names += [f"friction of '{frame}' along {axis}" for axis in "xxyy"]
-    if contact._rows > 3:
+    if contact._rows == 4:
+        names += [f"torsion of '{frame}'"] * 2
+    if contact._rows == 6:
         sides = [f"centre of pressure along {axis}" for axis in "yyxx"]
         names += [f"{side} of '{frame}'" for side in (*sides, "torsion", "torsion")]
     return names

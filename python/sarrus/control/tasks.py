@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import checked_number, real_array
-from ..errors import ModelError, ShapeError
+from ..description.contacts import MOMENTS
+from ..errors import ModelError, ShapeError, warn_of_model
 from ..laws import Law
 from ..mechanism import Mechanism
 from .coordinates import one_a_coordinate
@@ -344,7 +345,7 @@ class ForceTask(Task):
 
 @dataclass(frozen=True, eq=False)
 class PointContact:
-    """A point of the robot that stands on something: it stays there, and is pushed within a cone of friction.
+    """A point of the robot that stands on something: it stays there, and is pushed within a cone of friction; with torsion it does not spin either.
 
     A body may stand on several, such as heel and toe: they ask for one motion of it, see :class:`TaskControl`.
 
@@ -358,6 +359,8 @@ class PointContact:
     offset : of the plane normal . x = offset [m]: the point stands while it touches that; None: wherever it is
     radius : of a sphere about the frame's origin, whose lowest point stands and rolls on [m]; 0: a point
     within : it touches where it is no farther away [m]; default: a thousandth of the mechanism's length
+    torsion : moment about the normal per normal force [m], of a soft finger (Murray, Li and Sastry 1994, table 5.2): it holds against spinning;
+        0: it is free to
 
     A contact that does not stand asks for nothing and pushes nothing: its force in :meth:`TaskControl.solve` is zero.
     """
@@ -370,11 +373,12 @@ class PointContact:
     offset: float | None = None
     radius: float = 0.0
     within: float | None = None
+    torsion: float = 0.0
 
     @property
     def _rows(self) -> int:
         """How many components its force has."""
-        return 3 if self.friction > 0.0 else 1
+        return 1 if not self.friction > 0.0 else 4 if self.torsion > 0.0 else 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,6 +416,11 @@ def as_contact(contact: Any) -> PointContact | SurfaceContact:
     if getattr(contact, "on", "ground") != "ground" or getattr(contact, "height", None) is not None:
         raise ModelError(f"{what} must be on a plane of the world, which stands still")
     friction = checked_number(f"friction of {what}", contact.friction, "")
+    if any(np.any(getattr(contact, name, 0.0)) for name in MOMENTS):
+        warn_of_model(
+            f"{what} spins and rolls freely: what brakes that in the simulation is a disturbance there. "
+            "PointContact(..., torsion=) holds against spinning, SurfaceContact against rolling too"
+        )
     return PointContact(contact.frame, friction, contact.normal, offset=contact.offset, radius=contact.radius)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import hypot, inf
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -75,7 +75,7 @@ class Pair(NamedTuple):
     restitution: float
     torsional_friction: float
     rolling_friction: float
-    points: Callable[[Array, Array, float], Array] | None
+    points: _Points | None
 
 
 def touching_pairs(d: Description) -> list[Pair]:
@@ -128,9 +128,12 @@ class _Points:
     function: PointsFunction
     shapes: tuple[str, str]
     turned: bool
+    middles: tuple[tuple[float, ...], ...] = 2 * ((0.0, 0.0, 0.0),)  # of the shapes, where the core has them
 
     def __call__(self, first: Array, second: Array, within: float) -> Array:
         """(n, 7)"""
+        for pose, middle in zip((first, second), self.middles, strict=True):
+            pose[:3, 3] -= pose[:3, :3] @ middle
         poses = (second, first) if self.turned else (first, second)
         what = "points of '{}' and '{}'".format(*self.shapes)
         answer: object = self.function(*poses, within)
@@ -176,7 +179,12 @@ def scene(
         shape_terms(solid, bodies.index(spec.body), spec.placement)
         for spec, solid in zip(d.shapes, solids, strict=True)
     ]
-    return (shapes, pairs), bodies
+    middles = [tuple(_middle(x).tolist()) if isinstance(x, ConvexPoints) else (0.0, 0.0, 0.0) for x in solids]
+    asked = [
+        x if x.points is None else x._replace(points=replace(x.points, middles=(middles[x.first], middles[x.second])))
+        for x in pairs
+    ]
+    return (shapes, asked), bodies
 
 
 def _kind(shape: ContactShape) -> str:
@@ -188,7 +196,11 @@ def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[A
     radius = shape.radius if isinstance(shape, Sphere | Capsule | Cylinder) else 0.0
     half = shape.length / 2 if isinstance(shape, Capsule | Cylinder) else 0.0
     box = [x / 2 for x in shape.size] if isinstance(shape, Box) else getattr(shape, "semi_axes", (0.0, 0.0, 0.0))
-    heights: Any = shape.points if isinstance(shape, ConvexPoints) else None
+    heights: Any = None
+    if isinstance(shape, ConvexPoints):  # about their middle: their size is theirs, wherever their frame is
+        middle = _middle(shape)
+        heights = np.subtract(shape.points, middle).tolist()
+        placement = placement @ Transform(translation=middle)
     spacing = (0.0, 0.0)
     if isinstance(shape, Terrain):
         heights = shape.heights
@@ -196,9 +208,22 @@ def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[A
     return _kind(shape), radius, half, box, heights, spacing, body, placement
 
 
+def check_apart(d: Description, frame: str, on: str, what: str) -> None:
+    """Whether a point can come nearer a plane: not where both are of one body."""
+    body = {f.name: f.body for f in d.frames}
+    if body.get(frame, frame) == body.get(on, on):
+        raise ModelError(f"{what} of '{frame}' is on '{on}', of the same body: it never touches that")
+
+
 def told_by_file(d: Description) -> bool:
     """Whether its warnings say already that nobody simulates its shapes: they were read, and may overlap as its author liked."""
     return any(NO_CONTACTS in text for text in d.warnings)
+
+
+def _middle(shape: ConvexPoints) -> NDArray[np.float64]:
+    points = np.array(shape.points, np.float64)
+    middle: NDArray[np.float64] = 0.5 * (points.min(axis=0) + points.max(axis=0))
+    return middle
 
 
 def size_of(shape: ContactShape) -> float:
@@ -212,7 +237,7 @@ def size_of(shape: ContactShape) -> float:
     if isinstance(shape, Capsule):
         return shape.radius + shape.length / 2
     if isinstance(shape, ConvexPoints):
-        return max(hypot(*point) for point in shape.points)
+        return float(np.linalg.norm(np.subtract(shape.points, _middle(shape)), axis=1).max())
     return shape.radius if isinstance(shape, Sphere) else 0.0 if isinstance(shape, Point) else inf
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from .. import _core
 from .._arrays import Array, ArrayLike, checked_number, real_rows
 from .._core import Status
-from ..description.contacts import RESTITUTION_LAWS
+from ..description.contacts import RESTITUTION_LAWS, check_apart
 from ..description.joints import unit_axis
 from ..errors import ModelError, ShapeError, StateError, check_name
 from .derivatives import check_robot
@@ -49,6 +49,7 @@ class ContactPoint:
     def _described(self, robot: LoopFunctions) -> tuple[Any, ...]:
         for name in (self.frame, self.on):
             check_name("frame", name, robot.frames, "ContactPoint")
+        check_apart(robot.description, self.frame, self.on, "ContactPoint")
         check_name("restitution_law", self.restitution_law, RESTITUTION_LAWS, "ContactPoint")
         numbers = {
             k: checked_number(f"{k} of ContactPoint", getattr(self, k), "")

@@ -1,4 +1,4 @@
-"""Mesh files: where they are, and the corners of their convex hulls. Read with trimesh, which viser brings along."""
+"""Mesh files: where they are, and the convex hulls of meshes. Files are read with trimesh, which viser brings along; hulls are SciPy's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .._arrays import Array
 from .._files import check_regular, is_within
 from ..building.values import MOST_POINTS
 from ..errors import ModelError
@@ -130,12 +132,41 @@ def at_hand(mesh: Mesh) -> bool:
         return False
 
 
+def _hull_of(points: Array) -> Any:
+    """SciPy's; None without it, and of points (n, 3) that have no inside."""
+    if not find_spec("scipy"):
+        return None
+    spatial: Any = importlib.import_module("scipy.spatial")
+    try:
+        return spatial.ConvexHull(points)
+    except (spatial.QhullError, ValueError):
+        return None
+
+
+def corners(points: Array) -> Array:
+    """Of points those at the corners of their convex hull; where there is none all, which touch planes in the same places."""
+    solid = _hull_of(points)
+    return points if solid is None else points[solid.vertices]
+
+
+def hull_faces(points: Array) -> tuple[Array, NDArray[np.int64]] | None:
+    """Corners (n, 3) of a convex hull, and its triangles (m, 3), counterclockwise from outside; None where there is none."""
+    if (solid := _hull_of(points)) is None:
+        return None
+    kept, triangles = np.unique(solid.simplices, return_inverse=True)
+    a, b, c = np.moveaxis(points[solid.simplices], 1, 0)
+    triangles = triangles.reshape(-1, 3)
+    inward = (np.cross(b - a, c - a) * solid.equations[:, :3]).sum(axis=1) < 0.0
+    triangles[inward] = triangles[inward, ::-1]
+    return points[kept], triangles
+
+
 def hull(mesh: Mesh) -> ConvexPoints:
-    """The corners of its convex hull [m]; without SciPy all its vertices, which touch planes in the same places: ModelError where it cannot be read."""
+    """The corners of its convex hull [m]; without SciPy all its vertices: ModelError where it cannot be read."""
     try:
         path = find(mesh)
         solid = opened(path, force="mesh")
-        vertices = np.asarray(solid.convex_hull.vertices if find_spec("scipy") else solid.vertices, np.float64)
+        vertices = corners(np.asarray(solid.vertices, np.float64))
     except MeshError as error:
         raise ModelError(f"mesh {error}: what it touches is not known") from None
     except Exception as error:  # of a dozen kinds, by format and damage

@@ -16,7 +16,8 @@ DriveAPI                        a motor with its maxForce; the law (stiffness, d
 mjc:…, newton:…, physxJoint:…   damping, stiffness, friction, armature, velocity_limit, as the table of the format says
 ArticulationRootAPI             which body floats where no joint leads to the ground: by a Free joint "root_joint"
 where bodies stand              home
-colliders                       shapes that touch: sphere, capsule, cube, cylinder, plane, with dynamicFriction and restitution; no meshes
+colliders                       shapes that touch: sphere, capsule, cube, cylinder, plane, with dynamicFriction and restitution; meshes touch
+                                planes alone, by their convex hulls, whatever their approximation
 other shapes                    visuals, but for meshes
 Xforms that say sarrus:frame    frames, as the writer marks them
 anything else of physics        a warning
@@ -43,10 +44,11 @@ from ..description import joints
 from ..description.joints import PARAMETERS, JointType, axis_frame
 from ..errors import AssemblyError, ModelError
 from ..mechanism import Mechanism
-from ..shapes import Box, Capsule, Cylinder, Plane, Sphere
+from ..shapes import Box, Capsule, ConvexPoints, Cylinder, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from .document import NO_CONTACTS, Connected, Element, Names, add_shape, at, check_ties, left_out, noted_inertia
 from .formats import USD
+from .mesh_files import corners
 from .mesh_inertia import mass_properties
 from .mjcf_geoms import solid
 from .usd_stage import Prim, read_stage
@@ -162,6 +164,8 @@ class _Reader:
             body = self._holder(prim.path)
             if prim.tag == "shape":
                 self._add_shape(prim, body)
+            elif prim.has("PhysicsCollisionAPI"):
+                prim.note("CollisionAPI on prims that are no shapes is not read:", prim.attributes["name"])
             elif prim.attributes.get("sarrus:frame") == "true":
                 with at(prim):
                     self.builder.add_frame(self.names.new(_free(prim, self.names)), *self._on(prim.path, Transform()))
@@ -482,18 +486,15 @@ class _Reader:
 
     def _of_mesh(self, prim: Prim) -> tuple[float, Array, Array]:
         """A mesh by its faces, each from its first corner on."""
-        points, counts, indices = (
-            np.asarray(prim.prim.GetAttribute(name).Get() or ())
-            for name in ("points", "faceVertexCounts", "faceVertexIndices")
-        )
+        points, counts, indices = prim.faces()
         starts = np.cumsum(counts) - counts
         fans = [(s, s + k, s + k + 1) for s, n in zip(starts, counts, strict=True) for k in range(1, n - 1)]
-        if not fans or indices.min() < 0 or indices.max() >= len(points) or counts.sum() > len(indices):
-            prim.fail("has no faces, or some of points that are not there")
-        corners = np.asarray(points, np.float64)[indices[np.array(fans)]] * self._turn(prim)[1] * self.metre
+        if not fans:
+            prim.fail("has no faces, but lines and points")
+        triangles = points[indices[np.array(fans)]] * self._turn(prim)[1] * self.metre
         if str(prim.prim.GetAttribute("orientation").Get()) == "leftHanded":
-            corners = corners[:, ::-1]
-        return mass_properties(corners, "exact")
+            triangles = triangles[:, ::-1]
+        return mass_properties(triangles, "exact")
 
     def _add_shape(self, prim: Prim, body: str | None) -> None:
         """Whatever is wrong with it, one can compute with the robot: faults become warnings."""
@@ -502,22 +503,38 @@ class _Reader:
             prim.note(f"shapes of CollisionAPI may touch, {NO_CONTACTS}")
         kind = prim.attributes["type"].removesuffix("_1")
         what = "as shapes that touch" if touches else "as visuals"
-        if kind in ("Mesh", "Cone") or (kind in ("Plane", "Capsule") and not touches):
+        if kind == "Cone" or (kind in ("Mesh", "Plane", "Capsule") and not touches):
             prim.note(f"{kind} prims are not read {what}")
             return
         with left_out(prim, f"it is not read {what}"):
+            if kind == "Mesh":
+                self._add_mesh(prim, body)
+                return
             kind, (r, *rest), turned = self._measures(prim)
             l = rest[0] if rest else 0.0
             shapes: dict[str, Any] = {"Sphere": Sphere(r), "Capsule": Capsule(r, l), "Cylinder": Cylinder(r, l)}
             shape: Any = Plane() if kind == "Plane" else shapes.get(kind) or Box((float(r), *map(float, rest)))  # type: ignore[arg-type]
             owner, place = self._on(prim.path, Transform())
             if touches:
-                material = self.by_path.get(prim.bound_material())
-                add_shape(self.builder, owner, prim, shape, place @ turned, **self._coefficients(material))
+                add_shape(self.builder, owner, prim, shape, place @ turned, **self._coefficients(prim))
             elif owner != "ground":
                 self.builder.add_visual(owner, shape, place @ turned, color=prim.color())
 
-    def _coefficients(self, material: Prim | None) -> dict[str, float]:
+    def _add_mesh(self, prim: Prim, body: str | None) -> None:
+        """The corners of its hull in the axes of its body: what its place does to them may be more than a rotation with a scale."""
+        points, counts, indices = prim.faces()
+        points = points[np.unique(indices[: counts.sum()])] @ prim.world[:3, :3].T + prim.world[:3, 3]
+        place = Transform() if body is None else self.place[body]
+        inside = (points * self.metre - place.translation) @ place.rotation
+        owner = "ground" if body is None else self.bodies[body]
+        hull = ConvexPoints(tuple(map(tuple, corners(inside).tolist())))
+        add_shape(self.builder, owner, prim, hull, Transform(), **self._coefficients(prim))
+        word = prim.get("physics:approximation") or "none"
+        other = f", and not by a {word}" if word.startswith("bounding") else ""
+        prim.note(f"a mesh in <shape> touches planes alone, by its convex hull{other}")
+
+    def _coefficients(self, prim: Prim) -> dict[str, float]:
+        material = self.by_path.get(prim.bound_material())
         if material is None or not material.has("PhysicsMaterialAPI"):
             return {}
         mu = {name: self._number(material, f"physics:{name}Friction") for name in ("static", "dynamic")}

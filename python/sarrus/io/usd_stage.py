@@ -61,6 +61,15 @@ class Prim(Element):
         material, _ = UsdShade.MaterialBindingAPI(self.prim).ComputeBoundMaterial("physics")
         return str(material.GetPath()) if material else ""
 
+    def faces(self) -> tuple[Array, Array, Array]:
+        """Of a mesh its points (n, 3), with all their digits where these are beside them, how many corners its faces have, and which."""
+        names = ("points", "sarrus:points", "faceVertexCounts", "faceVertexIndices")
+        points, exact, counts, indices = (np.asarray(self.prim.GetAttribute(name).Get() or ()) for name in names)
+        if not counts.sum() or counts.sum() > len(indices) or indices.min() < 0 or indices.max() >= len(points):
+            self.fail("has no faces, or some of points that are not there")
+        same = exact.shape == points.shape and np.array_equal(exact.astype(np.float32), points)
+        return np.asarray(exact if same else points, np.float64), counts, indices
+
     def color(self) -> tuple[float, ...] | None:
         """Of its surface, if it is one everywhere."""
         color: Any = self.prim.GetAttribute("primvars:displayColor").Get() or ()
@@ -309,8 +318,12 @@ def _set(prim: Any, name: str, text: str) -> None:
         attribute.Set(text if kind == "token" else text == "true")
         return
     values = list(map(float, text.split()))
-    if kind.endswith("[]"):  # one value for all of a surface
-        attribute.Set([Gf.Vec3f(*values)] if len(values) == 3 else values)
+    if kind.endswith("[]"):
+        triples = list(zip(*[iter(values)] * 3, strict=True)) if "3" in kind else []
+        attribute.Set([Gf.Vec3f(*x) for x in triples] or list(map(int if kind == "int[]" else float, values)))
+        if name == "points":
+            exact = prim.CreateAttribute("sarrus:points", types.Double3Array, custom=True)
+            exact.Set([Gf.Vec3d(*x) for x in triples])
         return
     short, wide = {1: (float, types.Double), 3: (Gf.Vec3f, types.Double3), 4: (Gf.Quatf, types.Quatd)}[len(values)]
     if kind == "double":

@@ -10,7 +10,8 @@ damping, friction, armature,  mjc:damping, mjc:frictionloss, mjc:armature, mjc:s
 stiffness and rest
 distances                     distance joints of one length
 frames                        Xforms that say sarrus:frame
-visuals, shapes that touch    as they are, but for meshes and height fields; friction and restitution as a material
+visuals, shapes that touch    as they are, but for height fields and ellipsoids; friction and restitution as a material. Of meshes and convex points that
+                              touch the convex hull, as a mesh; meshes as visuals are left out
 numbers                       of 32 bits, where UsdPhysics has no more, with all their digits beside them: :mod:`sarrus.io.usd_stage`
 ============================  ==========================================================================================================
 """
@@ -27,13 +28,14 @@ import numpy as np
 from .._arrays import Array
 from ..description import ConstraintSpec, DistanceSpec, FrameSpec, JointSpec, ShapeSpec, VisualSpec
 from ..description.contacts import MOMENTS
-from ..errors import AssemblyError
+from ..errors import AssemblyError, ModelError
 from ..mechanism import Mechanism
-from ..shapes import Box, Capsule, Cylinder, Plane, Sphere
+from ..shapes import Box, Capsule, ConvexPoints, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
 from .formats import USD
 from .lowering import PosedWriter, Step
+from .mesh_files import hull, hull_faces
 from .outline import Element, Link, Losses, add, frame_along, link_of, no_shape, principal_axes, wxyz
 from .table import has_passive, put
 from .usd import factor
@@ -208,9 +210,10 @@ class _Writer(PosedWriter):
             self.losses.note("torsional and rolling friction of shapes")
         if (element := self._shape(spec, spec.name)) is None:
             return None
-        element.set("schemas", "PhysicsCollisionAPI")
+        schemas = "PhysicsCollisionAPI" + " PhysicsMeshCollisionAPI" * (element.get("type") == "Mesh")
+        element.set("schemas", schemas)
         if (spec.friction, spec.restitution) != (None, None):
-            element.set("schemas", "PhysicsCollisionAPI MaterialBindingAPI")
+            element.set("schemas", f"{schemas} MaterialBindingAPI")
             key = f"material of {spec.name}"
             material = add(self.top, "prim", type="Material", name=key, id=key, schemas="PhysicsMaterialAPI")
             mu = {"staticFriction": spec.friction, "dynamicFriction": spec.friction, "restitution": spec.restitution}
@@ -222,6 +225,8 @@ class _Writer(PosedWriter):
 
     def _shape(self, spec: VisualSpec | ShapeSpec, name: str) -> Element | None:
         shape: Any = spec.shape
+        if isinstance(spec, ShapeSpec) and isinstance(shape, ConvexPoints | Mesh):
+            return self._hull(spec, shape)
         if type(shape) not in SHAPES:
             self.losses.note(no_shape(spec))
             return None
@@ -236,6 +241,25 @@ class _Writer(PosedWriter):
                     put(element, f"@{measure}", getattr(shape, field))
             if not isinstance(shape, Sphere):
                 element.set("axis", "Z")
+        return element
+
+    def _hull(self, spec: ShapeSpec, shape: ConvexPoints | Mesh) -> Element | None:
+        """The convex hull of what touches by it, as a mesh."""
+        try:
+            solid = hull_faces(np.array((hull(shape) if isinstance(shape, Mesh) else shape).points))
+            why = "which has no inside, or needs scipy"
+        except ModelError:
+            solid, why = None, "whose file cannot be read"
+        if solid is None:
+            self.losses.note(f"{no_shape(spec)}, {why}")
+            return None
+        element = add(self._on(spec.body), "prim", type="Mesh", name=spec.name)
+        self.place(element, spec.placement)
+        put(element, "@physics:approximation", "convexHull")
+        points, triangles = solid
+        numbers = {"points": points, "faceVertexCounts": np.full(len(triangles), 3), "faceVertexIndices": triangles}
+        for name, values in numbers.items():
+            put(element, f"@{name}", values)
         return element
 
     def place(self, element: Element, place: Transform) -> None:

@@ -70,7 +70,8 @@ class Setup:
         # of one run by the functions of one state: in lanes their last digits are others, and impacts make much of them
         alone = len(q) == 1 or _core.methods[self.method].rigid
         for rows in range(len(q)) if alone else shares(len(q), BLOCK * threads):
-            robot = self.mechanism._of_rows(np.arange(len(q))[rows])
+            one = isinstance(rows, int) and isinstance(self.mechanism, Variants)
+            robot = self.mechanism[rows] if one else self.mechanism._of_rows(np.arange(len(q))[rows])
             q_on, v_on, begun[rows] = self._on_the_loops(robot, q[rows], v[rows], time, threads)
             off = begun[rows] != Status.FINISHED
             x[rows, :nq] = np.where(off[..., None], robot.neutral(), q_on)

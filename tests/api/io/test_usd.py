@@ -1,5 +1,6 @@
 """USD: stages written here by pxr, with what UsdPhysics' documentation says of them worked out by hand, and what our writer makes of robots."""
 
+import math
 import sys
 import warnings
 from dataclasses import replace
@@ -10,7 +11,8 @@ from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus import Inertia, ModelError, ModelWarning, Transform
-from sarrus.io import usd
+from sarrus.io import mesh_files, usd
+from sarrus.io.mesh_inertia import mass_properties
 from tests.api.io.test_writing import check_accelerations, check_same_motion, counterpart, save
 from tests.gallery import made
 from tests.random_mechanisms import ALL_JOINTS, random_mechanism, random_state
@@ -320,7 +322,7 @@ def test_meshes_weigh_what_their_faces_hold():
     assert_allclose(inertia.mass, 40.0, rtol=1e-7)
     assert_allclose(inertia.com, size / 2, rtol=1e-6)
     assert_allclose(inertia.about_com, Inertia.box(40.0, size).about_com, atol=1e-5)
-    assert any("Mesh prims are not read as shapes that touch" in text for text in robot.warnings)
+    assert any("touches planes alone, by its convex hull" in text for text in robot.warnings)
     mesh.GetFaceVertexIndicesAttr().Set([99, *quads[1:]])
     with pytest.raises(ModelError, match=r"<string>:/a/mesh: <joint name='mesh'>|has no faces, or some of points"):
         loaded(stage)
@@ -473,6 +475,127 @@ def test_colliders_and_looks():
         and "whose scale differs between directions" in said
         and "dynamic one is read" in said
     )
+
+
+WEDGE = [(-2, -1, 0), (2, -1, 0), (2, 1, 0), (-2, 1, 0), (-2, -1, 1), (-2, 1, 1), (0, 0, 0.125), (9, 9, 9)]
+SIDES = [(0, 3, 2, 1), (0, 1, 4), (3, 5, 2), (0, 4, 5, 3), (1, 2, 6), (1, 6, 4), (4, 6, 5), (6, 2, 5)]
+
+
+def wedge(stage, path="/a/hull", approximation="convexHull"):
+    """A prism with a dent, and a point that no face has."""
+    mesh = UsdGeom.Mesh.Define(stage, path)
+    mesh.CreatePointsAttr([Gf.Vec3f(*p) for p in WEDGE])
+    mesh.CreateFaceVertexCountsAttr([len(side) for side in SIDES])
+    mesh.CreateFaceVertexIndicesAttr([k for side in SIDES for k in side])
+    UsdPhysics.CollisionAPI.Apply(mesh.GetPrim())
+    if approximation:
+        UsdPhysics.MeshCollisionAPI.Apply(mesh.GetPrim()).CreateApproximationAttr(approximation)
+    return mesh
+
+
+def corners_of(robot):
+    """Of all convex points the corners, in the axes of their bodies."""
+    for spec in robot.description.shapes:
+        if isinstance(spec.shape, sarrus.shapes.ConvexPoints):
+            yield spec.name, np.array(spec.shape.points) @ spec.placement.rotation.T + spec.placement.translation
+
+
+@pytest.mark.parametrize("scipy", [True, False])
+@pytest.mark.parametrize("approximation", ["", "convexHull", "boundingSphere"])
+def test_meshes_touch_planes_by_their_hulls(approximation, scipy, monkeypatch):
+    if not scipy:
+        monkeypatch.setattr(mesh_files, "find_spec", lambda name: None)
+    stage = new_stage(0.1)
+    body(stage, "/a", Transform(translation=(0, 0, 30)))
+    for k in range(2):
+        mesh = wedge(stage, f"/a/hull{k}", approximation)
+        mesh.AddTranslateOp().Set(Gf.Vec3d(0, 0, 4 * k))
+        mesh.AddScaleOp().Set(Gf.Vec3f(1, 1, 1 - 2 * k))  # the other one is mirrored
+    steel = UsdShade.Material.Define(stage, "/steel")
+    UsdPhysics.MaterialAPI.Apply(steel.GetPrim()).CreateDynamicFrictionAttr(0.25)
+    UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(steel, UsdShade.Tokens.weakerThanDescendants, "physics")
+    UsdPhysics.CollisionAPI.Apply(UsdGeom.Plane.Define(stage, "/floor").GetPrim())
+    robot = quietly(loaded, stage)
+    found, hull = dict(corners_of(robot)), np.array(WEDGE[:6])
+    for k, side in enumerate((1.0, -1.0)):
+        expected = 0.1 * (hull * (1, 1, side) + (0, 0, 4 * k))
+        within = 0.1 * (np.array(WEDGE[6:7]) * (1, 1, side) + (0, 0, 4 * k))
+        expected = expected if scipy else [*expected, *within]
+        assert_allclose(sorted(map(tuple, found[f"hull{k}"])), sorted(map(tuple, expected)), rtol=0.0, atol=1e-15)
+    assert [spec.friction for spec in robot.description.shapes][:2] == [None, 0.25]
+    said = "\n".join(robot.warnings)
+    assert "touches planes alone, by its convex hull" in said
+    assert ("not by a boundingSphere" in said) == (approximation == "boundingSphere")
+    q = robot.assemble()
+    touching = robot.contacts(q, within=3.0 + 1e-9)
+    assert_allclose(touching.distance[[pair == ("hull0", "floor") for pair in touching.shapes]], 3.0, atol=1e-12)
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), 1.5, method="contact", dt=4e-3)
+    assert robot.pose(run.q[-1], "a")[2, 3] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_meshes_that_cannot_touch_are_told():
+    stage = new_stage()
+    body(stage, "/a")
+    wedge(stage, "/a/nothing").GetPointsAttr().Clear()
+    wedge(stage, "/a/far").GetFaceVertexIndicesAttr().Set([99] * sum(map(len, SIDES)))
+    flat = wedge(stage, "/a/flat")
+    flat.GetPointsAttr().Set([Gf.Vec3f(x, y, 0) for x, y, _ in WEDGE])
+    wedge(stage, "/a/wild").GetPointsAttr().Set([Gf.Vec3f(math.nan, 0, 0)] * len(WEDGE))
+    UsdGeom.Mesh.Define(stage, "/a/looks")
+    UsdPhysics.CollisionAPI.Apply(UsdGeom.Xform.Define(stage, "/a/collisions").GetPrim())
+    robot = quietly(loaded, stage)
+    assert [spec.name for spec in robot.description.shapes] == ["flat"]
+    said = "\n".join(robot.warnings)
+    assert said.count("it is not read as shapes that touch") == 3
+    assert "Mesh prims are not read as visuals" in said
+    assert "CollisionAPI on prims that are no shapes is not read: collisions" in said
+
+
+def test_convex_points_there_and_back(tmp_path):
+    """As the mesh of their hull, which UsdPhysics takes by its corners; numbers with all their digits."""
+    pytest.importorskip("scipy")
+    rng = np.random.default_rng(3)
+    b = sarrus.Builder("stone")
+    b.add_body("a", Inertia.sphere(1.0, 0.1))
+    b.add_joint("hinge", sarrus.Revolute("y"), "ground", "a")
+    points = rng.normal(size=(40, 3))
+    b.add_shape("a", sarrus.shapes.ConvexPoints([*points, (0.0, 0.0, 0.0)]), TURN, friction=0.3, name="stone")
+    b.add_shape("a", sarrus.shapes.ConvexPoints([(0, 0, 0), (1, 0, 0), (0, 1, 0)]), name="leaf")
+    robot = b.build()
+    with pytest.warns(ModelWarning, match="the shape ConvexPoints of body 'a', which has no inside"):
+        robot.save(tmp_path / "r.usda")
+    other = quietly(sarrus.load, tmp_path / "r.usda")
+    (shape,) = other.description.shapes
+    assert (shape.name, shape.friction, shape.body) == ("stone", 0.3, "a")
+    (_, found), (_, before), _ = *corners_of(other), *corners_of(robot)
+    directions = rng.normal(size=(100, 3))
+    assert len(found) < len(before)
+    assert_allclose((found @ directions.T).max(0), (before @ directions.T).max(0), rtol=0.0, atol=1e-14)
+    stage = Usd.Stage.Open(str(tmp_path / "r.usda"))
+    (mesh,) = [prim for prim in stage.Traverse() if prim.IsA(UsdGeom.Mesh)]
+    assert UsdPhysics.MeshCollisionAPI(mesh).GetApproximationAttr().Get() == "convexHull"
+    volume, com, _ = mass_properties(triangles_of(mesh), "exact")  # its faces are seen from outside
+    assert volume > 0.0 and (np.abs(com) < 1.0).all()
+
+
+def triangles_of(mesh):
+    points = np.array(mesh.GetAttribute("points").Get(), np.float64)
+    return points[np.reshape(mesh.GetAttribute("faceVertexIndices").Get(), (-1, 3))]
+
+
+def test_mesh_files_are_written_by_their_hulls(tmp_path):
+    trimesh = pytest.importorskip("trimesh")
+    trimesh.creation.box((1.0, 2.0, 3.0)).export(tmp_path / "brick.stl")
+    b = sarrus.Builder("brick")
+    b.add_body("a", Inertia.sphere(1.0, 0.1))
+    b.add_joint("hinge", sarrus.Revolute("y"), "ground", "a")
+    for name in ("brick", "nowhere"):
+        b.add_shape("a", sarrus.shapes.Mesh(f"{name}.stl", beside=str(tmp_path)), name=name)
+    with pytest.warns(ModelWarning, match=r"the shape Mesh of body 'a', whose file cannot be read"):
+        b.build().save(tmp_path / "r.usda")
+    ((name, found),) = corners_of(quietly(sarrus.load, tmp_path / "r.usda"))
+    assert name == "brick" and len(found) == 8
+    assert_allclose(np.abs(found), [(0.5, 1.0, 1.5)] * 8)
 
 
 def test_what_is_not_read_is_said():
