@@ -318,6 +318,20 @@ template <class T> class Pullback {
       if (b.parent > 0) sum_[b.parent] += e;
     }
   }
+  /// The same of what depends on V alone.
+  void inward_of_velocities(T* by_q) {
+    for (int i = tree_.links - 1; i > 0; --i) {
+      const Link& b = tree_.link[i];
+      const Covectors& e = sum_[i];
+      const Motion<T> V_p = about_root_of(i, V_[b.parent], b.parent);
+      const bool turns = change_ && !has_constant_columns(b);
+      for (int c = b.iv; c < b.iv + b.nv; ++c) {
+        const Motion<T> S = column(c), S1 = cross_motion(V_p, S);
+        by_q[c] += dot(S, e.S) + dot(turns ? S1 + change_[c].g : S1, e.S1);
+      }
+      if (b.parent > 0) sum_[b.parent].S += e.S, sum_[b.parent].S1 += e.S1;
+    }
+  }
 
  private:
   const Vec& root(int i) const { return k_.link[i == 0 ? 0 : tree_.link[i].root].X.p; }

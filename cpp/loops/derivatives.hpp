@@ -68,7 +68,6 @@ template <class R, class T = double> class SensitivityEquation {
     if (in.off) see_gap(*equation_, arena, solution, *in.off);
     for (int k = 0; k < tree.nv; ++k) acceleration[k] = solution.x[k];
     solved = error = solution.error;
-    if (!later) find_multipliers(arena, depend(arena));
     // what rounding of the rows would move: towards a singular position that grows as 1 / distance
     constexpr double rounding = 2e-17;
     const T size = equation_->terms + in_metric(equation_->solved(), solution.y);
@@ -80,6 +79,7 @@ template <class R, class T = double> class SensitivityEquation {
     const auto tight = moved * T(tolerances::regularisation) < size * T(square(rounding) * tolerances::unresolved);
     is_tight = !borrows && !any(select(tight, T(0.0), T(1.0)) > T(0.0));
     hold_positions(arena);
+    if (!later) find_multipliers(arena, depend(arena));
   }
   /// As they were solved for, where a part that no force shows does not count.
   void take_multipliers(Arena& arena) { find_multipliers(arena, T(0.0) > T(0.0)); }
@@ -102,13 +102,23 @@ template <class R, class T = double> class SensitivityEquation {
   /// Blocks of J.
   const T* J() const { return equation_->matrix.J; }
   T terms() const { return equation_->terms; }
+  /// M, dense: of substructures composed anew.
+  void mass_matrix(Arena& arena, const T* q, T* M) const {
+    const Saddle<T>& matrix = equation_->matrix;
+    const int n = tree_.nv;
+    if (equation_->pieces) return crba(tree_, arena, q, M);
+    std::fill(M, M + n * n, T(0.0));
+    for (int i = 0; i < n; ++i)
+      for (int k = 0, j = i; k < matrix.entries(i); ++k, j = tree_.column_parent[j])
+        M[i * n + j] = M[j * n + i] = matrix.M[matrix.first_entry(i) + k];
+  }
   T inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
   T row_weight(int r) const { return equation_->matrix.row_weight[r]; }
   /// A right-hand side of the rows of which those that depend on one another leave what they contradict one another by.
   T probe(int r) const { return T(scattered(tree_.nv + r)) / sqrt(row_weight(r)); }
 
-  /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of. S: R, or T for
-  /// one right-hand side. `positions`: by the rows alone that hold them. `least`: a size, squared, beside which b is rounding.
+  /// x for b; returns the relative residual, `terms` (unknowns) being sizes, squared, of what b is the sum of; null: nobody asks for it. S: R, or
+  /// T for one right-hand side. `positions`: by the rows alone that hold them. `least`: a size, squared, beside which b is rounding.
   template <class S>
   S solve(Arena& arena, const S* b, const S* terms, S* x, bool positions = false, const S& least = S(0.0)) const {
     const Arena::Scope scope(arena);
@@ -123,9 +133,10 @@ template <class R, class T = double> class SensitivityEquation {
       lifted = with_rotors;
     }
     S* y = arena.take<S>(n);
-    const S left = refined(arena, by, lifted, y, is_tight ? 0 : tolerances::most_corrections);
+    const S left = refined(arena, by, lifted, y, terms != nullptr);
     const S* lowered = equation_->pieces ? equation_->pieces->lower(tree_, arena, y) : y;
     for (int k = 0; k < unknowns(); ++k) x[k] = lowered[k];
+    if (!terms) return S(0.0);
     S size = S(0.0);
     for (int k = 0; k < tree_.nv; ++k) size += terms[k] * S(equation_->matrix.mobility[k]);
     for (int r = 0; r < tree_.loops.rows; ++r) size += terms[tree_.nv + r] * S(equation_->matrix.row_weight[r]);
@@ -176,21 +187,25 @@ template <class R, class T = double> class SensitivityEquation {
   }
 
   /// Fronts fill registers with the rows of one right-hand side.
-  template <class S> S refined(Arena& arena, const Factored& by, const S* b, S* y, int corrections) const {
+  template <class S> S refined(Arena& arena, const Factored& by, const S* b, S* y, bool shows_residual) const {
+    const int n = by.matrix.plan.unknowns;
     if constexpr (!std::is_same_v<S, T>)
       if (by.matrix.plan.fronts) {
-        const int n = by.matrix.plan.unknowns;
         S left = S(0.0);
         T *one_b = arena.take<T>(n), *one_y = arena.take<T>(n);
         for (int l = 0; l < width_of<S>; ++l) {
           const Arena::Scope scope(arena);
           for (int k = 0; k < n; ++k) one_b[k] = lane(b[k], l);
-          lane(left, l) = refine(by.matrix, arena, by.factor, static_cast<const T*>(one_b), one_y, corrections);
+          lane(left, l) = refined(arena, by, static_cast<const T*>(one_b), one_y, shows_residual);
           for (int k = 0; k < n; ++k) lane(y[k], l) = one_y[k];
         }
         return left;
       }
-    return refine(by.matrix, arena, by.factor, b, y, corrections);
+    if (!is_tight || shows_residual)
+      return refine(by.matrix, arena, by.factor, b, y, is_tight ? 0 : tolerances::most_corrections);
+    std::copy(b, b + n, y);
+    sarrus::solve(by.matrix.plan, by.factor, arena, y, arena.take<S>(n));
+    return S(0.0);
   }
 
   const Tree& tree_;
@@ -232,11 +247,11 @@ template <class R> class ForwardSensitivity {
   /// x (unknowns): what the loops allow of d, a displacement or a change of v, in its first nv.
   void project(const R* d, bool displacement, R* x) const {
     const Arena::Scope scope(arena_);
-    Sides<R> side(arena_, equation_.unknowns());
-    for (int k = 0; k < tree_.nv; ++k) side.terms[k] = d[k] * d[k] * R(square(equation_.inertia(k)));
+    R* b = arena_.take<R>(equation_.unknowns());
+    for (int k = 0; k < equation_.unknowns(); ++k) b[k] = R(0.0);
     each_entry(equation_.J(),
-               [&](int row, int column, double entry) SARRUS_INLINED { side.add(tree_.nv + row, d[column] * R(entry)); });
-    equation_.solve(arena_, side.b, side.terms, x, displacement);
+               [&](int row, int column, double entry) SARRUS_INLINED { b[tree_.nv + row] += d[column] * R(entry); });
+    equation_.template solve<R>(arena_, b, nullptr, x, displacement);
     for (int k = 0; k < tree_.nv; ++k) x[k] = d[k] - x[k];
   }
 
@@ -249,7 +264,7 @@ template <class R> class ForwardSensitivity {
       rows_->velocities(d, [&](int row, const R& rate) SARRUS_INLINED { side.add(tree_.nv + row, -rate); });
     else
       turn_rows(d, side);
-    equation_.solve(arena_, side.b, side.terms, x);
+    equation_.template solve<R>(arena_, side.b, nullptr, x);
   }
 
   /// x (unknowns): Da and -Dlambda along these directions and changes of tau (null: none); returns the relative residual, `least` as above.
@@ -269,11 +284,11 @@ template <class R> class ForwardSensitivity {
   }
 
   /// x (unknowns): Da and -Dlambda where these forces change.
-  R push(const R* d, R* x) const {
+  void push(const R* d, R* x) const {
     const Arena::Scope scope(arena_);
-    Sides<R> side(arena_, equation_.unknowns());
-    for (int k = 0; k < tree_.nv; ++k) side.add(k, d[k]);
-    return equation_.solve(arena_, side.b, side.terms, x);
+    R* b = arena_.take<R>(equation_.unknowns());
+    for (int k = 0; k < equation_.unknowns(); ++k) b[k] = k < tree_.nv ? d[k] : R(0.0);
+    equation_.template solve<R>(arena_, b, nullptr, x);
   }
 
  private:
@@ -404,15 +419,22 @@ class AllowedMotions {
     double *found = arena.take<double>(nv_ * nv_), *with_mass = arena.take<double>(nv_ * nv_);
     L = found, shares = with_mass;
     const Arena::Scope scope(arena);
-    R *d = arena.take<R>(nv_), *x = arena.take<R>(state.equation().unknowns());
+    R *d = arena.take<R>(nv_), *x = arena.take<R>(state.equation().unknowns()), *Mx = arena.take<R>(nv_);
+    double* reach = arena.take<double>(nv_);
+    for (int k = 0; k < nv_; ++k) reach[k] = std::sqrt(inverse_or_zero(M[k * nv_ + k]));  // massless: P sees none
+    const auto project = [&] {
+      state.project(d, displacements, x);
+      for (int i = 0; i < nv_; ++i) {
+        Mx[i] = R(0.0);
+        for (int k = 0; k < nv_; ++k) Mx[i] += x[k] * R(M[i * nv_ + k]);
+      }
+    };
     int old = 0;
     for (int sample = 0; old < 2 && count < nv_; sample += width_of<R>) {
       for (int k = 0; k < nv_; ++k)
-        for (int l = 0; l < width_of<R>; ++l)
-          lane(d[k], l) =
-              scattered_anew(k + (sample + l) * nv_) * std::sqrt(inverse_or_zero(M[k * nv_ + k]));  // massless: P sees none
-      state.project(d, displacements, x);
-      for (int l = 0; l < width_of<R> && old < 2 && count < nv_; ++l) old += !add(M, x, l, found, with_mass);
+        for (int l = 0; l < width_of<R>; ++l) lane(d[k], l) = scattered_anew(k + (sample + l) * nv_) * reach[k];
+      project();
+      for (int l = 0; l < width_of<R> && old < 2 && count < nv_; ++l) old += !add(x, Mx, l, found, with_mass);
     }
     // of a scattered motion often little is allowed, and rounding is in proportion to all of it: near singular positions that counts
     const int freedom = count;
@@ -421,8 +443,8 @@ class AllowedMotions {
       const int some = std::min(width_of<R>, freedom - first);
       for (int k = 0; k < nv_; ++k)
         for (int l = 0; l < width_of<R>; ++l) lane(d[k], l) = found[(first + (l < some ? l : 0)) * nv_ + k];
-      state.project(d, displacements, x);
-      for (int l = 0; l < some; ++l) add(M, x, l, found, with_mass);
+      project();
+      for (int l = 0; l < some; ++l) add(x, Mx, l, found, with_mass);
     }
   }
 
@@ -444,28 +466,33 @@ class AllowedMotions {
 
  private:
   void products(const double* X, int rows, const double* Y, double* out) const {
-    std::fill(out, out + rows * nv_, 0.0);
-    for (int r = 0; r < rows; ++r)
-      for (int i = 0; i < count; ++i) subtract_scaled(out + r * nv_, Y + i * nv_, -X[i * rows + r], nv_);
+    constexpr int together = 4;  // so that a row is passed through a quarter as often
+    for (int r = 0; r < rows; ++r) {
+      std::fill(out + r * nv_, out + (r + 1) * nv_, 0.0);
+      int i = 0;
+      for (; i + 1 < count; i += together) {
+        const double* from[together];
+        double share[together];
+        for (int l = 0; l < together; ++l) {
+          const bool is_there = i + l < count;
+          from[l] = Y + (is_there ? i + l : i) * nv_, share[l] = is_there ? -X[(i + l) * rows + r] : 0.0;
+        }
+        subtract_scaled(out + r * nv_, from, share, nv_);
+      }
+      if (i < count) subtract_scaled(out + r * nv_, Y + i * nv_, -X[i * rows + r], nv_);
+    }
   }
 
-  /// What is new in lane l of x; returns whether anything is.
-  template <class R> bool add(const double* M, const R* x, int l, double* found, double* with_mass) {
+  /// What is new in lane l of x, with M x; returns whether anything is.
+  template <class R> bool add(const R* x, const R* Mx, int l, double* found, double* with_mass) {
     double *me = found + count * nv_, *my_mass = with_mass + count * nv_;
-    for (int k = 0; k < nv_; ++k) me[k] = lane(x[k], l);
-    const auto size = [&] {
-      std::fill(my_mass, my_mass + nv_, 0.0);
-      for (int i = 0; i < nv_; ++i) subtract_scaled(my_mass, M + i * nv_, -me[i], nv_);
-      double sum = 0.0;
-      for (int k = 0; k < nv_; ++k) sum += me[k] * my_mass[k];
-      return std::sqrt(std::max(sum, 0.0));
-    };
+    for (int k = 0; k < nv_; ++k) me[k] = lane(x[k], l), my_mass[k] = lane(Mx[k], l);
+    const auto size = [&] { return std::sqrt(std::max(scalar_product(me, my_mass, nv_), 0.0)); };
     const double whole = size();
     for (int twice = 0; twice < 2; ++twice)
       for (int i = 0; i < count; ++i) {
-        double along = 0.0;
-        for (int k = 0; k < nv_; ++k) along += shares[i * nv_ + k] * me[k];
-        subtract_scaled(me, L + i * nv_, along, nv_);
+        const double along = scalar_product(shares + i * nv_, me, nv_);
+        subtract_scaled(me, L + i * nv_, along, nv_), subtract_scaled(my_mass, shares + i * nv_, along, nv_);
       }
     const double left = size();
     if (!(left > tolerances::present * whole) || !(whole > tolerances::present)) return false;
@@ -483,41 +510,47 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
                                const ForwardDerivatives<double>& out) {
   const int n = tree.nv, unknowns = n + tree.loops.rows;
   double* M = arena.take<double>(n * n);
-  crba(tree, arena, in.q, M);
+  state.equation().mass_matrix(arena, in.q, M);
   const AllowedMotions changes(tree, arena, state, M, false);
   std::optional<AllowedMotions> of_positions;
   if (state.holds_velocities_only()) of_positions.emplace(tree, arena, state, M, true);
   const AllowedMotions& displacements = of_positions ? *of_positions : changes;
-  double* by = arena.take<double>(3 * n * n);
-  double *by_q = by, *with = by + n * n, *by_v = by + 2 * n * n, worst[2] = {0.0, 0.0};
-  const auto each = [&](const AllowedMotions& motions, auto act) {
-    motions.template each<R>(arena, [&](int first, int count, const R* d) {
-      R* x = arena.take<R>(unknowns);
-      const auto keep = [&](const R* columns, double* to) {
-        for (int l = 0; l < count; ++l)
-          for (int k = 0; k < n; ++k) to[(first + l) * n + k] = lane(columns[k], l);
-      };
-      const auto see = [&](const R& left, double& most) {
-        for (int l = 0; l < count; ++l) most = std::max(most, lane(left, l));
-      };
-      act(d, x, keep, see);
-    });
+  // one direction after the other: displacements, and behind them changes of v
+  const int moves = displacements.count, all = moves + changes.count;
+  double *with = arena.take<double>(moves * n), *by = arena.take<double>(all * n), worst[2] = {0.0, 0.0};
+  R *d = arena.take<R>(n), *change = arena.take<R>(n), *x = arena.take<R>(unknowns);
+  const auto load = [n](const double* columns, int first, int last, R* to, int lane_of_first = 0) {
+    for (int l = 0; l < last - first; ++l)
+      for (int k = 0; k < n; ++k) lane(to[k], lane_of_first + l) = columns[(first + l) * n + k];
   };
-  each(displacements, [&](const R* d, R* x, auto keep, auto see) {
-    R* follows = arena.take<R>(unknowns);
-    state.follow(d, follows);
-    keep(follows, with);
-    see(state.accelerate({d, follows}, nullptr, x), worst[0]);
-    keep(x, by_q);
-  });
-  each(changes, [&](const R* d, R* x, auto keep, auto see) {
-    see(state.accelerate({nullptr, d}, nullptr, x), worst[1]);
-    keep(x, by_v);
-  });
+  const auto keep = [n](const R* x, int first, int last, double* to) {
+    for (int l = 0; l < last - first; ++l)
+      for (int k = 0; k < n; ++k) to[(first + l) * n + k] = lane(x[k], l);
+  };
+  for (int first = 0; first < moves; first += width_of<R>) {
+    const int last = std::min(first + width_of<R>, moves);
+    std::fill(d, d + n, R(0.0));
+    load(displacements.L, first, last, d);
+    state.follow(d, x);
+    keep(x, first, last, with);
+  }
+  for (int first = 0; first < all; first += width_of<R>) {
+    const int last = std::min(first + width_of<R>, all), moving = std::clamp(moves - first, 0, last - first);
+    std::fill(d, d + n, R(0.0)), std::fill(change, change + n, R(0.0));
+    load(displacements.L, first, first + moving, d), load(with, first, first + moving, change);
+    load(changes.L, first + moving - moves, last - moves, change, moving);
+    const R left = state.accelerate({moving > 0 ? d : nullptr, change}, nullptr, x);
+    for (int l = 0; l < last - first; ++l) worst[l >= moving] = std::max(worst[l >= moving], lane(left, l));
+    keep(x, first, last, by);
+  }
+  const double *by_q = by, *by_v = by + moves * n;
   displacements.spread(displacements.L, n, out.displacement);
   displacements.spread(by_q, n, out.q);
   displacements.spread(with, n, out.velocity);
-  changes.spread(changes.L, n, out.change);
+  if (of_positions)
+    changes.spread(changes.L, n, out.change);
+  else
+    std::copy(out.displacement, out.displacement + n * n, out.change);
   changes.spread(by_v, n, out.v);
   changes.inverse_inertia(out.tau);
   std::fill(out.residual, out.residual + n, worst[0]), std::fill(out.residual + n, out.residual + 2 * n, worst[1]);

@@ -411,7 +411,8 @@ template <class R, class T> class ForwardPullback {
         for (int l = 0; l < some; ++l) column_in<T>(sides[k], l) = b[(first + l) * n + k];
         terms[k] = sides[k] * sides[k];
       }
-      const S residual = equation.solve(arena_, static_cast<const S*>(sides), static_cast<const S*>(terms), x, positions);
+      const S* asked = left ? terms : nullptr;
+      const S residual = equation.solve(arena_, static_cast<const S*>(sides), asked, x, positions);
       for (int l = 0; l < some; ++l) {
         for (int k = 0; k < n; ++k) solved[(first + l) * n + k] = column_in<T>(x[k], l);
         if (left) left[first + l] = column_in<T>(residual, l);
@@ -426,7 +427,10 @@ template <class R, class T> class ForwardPullback {
     pullback.clear();
     loops.add(forces, pullback, by, -1, dimensions);
     if (dimensions) pullback.by_placements(in_.q, *dimensions);
-    pullback.inward(by);
+    if (forces.of_v)
+      pullback.inward_of_velocities(by.q);
+    else
+      pullback.inward(by);
   }
   /// -y . (J v - c) by q is added to `by`.
   template <class Loops>

@@ -95,35 +95,38 @@ template <class T> class RowDerivatives {
     }
     f = {X.R * f.angular, X.R * f.linear};
     Motion<T>* S = arena.take<Motion<T>>(c.columns);
+    Force<T>* turned = arena.take<Force<T>>(c.columns);
     for (int k = 0; k < c.columns; ++k) {
       const MovedColumn<T>& moved = motion.column[c.column[k]];
       const Vec3<T> r = X.p - motion.k.link[tree.link[tree.column_link[c.column[k]]].root].X.p;
       const auto about = [&](const Motion<T>& m) { return Motion<T>{m.angular, m.linear + cross(m.angular, r)}; };
-      S[k] = about(moved.S);
+      S[k] = about(moved.S), turned[k] = cross_force(S[k], f);
       const Motion<T> S1 = about(moved.S1), across = cross_motion(V_b, S[k]);
       const auto put = [&](const Motion<T>& m, T* out) {
-        T six[6];
-        store(in_axes(X.R, m), six);
-        for (int r = 0; r < c.rows; ++r)
-          out[c.entry + k * c.rows + r] = k < c.of_child ? six[joint.component[r]] : -six[joint.component[r]];
+        for (int r = 0; r < c.rows; ++r) {
+          const int n = joint.component[r];
+          const T rate = n < 3 ? dot(Vec3<T>(X.R.col(n)), m.angular) : dot(Vec3<T>(X.R.col(n - 3)), m.linear);
+          out[c.entry + k * c.rows + r] = k < c.of_child ? rate : -rate;
+        }
       };
       put(less(S1, across), velocity_by_q_);
       put(less(about(moved.S2) + cross_motion(V_c, across), cross_motion(A_b, S[k]) + cross_motion(both, S1)), by_q_);
       put(less(about(moved.twice), cross_motion(both, S[k])), by_v_);
     }
-    for (int k = 0; k < c.columns; ++k)
+    for (int k = 0; k < c.columns; ++k) {
+      const int link = tree.column_link[c.column[k]];
+      const bool all_are_carried = !moves_by_rates(tree.link[link]), k_of_child = k < c.of_child;
+      // whether velocity j carries the column of k along, both of which move one body; columns may stand in another order than links
+      const auto carries = [&](int j) {
+        const int other = tree.column_link[c.column[j]];
+        return other < link || (other == link && (all_are_carried || c.column[j] <= c.column[k]));
+      };
       for (int j = 0; j < c.columns; ++j) {
-        const bool k_of_child = k < c.of_child, j_of_child = j < c.of_child;
-        const bool counts = k_of_child ? j_of_child && !carries(tree, c.column[j], c.column[k])
-                                       : j_of_child || carries(tree, c.column[j], c.column[k]);
-        const T power = counts ? dot(S[k], cross_force(S[j], f)) : T(0.0);
+        const bool j_of_child = j < c.of_child, counts = k_of_child ? j_of_child && !carries(j) : j_of_child || carries(j);
+        const T power = counts ? dot(S[k], turned[j]) : T(0.0);
         *force++ = k_of_child == j_of_child ? power : -power;
       }
-  }
-  /// Whether velocity j carries the column of k along, both of which move one body.
-  static bool carries(const Tree& tree, int j, int k) {
-    const int of_j = tree.column_link[j], of_k = tree.column_link[k];  // columns may stand in another order than links
-    return of_j < of_k || (of_j == of_k && (j <= k || !moves_by_rates(tree.link[of_j])));
+    }
   }
   static Motion<T> less(const Motion<T>& a, const Motion<T>& b) { return a + b * T(-1.0); }
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from typing import Self
 
 MOST = 6  # numbers, or names, that are written out
 
@@ -41,6 +44,13 @@ def listed(names: Iterable[str], most: int = 8) -> str:
 
 class Brief:
     """A dataclass of arrays, which prints as their names and shapes."""
+
+    @classmethod
+    def _made(cls, **fields: Any) -> Self:
+        """One with all of these fields; a frozen dataclass sets them one by one, which takes as long as the dynamics of an arm."""
+        made = object.__new__(cls)
+        object.__setattr__(made, "__dict__", fields)
+        return made
 
     def _shown(self) -> Iterator[tuple[str, str]]:
         for field in fields(self):  # type: ignore[arg-type]

@@ -222,13 +222,13 @@ def linearize(
     one = q.ndim == v.ndim == tau.ndim == 1 and time is None and not (wrenches or options)
     # of one state the core chooses, which looks at its rows anyway
     asked = None if one and coordinates is None else _asked(robot, q, coordinates, time)
-    order, scale = asked and asked.order, closing(robot, (), ()).loops.units
+    order, scale = asked and asked.order, prepared(robot, "units of rows", lambda: closing(robot, (), ()).loops.units)
     answer: Any = _linear_equations(robot, q, v, tau, order, scale, wrenches=wrenches, time=time, **cast(Any, options))
     numbers, status = answer if options.get("return_status") else (answer, None)
     asked = _Asked.at(robot, numbers[numbers.size - robot.nv :].tolist()) if asked is None else asked
     _moves_where_friction_is(robot, q, v, time)
     # nobody knows the rates of rows that are a function of q
-    sure = not robot._asks_for_rows and bool(numbers[..., 0].all())
+    sure = not robot._asks_for_rows and bool(numbers[0] if numbers.ndim == 1 else numbers[..., 0].all())
     if not sure:
         for k, names in ((1, asked.names[: asked.m]), (3, asked.names)):
             status = judge(numbers[..., k : k + 2], names, True, status)
@@ -242,7 +242,10 @@ def linearize(
         _is_sure(A, error, asked.names, status is None)
     B = E.take(asked.motors, -1) if asked.motors is not None else E @ actuation_matrix(robot, q, return_status=True)[0]
     q = q if q.shape[:-1] == lead else np.broadcast_to(q, (*lead, robot.nq))
-    linear = Linearization(asked.names, asked.names[: asked.m], A, B, E, rate, error, G, W, q, time, robot)
+    linear = Linearization._made(
+        coordinates=asked.names, velocities=asked.names[: asked.m], A=A, B=B, E=E, rate=rate, error=error, configuration_basis=G,
+        velocity_basis=W, q=q, time=time, mechanism=robot,
+    )  # fmt: skip
     if status is None:
         return linear
     found = np.isfinite(A).all(axis=(-2, -1)) | (status != Status.FINE)  # a state nearby, of those that are doubtful
@@ -285,10 +288,14 @@ class _Asked:
 
 def _asked(robot: LoopFunctions, q: Array, coordinates: Coordinates, time: ArrayLike | None) -> _Asked:
     """Those that are named, or in which the motion of all states shows best, and what the configuration has besides."""
+    several = [coordinates] if isinstance(coordinates, str) else coordinates
+    named = isinstance(several, list | tuple) and all(type(name) is str for name in several)
+    key = ("linear", type(coordinates), *cast("Sequence[str]", several)) if named else None
+    kept = robot._prepared.get(key)
+    if kept is not None:
+        return cast(_Asked, kept)
     loops = closing(robot, (), ()).loops
-    named = isinstance(coordinates, str | list | tuple) and all(type(name) is str for name in coordinates)
     if named and loops.holonomic.all():
-        key = "linear", type(coordinates), *cast("Sequence[str]", coordinates)
         return prepared(robot, key, lambda: _Asked.at(robot, [i + 1 for i in chosen(robot, coordinates) or []]))
     first = chosen(robot, coordinates)
     first = best_shown(robot, q, time) if first is None else first

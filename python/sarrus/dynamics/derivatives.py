@@ -184,12 +184,13 @@ def inverse_dynamics(
     by_state, *status = ask(_inverse, robot, q, v, a, options)
     others: dict[str, Any] = {"threads": options.get("threads", 1), "return_status": True}
     warn_of_friction(robot, q, v, None)
-    M = robot.mass_matrix(q, **others)[0]
+    M = robot.mass_matrix(q, **others)[0] if options else robot.mass_matrix(q)
     q, v, a = np.array(q), np.array(v), np.array(a)
     parameters = partial(_parameters, robot, q, v, a, others)
     turned = {key: x for key, x in options.items() if key != "return_status"}
     by_dimensions = partial(_matrix, inverse_by_dimensions, robot, (q, v, a), turned)
-    answer = InverseDynamicsDerivatives(by_state[..., 0, :, :], by_state[..., 1, :, :], M, parameters, by_dimensions)
+    by_q, by_v = by_state[..., 0, :, :], by_state[..., 1, :, :]
+    answer = InverseDynamicsDerivatives._made(q=by_q, v=by_v, a=M, _regressor=parameters, _dimensions=by_dimensions)
     return (answer, *status) if status else answer
 
 
@@ -246,24 +247,21 @@ def forward_dynamics(
     if robot._rough:
         warn_of_friction(robot, q, v, options.get("time"))
     n = robot.nv
-    parts: list[Any] = _along_axis(answer[..., : 6 * n * n], (6, n, n)) + _along_axis(answer[..., 6 * n * n :], (2, n))
+    by_q, by_v, by_tau, displacement, change, velocity = _parts(answer[..., : 6 * n * n], 6, n, n)
+    residual_q, residual_v = _parts(answer[..., 6 * n * n :], 2, n)
     state, how["return_status"] = (np.array(q), np.array(v), np.array(tau)), True
-    derivatives = ForwardDynamicsDerivatives(  # type: ignore[misc]  # which thinks that a list may have any length
-        *parts,
+    derivatives = ForwardDynamicsDerivatives._made(
+        q=by_q, v=by_v, tau=by_tau, displacement=displacement, change=change, velocity=velocity, residual_q=residual_q, residual_v=residual_v,
         _multipliers=lambda: cast(Array, _of_multipliers(robot, *state, **how)[0]),
         _dimensions=lambda: _matrix(forward_by_dimensions, robot, state, how),
-    )
+    )  # fmt: skip
     return (derivatives, *status) if status else derivatives
 
 
-def _along_axis(answer: Array, shape: tuple[int, ...]) -> list[Array]:
-    """The parts of the last axis, of this shape in all."""
-    parts = answer.reshape(answer.shape[:-1] + shape)
-    return (
-        list(parts)
-        if answer.ndim == 1
-        else [parts[(..., k) + (slice(None),) * (len(shape) - 1)] for k in range(shape[0])]
-    )
+def _parts(answer: Array, count: int, *shape: int) -> Array:
+    """So many parts of the last axis, of this shape, along the first one."""
+    parts = answer.reshape(*answer.shape[:-1], count, *shape)
+    return parts if answer.ndim == 1 else np.moveaxis(parts, answer.ndim - 1, 0)
 
 
 def _matrix(
@@ -292,10 +290,14 @@ def check_robot(robot: LoopFunctions, *, variants: bool = True) -> None:
 
 def check_forward(robot: LoopFunctions, along: Along) -> float:
     """Raise what forbids derivatives of forward dynamics; whether they are along the loops, as a number."""
-    check_robot(robot)
+    try:
+        has_unknown_rates = robot._asks_for_rows
+    except AttributeError:
+        check_robot(robot)  # which takes longer where all is well
+        raise
     if not isinstance(along, str) or along not in ("tangent", "any"):  # type: ignore[redundant-expr]
         raise ValueError(f"along must be 'tangent' or 'any'; got {along!r}")
-    if robot._asks_for_rows:
+    if has_unknown_rates:
         raise StateError(
             "rows of the constraints are a function of q, whose rate the derivatives of forward_dynamics lack"
         )
@@ -304,9 +306,8 @@ def check_forward(robot: LoopFunctions, along: Along) -> float:
 
 def ask(function: Any, robot: LoopFunctions, *arguments: Any) -> tuple[Any, ...]:
     """The core's answer, and the status if it is asked for; the last argument are the options."""
-    *state, options = arguments
-    answer = function(robot, *state, **options)
-    asked = options.get("return_status", False)
+    answer = function(robot, *arguments[:-1], **arguments[-1])
+    asked = arguments[-1].get("return_status", False)
     return answer if asked is not False and checked_truth("return_status", asked) else (answer,)
 
 

@@ -163,7 +163,8 @@ def inverse_dynamics_vjp(
     answer, *status = ask(_inverse_vjp, robot, q, v, a, cotangent, options)
     warn_of_friction(robot, q, v, None)
     by_dimensions = inverse_by_dimensions(robot, (q, v, a), cotangent, cast(Any, options)) if dimensions else None
-    products = InverseDynamicsVJP(*_parts(answer, robot.nv), by_dimensions)
+    by_q, by_v, by_a, of_bodies = _parts(answer, robot.nv)
+    products = InverseDynamicsVJP._made(q=by_q, v=by_v, a=by_a, parameters=of_bodies, dimensions=by_dimensions)
     return (products, *status) if status else products
 
 
@@ -211,7 +212,8 @@ def forward_dynamics_vjp(
     if robot._rough:
         warn_of_friction(robot, q, v, options.get("time"))
     by_dimensions = forward_by_dimensions(robot, (q, v, tau), cotangent, how) if dimensions else None
-    products = ForwardDynamicsVJP(*_parts(answer, robot.nv), by_dimensions)
+    by_q, by_v, by_tau, of_bodies = _parts(answer, robot.nv)
+    products = ForwardDynamicsVJP._made(q=by_q, v=by_v, tau=by_tau, parameters=of_bodies, dimensions=by_dimensions)
     return (products, *status) if status else products
 
 
