@@ -13,7 +13,8 @@
 //
 // G is symmetric and positive semidefinite, of any rank: four points of a rigid foot are twelve rows of rank six. What the normal velocity is to
 // be instead of zero stands in w. A solution is where the natural map r = p - proj(p - u - mu |u_t| n) vanishes; it is told in m/s, each row
-// weighed by its own inverse mass, so that it means the same of bodies of any mass, and is reached where it is `reached` of the largest w.
+// weighed by its own inverse mass, so that it means the same of bodies of any mass, and is reached where it is `reached` of the largest w. What
+// turns is told in m/s too, as what has as much energy along its contact, of intervals along all in the mean: radians and metres are not compared.
 // Three stages, each from where the last one helps; before them, the least impulses of what rests as it did (cone_newton.hpp):
 //
 //   proximal   Newton on Alart and Curnier's function (1991) of the problem with G + eps, w - eps p_ref, whose friction is unique; p_ref follows
@@ -98,14 +99,19 @@ class ScaledCones {
         floor_(nullptr),
         slips_(problem.slip) {
     G_ = take(n_ * n_), w_ = take(n_), scale_ = take(n_), weight_ = take(n_), low_ = take(intervals()), high_ = take(intervals());
-    double *fast = take(n_), most = 0.0, speed = 1e-300;  // fast: of each row, without impulses or with the least ones
+    double* fast = take(n_);  // of each row, without impulses or with the least ones
     for (int i = 0; i < n_; ++i) {
       double u = problem.w[i];
       for (int k = 0; k < contacts_ && problem.floor; ++k) u += problem.G[i * n_ + 3 * k] * problem.floor[k];
       fast[i] = std::max(std::abs(problem.w[i]), std::abs(u));
-      most = std::max(most, problem.G[i * n_ + i]), speed = std::max(speed, fast[i]);
     }
-    if (most == 0.0) most = 1.0;  // nothing gives way
+    // of rows of one kind: metres, and what turns, are not compared
+    double most = 1.0;
+    const auto compare = [&](int first, int end) {
+      most = 0.0;
+      for (int i = first; i < end; ++i) most = std::max(most, problem.G[i * n_ + i]);
+      if (most == 0.0) most = 1.0;  // nothing gives way
+    };
     const auto scale = [&](int first, int rows) {
       double sum = 0.0;
       for (int i = first; i < first + rows; ++i) sum += problem.G[i * n_ + i];
@@ -114,7 +120,10 @@ class ScaledCones {
         size_ = std::max(size_, scale_[i] * fast[i]);
       }
     };
-    for (int i = 0; i < contacts_; ++i) scale(3 * i, 3);
+    double mean = 0.0;
+    compare(0, 3 * contacts_);
+    for (int i = 0; i < contacts_; ++i) scale(3 * i, 3), mean += square(scale_[3 * i]) / contacts_;
+    compare(3 * contacts_, ends_at_);
     moment_ = arena.take<FrictionDisk>(moments_);
     int at = 3 * contacts_;
     for (int i = 0; i < moments_; ++i) {
@@ -124,10 +133,18 @@ class ScaledCones {
       moment_[i] = {m.friction * scale_[3 * m.contact] / scale_[at], 3 * m.contact, at, m.rows, turns ? m.slip : nullptr};
       at += m.rows;
     }
+    compare(ends_at_, n_);
     for (; at < n_; ++at) scale(at, 1);
+    // told in m/s, what turns too
+    double speed = 1e-300;
+    std::copy(scale_, scale_ + n_, weight_);
+    for (int i = 0; i < moments_; ++i)
+      for (int r = moment_[i].first; r < moment_[i].first + moment_[i].rows; ++r) weight_[r] = scale_[moment_[i].normal];
+    if (contacts_) std::fill(weight_ + ends_at_, weight_ + n_, std::sqrt(mean));
+    for (int i = 0; i < n_; ++i) speed = std::max(speed, fast[i] * scale_[i] / weight_[i]);
     if (size_ == 0.0) size_ = speed = 1.0;
     for (int i = 0; i < n_; ++i) {
-      w_[i] = problem.w[i] * scale_[i] / size_, weight_[i] = size_ / scale_[i];
+      w_[i] = problem.w[i] * scale_[i] / size_, weight_[i] = size_ / weight_[i];
       for (int j = 0; j < n_; ++j) G_[i * n_ + j] = problem.G[i * n_ + j] * scale_[i] * scale_[j];
     }
     for (int i = 0; i < intervals(); ++i) {
@@ -199,7 +216,7 @@ class ScaledCones {
         for (int r = m->first; r < m->first + m->rows; ++r)
           for (int k = 0; k < n_; ++k) K_[m->normal * n_ + k] += m->mu * u_[r] / t * G_[r * n_ + k];
   }
-  /// Its largest entry [m/s, rad/s]; no less than the rounding of impulses so large that no velocity shows beside them.
+  /// Its largest entry [m/s]; no less than the rounding of impulses so large that no velocity shows beside them.
   double natural_map(const double* p) {
     const Arena::Scope scope(arena_);
     double *y = take(n_), *x = take(n_), most = 0.0, sum = 0.0;

@@ -41,7 +41,7 @@ struct ConeProblem {
 
 struct ConeSolution {
   bool reached;
-  double natural_map;  // [m/s, rad/s]
+  double natural_map;  // [m/s]; without contacts in what the intervals have
   int iterations;  // factorisations, of all stages
   int stage;  // which one found it: 0: nothing touches, 1 proximal, 2 interior, 3 sweeps, 4 proximal from afar
 };

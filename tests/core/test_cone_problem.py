@@ -434,3 +434,19 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="wrong sizes"):  # contact by contact
         Answer(Problem(np.eye(8), np.zeros(8), np.array([0.5, 0.5]), moments=[(1, 1, 0.1), (0, 1, 0.1)]))
     assert Answer(good, guess=np.full(3, 1e300)).reached
+
+
+@pytest.mark.parametrize("length", [1e-12, 1e-7, 1e-3, 1e7])
+def test_metres_and_radians_are_not_compared(length):
+    """Contacts in other units of length, beside moments and intervals whose rows turn: the same velocities, in as many iterations."""
+    for seed in range(20):
+        problem = random_problem(seed, contacts=4, intervals=2, turns=True)
+        unit = np.ones(len(problem.w))
+        unit[:12] = length
+        other = Problem(
+            unit[:, None] * problem.G * unit, unit * problem.w, problem.friction, problem.low, problem.high,
+            tuple((contact, rows, length * mu) for contact, rows, mu in problem.moments),
+        )  # fmt: skip
+        here, there = Answer(problem), Answer(other)
+        assert there.reached == here.reached and there.iterations == here.iterations
+        np.testing.assert_allclose(there.u / unit, here.u, rtol=0.0, atol=1e-9 * abs(problem.w).max())
