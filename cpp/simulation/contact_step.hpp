@@ -254,10 +254,11 @@ class ContactStep {
       if (before) left_.cones.add(cone_residuals(second, q, shift, before));
     }
     left_.natural_map = found.natural_map;
+    // in roots of energies, in which metres and radians compare; less than that is the solver's rounding, which must not decide on the order of a step
     double fastest = 0.0;
-    for (int i = 0; i < n; ++i) fastest = std::max(fastest, std::abs(w[i]));
-    for (int i = 0; i < n; ++i)  // less than that is the solver's rounding, which must not decide on the order of a step
-      pushed_ |= std::abs(p[i]) * G[i * n + i] > 10.0 * cones::reached * fastest;
+    for (int i = 0; i < n; ++i)
+      if (const double mobility = G[i * n + i]; mobility > 0.0) fastest = std::max(fastest, std::abs(w[i]) / std::sqrt(mobility));
+    for (int i = 0; i < n; ++i) pushed_ |= std::abs(p[i]) * std::sqrt(G[i * n + i]) > 10.0 * cones::reached * fastest;
     const double* x = solve_pushed(e, factor, arena_, n, J, p, &left_.momentum);
     for (int c = 0; c < nv_; ++c) v_end[c] = x_.v[c] + x[c];
     tell(rows, least, least + 3 * contacts, found.natural_map);

@@ -40,7 +40,9 @@ NEARLY = 6e-5
 
 def touch(a, X, b, Y, within=1e9):
     """Features, positions, normals, distances."""
-    scene = _core.Scene([shape_terms(a, 0, Transform()), shape_terms(b, 1, Transform())], [(0, 1, 1.0, 0.0, 0.0, 0.0)])
+    scene = _core.Scene(
+        [shape_terms(a, 0, Transform()), shape_terms(b, 1, Transform())], [(0, 1, 1.0, 0.0, 0.0, 0.0, None)]
+    )
     poses = np.stack([X.matrix, Y.matrix])[None]
     _, _, names, positions, normals, distances = scene.touching(poses, within)
     return names, positions, normals, distances
@@ -308,7 +310,7 @@ def test_sweep_finds_what_every_pair_does():
     pairs = [pair for pair in itertools.combinations(range(60), 2) if sum(pair) % 7]
     terms = [shape_terms(shape, k, Transform()) for k, shape in enumerate(shapes)]
     for within in (0.0, 0.05):
-        scene = _core.Scene(terms, [(*pair, 1.0, 0.0, 0.0, 0.0) for pair in pairs])
+        scene = _core.Scene(terms, [(*pair, 1.0, 0.0, 0.0, 0.0, None) for pair in pairs])
         _, which, _, positions, _, distances = scene.touching(np.stack([X.matrix for X in poses])[None], within)
         expected = []
         for k, (i, j) in enumerate(pairs):

@@ -74,6 +74,7 @@ def fallen(seed, **how):
 HOW = {
     "order": {"order": 1}, "another order": {"order": 2}, "axes": {"turn": (0.4, -1.1, 2.0)}, "cm, g": {"m": 1e-2, "kg": 1e-3},
     "km, t": {"m": 1e3, "kg": 1e3}, "ms": {"s": 1e-3}, "mg": {"kg": 1e-6},
+    "um": {"m": 1e-6, "kg": 1e-9},
 }  # fmt: skip
 
 
