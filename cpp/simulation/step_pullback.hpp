@@ -91,9 +91,7 @@ template <class P, class R> class StepPullback {
       evaluate(stage[i].emplace(Stage{lead(tableau.a + i * tableau.stages, i)}), time + h * tableau.c[i], x, time, wrong);
     const Point end = lead(tableau.b, tableau.stages);
     std::optional<Closing> closing;
-    Reproduced<P> ends(plan_);
-    arrive(end, P(time + h), after, closing, ends);
-    if (any(ends.missed())) return false;
+    if (!arrive(end, P(time + h), after, closing)) return false;
     status = select(wrong > status, wrong, status);
 
     const Cotangent begin = cotangent(), slope[most_stages] = {cotangent(), cotangent(), cotangent(), cotangent()};
@@ -389,16 +387,20 @@ template <class P, class R> class StepPullback {
     });
   }
 
-  /// Compares the end with what is known of it; `closing`, if it is projected then.
-  void arrive(const Point& end, const P& time, const P* after, std::optional<Closing>& closing, Reproduced<P>& ends) {
+  /// Whether the end is what is known of it; `closing`, if it is projected then.
+  bool arrive(const Point& end, const P& time, const P* after, std::optional<Closing>& closing) {
     const int nq = tree_.nq;
+    Reproduced<P> ends(plan_);
     for (int k = 0; k < nz_; ++k) ends.see_internal_state(k, end.z[k], after[nq + n_ + k]);
     P *q = take(nq), *u = take(n_), *w = take(n_);
     normalize(tree_, static_cast<const P*>(end.q), q);
     difference(tree_, static_cast<const P*>(q), after, u);
     for (int k = 0; k < n_; ++k) w[k] = shake_ ? P(0.0) : P(after[nq + k] - end.v[k]);
-    if (projects()) return close(closing.emplace(Closing{time, q, u, w}), after, ends);
-    for (int k = 0; k < n_; ++k) ends.see_displacement(k, u[k]), ends.see_velocity(k, end.v[k], after[nq + k]);
+    if (projects())
+      close(closing.emplace(Closing{time, q, u, w}), after, ends);
+    else
+      for (int k = 0; k < n_; ++k) ends.see_displacement(k, u[k]), ends.see_velocity(k, end.v[k], after[nq + k]);
+    return !any(ends.missed());
   }
   void close(Closing& c, const P* after, Reproduced<P>& ends) {
     c.y = take(rows_), c.z = take(rows_);

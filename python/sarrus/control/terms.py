@@ -24,7 +24,7 @@ Term = dict[str, Any]
 ORDER = {kind: k for k, kind in enumerate(KINDS)}
 
 
-@dataclass
+@dataclass(eq=False)
 class ForceElements:
     """Terms of force elements in the order of their kinds, their numbers (..., n), and functions that are asked at samples."""
 

@@ -205,7 +205,8 @@ def test_demo_of_the_gallery(name, short, capsys, monkeypatch, tmp_path):
 def test_demos_stay_in_the_picture(name, capsys, monkeypatch, tmp_path):
     """In all of its time nothing flies off: what it sweeps is at most three times as large as it is. A bicycle goes its way."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(commands, "STEP", 1e-3)
+    # arms that fall with a load between them pass next to singular positions, where steps of 1 ms end by how rounding goes
+    monkeypatch.setattr(commands, "STEP", 5e-4 if name == "two_arms" else 1e-3)
     monkeypatch.setattr(commands, "STRIDE", 20)
     monkeypatch.setattr(commands, "_draw", lambda run, what, path: shown.append(run))
     shown = []
