@@ -426,8 +426,6 @@ def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
 
 
 # ---- from where a simulation goes on ---------------------------------------------------------------------------------
-# From where a simulation goes on: what checkpoints hold.
-
 
 # of a checkpoint, besides the state x
 FIELDS: dict[str, Any] = {
