@@ -44,6 +44,7 @@ enum class JointKind : int;  // joint_set.hpp
 struct Coordinate {
   const char *name, *unit;
   constexpr bool is_angle() const { return unit[0] == 'r'; }
+  constexpr bool is_length() const { return unit[0] == 'm'; }
 };
 using CoordinateList = std::initializer_list<Coordinate>;
 

@@ -67,6 +67,15 @@ bool turns(const JointDescription& j, int k) {
   });
 }
 
+/// In what its coordinates count: `length` those that are lengths.
+void units_of_coordinates(const JointDescription& j, double length, double* unit) {
+  visit_every(j.kind, j.nv, [&](auto joint) {
+    int listed = 0;
+    for (const Coordinate& coordinate : joint.coordinates)
+      if (joint.has(j.constants, listed++)) *unit++ = coordinate.is_length() ? length : 1.0;
+  });
+}
+
 /// Points of bodies, and the largest distance between two of the same body.
 class Held {
  public:
@@ -414,11 +423,13 @@ void Mechanism::weigh() {
   tree_.light = light * heaviest;
   std::vector<char> moves_mass(tree_.nv, 0);
   lacks_inertia_.assign(tree_.nv, 0);
-  std::vector<double> q(tree_.nq), sines(angles_.size() + 1), cosines(angles_.size() + 1);
+  std::vector<double> q(tree_.nq), unit(tree_.nq), sines(angles_.size() + 1), cosines(angles_.size() + 1);
+  for (std::size_t j = 0; j < joints_.size(); ++j)
+    if (!joints_[j].closes_a_loop) units_of_coordinates(description_.joints[j], tree_.length, unit.data() + joints_[j].iq);
   std::vector<Inertia<double>> composite(links_.size());
   bool moves = false, decided = false;  // whether all subtrees are seen to have inertia; and whether nothing is left to be seen
   for (int trial = 1; trial <= 3 && !decided; ++trial) {
-    for (int k = 0; k < tree_.nq; ++k) q[k] = std::sin(trial + 1.7 * k);
+    for (int k = 0; k < tree_.nq; ++k) q[k] = unit[k] * std::sin(trial + 1.7 * k);
     for (std::size_t k = 0; k < angles_.size(); ++k) sines[k] = std::sin(q[angles_[k]]), cosines[k] = std::cos(q[angles_[k]]);
     if (!moves) std::fill(composite.begin(), composite.end(), Inertia<double>::zero());
     decided = true;

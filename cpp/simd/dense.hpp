@@ -46,6 +46,17 @@ inline bool solve_dense(int n, double* A, double* b) {
   return true;
 }
 
+/// The same where the unknowns, and the equations with them, have units (of the k-th: unit(k)): only then pivots compare.
+template <class Unit> bool solve_dense(int n, double* A, double* b, const Unit& unit) {
+  for (int r = 0; r < n; ++r) {
+    for (int c = 0; c < n; ++c) A[r * n + c] *= unit(c) / unit(r);
+    b[r] /= unit(r);
+  }
+  if (!solve_dense(n, A, b)) return false;
+  for (int k = 0; k < n; ++k) b[k] *= unit(k);
+  return true;
+}
+
 /// A = U^T U, U in the upper triangle, 1 / u on its diagonal; false: a pivot is not positive.
 inline bool cholesky(int n, double* A) {
   for (int k = 0; k < n; ++k) {

@@ -75,7 +75,7 @@ template <class T> struct MidpointRule {
   }
 
   /// Of velocities and internal states, of which a thousandth is rest.
-  double unit(int k) const { return k < nv ? s.unit(s.plan.velocity_unit, k) : s.unit(s.plan.z_unit, k - nv); }
+  T unit(int k) const { return k < nv ? s.unit(s.plan.velocity_unit, k) : s.unit(s.plan.z_unit, k - nv); }
   static constexpr double rest = 1e-3;
 
   /// out - y, and its size, relative.
@@ -126,7 +126,7 @@ inline void implicit_midpoint_step(System<double>& s, double time, double h, con
     std::copy(off, off + n, step);
     if (A) {  // Newton's
       std::copy(A, A + n * n, A + n * n);
-      if (!solve_dense(n, A + n * n, step)) break;
+      if (!solve_dense(n, A + n * n, step, [&](int k) { return rule.unit(k); })) break;
     }
     double now = 0.0, length = 1.0;
     for (;; length *= 0.5) {  // shorter where friction sets in, or contact, on the way
@@ -169,7 +169,9 @@ template <class T> struct LeftOpen {
 inline bool goes_on(const LeftOpen<double>& now, const LeftOpen<double>& before) {
   return now.positions < before.positions || now.velocities < before.velocities || now.sum() < square(tolerances::no_drift);
 }
-inline bool keeps_loops(const LoopRows<double>&, double residual) { return residual < square(tolerances::no_drift); }
+inline bool keeps_loops(const LoopRows<double>&, double residual, const SimulationState<double>&) {
+  return residual < square(tolerances::no_drift);
+}
 
 /// The step between two projections: rows change at the start and at the end by the same amount, so that the end is on the loops.
 /// Here the motions that change them are those at the start and at the end of the first try, closed; what they are off by later is the
@@ -181,7 +183,8 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
   const auto take = [&](int count) { return arena.template take<T>(count); };
   T *position = take(rows), *rate = take(rows), *q = take(nq);  // by which the rows and their rates change
   T *begin = take(size), *row = take(size), *guess = take(size), *end = take(size);
-  const auto at = SimulationState<T>::of(tree, row), at_end = SimulationState<T>::of(tree, end);
+  const auto start = SimulationState<T>::of(tree, begin), at = SimulationState<T>::of(tree, row),
+             at_end = SimulationState<T>::of(tree, end);
   std::copy(x.q, x.q + size, begin);  // q, v and z stand side by side
   std::copy(x.q, x.q + size, row);
   std::fill(position, position + rows, T(0.0)), std::fill(rate, rate + rows, T(0.0));
@@ -216,7 +219,7 @@ template <class T> void implicit_midpoint_on_loops(System<T>& s, const T& time, 
     if (!goes_on(now, before)) break;  // rounding, or a singular position, where no motion to speak of changes a row
     before = now;
     std::copy(row, row + size, x.q);
-    if (keeps_loops(open, now.sum()) && !(middle && round == 0)) break;
+    if (keeps_loops(open, now.sum(), start) && !(middle && round == 0)) break;
     for (int r = 0; r < rows; ++r) position[r] -= T(0.5) * open.phi[r], rate[r] += T(0.5) * open.slip[r];
     if (middle) as_in_the_middle(position), as_in_the_middle(rate);
     std::copy(at.v, at.v + size - nq, guess);

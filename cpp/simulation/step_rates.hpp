@@ -149,11 +149,14 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     for (int k = 0; k < n; ++k) side[k] = T(0.0);
     for (int r = 0; r < rows; ++r) side[n + r] = change[r] * T(share);
     bend(side);
-    P* b = arena.template take<P>(all);
-    for (int d = 0; d < directions_of<R>; ++d) {
+    const Saddle<P>& matrix = plain.e.solved();
+    P *b = arena.template take<P>(all), *y = arena.template take<P>(matrix.plan.unknowns);
+    for (int d = 0; d < directions_of<R>; ++d) {  // of any size, while motions are as small as drifts are: so corrected
+      const Arena::Scope of_direction(arena);
       for (int k = 0; k < all; ++k) b[k] = k < n + rows ? sarrus::along(side[k].rate, d) : P(0.0);
-      solve_once(plain.e, arena, plain.factor, b);
-      for (int k = 0; k < n; ++k) sarrus::along(x[k].rate, d) = b[k];
+      refine(matrix, arena, plain.factor, plain.e.lifted(arena, b), y, tolerances::most_corrections);
+      const P* rates = plain.e.lowered(arena, y);
+      for (int k = 0; k < n; ++k) sarrus::along(x[k].rate, d) = rates[k];
     }
     return x;
   }
@@ -169,7 +172,7 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
   void bend(T* side) {
     const int n = tree.nv;
     P size = P(0.0);
-    for (int k = 0; k < n; ++k) size = sarrus::most(size, abs(x[k].value));
+    for (int k = 0; k < n; ++k) size = sarrus::most(size, P(abs(x[k].value) / tree.numbers<P>()(tree.unit[k])));
     if (!any(size > P(3e-12))) return;
     T *inertial = arena.template take<T>(n), *rest = arena.template take<T>(n);
     const T* zero = zeros<T>(arena, n);
@@ -182,15 +185,39 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
   }
 };
 
-/// Squares of rates, in units of the rows, of the direction and lane with the largest share in that of the velocities `from` (or of q).
-template <class P, class R> P largest_rate(int n, const Dual<P, R>* x, const double* unit) {
-  P most = P(0.0);
-  for (int d = 0; d < directions_of<R>; ++d) {
-    P sum = P(0.0);
-    for (int k = 0; k < n; ++k) sum += square(P(along(x[k].rate, d) / P(Plan::one_of(unit, k))));
-    most = sarrus::most(most, sum);
+/// Squares of rates, each in its unit, of each direction by itself: a slide's may be a million times as fast as a turn's.
+template <class P, class R> struct SizeOfRates {
+  P of[directions_of<R>];
+
+  SizeOfRates(int n, const Dual<P, R>* x, const double* unit) {
+    for (int d = 0; d < directions_of<R>; ++d) {
+      of[d] = P(0.0);
+      for (int k = 0; k < n; ++k) of[d] += square(P(along(x[k].rate, d) / P(Plan::one_of(unit, k))));
+    }
   }
-  return most;
+  SizeOfRates& add(const SizeOfRates& other, const P& share) {
+    for (int d = 0; d < directions_of<R>; ++d) of[d] += other.of[d] * share;
+    return *this;
+  }
+  bool exceeds(const SizeOfRates& whole, double share) const {
+    for (int d = 0; d < directions_of<R>; ++d)
+      if (any(of[d] > whole.of[d] * P(square(share)) + P(1e-300))) return true;
+    return false;
+  }
+};
+
+/// u (nv) whose rates are those of q.
+template <class P, class R> void rates_of_displacement(const Tree& tree, Arena& arena, const Dual<P, R>* q, Dual<P, R>* u) {
+  const Arena::Scope scope(arena);
+  Dual<P, R>* plain = arena.take<Dual<P, R>>(tree.nq);
+  for (int k = 0; k < tree.nq; ++k) plain[k] = {q[k].value, R(0.0)};
+  difference(tree, plain, q, u);
+}
+template <class P, class R> SizeOfRates<P, R> size_of_displacement(System<Dual<P, R>>& s, const Dual<P, R>* q) {
+  const Arena::Scope scope(s.arena);
+  Dual<P, R>* u = s.arena.template take<Dual<P, R>>(s.tree.nv);
+  rates_of_displacement(s.tree, s.arena, q, u);
+  return {s.tree.nv, u, s.plan.velocity_unit};
 }
 
 /// See system.hpp: the same least motions, until rates keep the loops too.
@@ -205,10 +232,10 @@ SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time
   LoopRows<T> rows(s, time, nullptr);
   Corrections<T> corrections{s, time, nullptr, held};
   T* there = s.arena.template take<T>(s.tree.nq);
-  const P moving = largest_rate(s.tree.nq, q, nullptr) + P(1e-300);
-  const auto left = [&](const T& residual, const T* x, const P& size) {
+  const SizeOfRates<P, R> moving = size_of_displacement(s, q);
+  const auto left = [&](const T& residual, const T* x, const SizeOfRates<P, R>& size) {
     return any(residual.value > P(square(tolerances::no_drift))) ||
-           any(largest_rate(rows_in_all, x, s.plan.row_unit) > size * P(square(no_rate)));
+           SizeOfRates<P, R>(rows_in_all, x, s.plan.row_unit).exceeds(size, no_rate);
   };
   T residual = rows.evaluate(q, rows.phi), before = residual;
   for (int round = 0; round < 12 && left(residual, rows.phi, moving); ++round) {
@@ -222,7 +249,7 @@ SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time
   const T slips_of = rows.subtract_motion(v);
   T slips = slips_of;
   const T fine = T(1.0) + s.squares_of_velocities(v);
-  const P changing = largest_rate(nv, v, s.plan.velocity_unit) + moving * fine.value;
+  const auto changing = SizeOfRates<P, R>(nv, v, s.plan.velocity_unit).add(moving, fine.value);
   for (int round = 0; round < 12 && left(T(slips / fine), rows.slip, changing); ++round) {
     const T* change = corrections.at(q).along(rows.slip, 1.0);
     for (int k = 0; k < nv; ++k) v[k] += change[k];
@@ -232,11 +259,14 @@ SARRUS_NOINLINE Dual<P, R> project(System<Dual<P, R>>& s, const Dual<P, R>& time
 }
 
 template <class P, class R> bool goes_on(const LeftOpen<Dual<P, R>>&, const LeftOpen<Dual<P, R>>&) { return true; }
-/// And whether rates do not leave them.
-template <class P, class R> bool keeps_loops(const LoopRows<Dual<P, R>>& open, const Dual<P, R>& residual) {
+/// And whether rates do not leave them, as a share of those with which the step begins.
+template <class P, class R>
+bool keeps_loops(const LoopRows<Dual<P, R>>& open, const Dual<P, R>& residual, const SimulationState<Dual<P, R>>& begin) {
+  System<Dual<P, R>>& s = open.s;
   const int n = open.size();
-  const P left = largest_rate(n, open.phi, open.s.plan.row_unit) + largest_rate(n, open.slip, open.s.plan.row_unit);
-  return !any(residual.value > P(square(tolerances::no_drift))) && !any(left > P(1e-24));
+  const auto size = SizeOfRates<P, R>(s.tree.nv, begin.v, s.plan.velocity_unit).add(size_of_displacement(s, begin.q), P(1.0));
+  const auto left = SizeOfRates<P, R>(n, open.phi, s.plan.row_unit).add({n, open.slip, s.plan.row_unit}, P(1.0));
+  return !any(residual.value > P(square(tolerances::no_drift))) && !left.exceeds(size, 1e-12);
 }
 
 /// Its fixed point y = G(y) by Newton's method on values; then (1 - dG/dy) Dy = DG, y held. Columns of dG/dy are what rates gain where y has some.
@@ -255,7 +285,8 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
     for (int l = 0; l < width_of<P>; ++l) {
       for (int k = 0; k < n * n; ++k) one[k] = lane(A[k], l);
       for (int k = 0; k < n; ++k) side[k] = lane(b[k], l);
-      if (!solve_dense(n, one, side)) lane(s.status.value, l) = no_convergence;
+      const auto unit = [&](int k) { return lane(rule.unit(k).value, l); };
+      if (!solve_dense(n, one, side, unit)) lane(s.status.value, l) = no_convergence;
       for (int k = 0; k < n; ++k) lane(b[k], l) = side[k];
     }
   };
@@ -278,7 +309,10 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
     P off = P(0.0);
     for (int k = 0; k < n; ++k) step[k] = held[k].value - y[k].value;
     solve(step);
-    for (int k = 0; k < n; ++k) off = most(off, P(abs(step[k]) / (P(1.0) + abs(y[k].value)))), y[k].value += step[k];
+    for (int k = 0; k < n; ++k) {
+      off = most(off, P(abs(step[k]) / (rule.unit(k).value + abs(y[k].value))));
+      y[k].value += step[k];
+    }
     if (round == most_rounds) s.status.value = select(off > P(1e-7), P(double(no_convergence)), s.status.value);
     if (round == most_rounds || !any(off > P(1e-12))) break;
   }
@@ -312,22 +346,40 @@ SARRUS_NOINLINE P step_with_rates(const Tree& tree, Arena& arena, const Plan& pl
   const Arena::Scope scope(arena);
   const int nq = tree.nq, nv = tree.nv, nz = plan.force_elements.nz, size = nq + nv + nz;
   T *row = arena.take<T>(size + plan.force_elements.held), *numbers = arena.take<T>(plan.force_elements.parameters);
-  T *u = arena.take<T>(nv), *there = arena.take<T>(nq), *plain = arena.take<T>(nq);
+  T *u = arena.take<T>(nv), *there = arena.take<T>(nq);
+  System<T> s{tree, arena, plan, numbers};
+  // directions are made as long as a radian or a length of the mechanism, and what comes of them as much longer in the end: numbers of other
+  // sizes side by side would cost each other digits
+  P length[directions_of<R>];
+  for (int d = 0; d < directions_of<R>; ++d) {
+    length[d] = P(0.0);
+    const auto see = [&](int k, const T& unit) { length[d] = sarrus::most(length[d], P(abs(along(change[k], d)) / unit.value)); };
+    for (int k = 0; k < 2 * nv; ++k) see(k, s.unit(plan.velocity_unit, k % nv));
+    for (int k = 0; k < nz; ++k) see(2 * nv + k, s.unit(plan.z_unit, k));
+    length[d] = select(length[d] > P(0.0), length[d], P(1.0));
+  }
+  const auto shorter = [&](R direction) {
+    for (int d = 0; d < directions_of<R>; ++d) along(direction, d) /= length[d];
+    return direction;
+  };
+  const auto as_long = [&](R direction) {
+    for (int d = 0; d < directions_of<R>; ++d) along(direction, d) *= length[d];
+    return direction;
+  };
+
   for (int k = 0; k < size + plan.force_elements.held; ++k) row[k] = {x[k], R(0.0)};
-  for (int k = 0; k < nv; ++k) u[k] = {P(0.0), change[k]};
+  for (int k = 0; k < nv; ++k) u[k] = {P(0.0), shorter(change[k])};
   integrate(tree, row, u, there);
   for (int k = 0; k < nq; ++k) row[k].rate = there[k].rate;
-  for (int k = 0; k < nv + nz; ++k) row[nq + k].rate = change[nv + k];
-  for (int k = 0; k < plan.force_elements.parameters; ++k) numbers[k] = {parameter[k], parameter_change[k]};
+  for (int k = 0; k < nv + nz; ++k) row[nq + k].rate = shorter(change[nv + k]);
+  for (int k = 0; k < plan.force_elements.parameters; ++k) numbers[k] = {parameter[k], shorter(parameter_change[k])};
 
-  System<T> s{tree, arena, plan, numbers};
   s.held = row + size, s.since = T(time), s.closes = T(closes, R(0.0));
   const auto state = SimulationState<T>::of(tree, row);
   const auto tell = [&](R* to) {
-    for (int k = 0; k < nq; ++k) plain[k] = {row[k].value, R(0.0)};
-    difference(tree, plain, row, u);
-    for (int k = 0; k < nv; ++k) to[k] = u[k].rate;
-    for (int k = 0; k < nv + nz; ++k) to[nv + k] = row[nq + k].rate;
+    rates_of_displacement(tree, arena, row, u);
+    for (int k = 0; k < nv; ++k) to[k] = as_long(u[k].rate);
+    for (int k = 0; k < nv + nz; ++k) to[nv + k] = as_long(row[nq + k].rate);
   };
   vary_held_efforts(plan, static_cast<const T*>(numbers), row + size);
   if (onto != Onto::nothing) project(s, T(time), state.q, state.v, nullptr, onto == Onto::loops);

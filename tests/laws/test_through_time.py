@@ -23,11 +23,13 @@ from tests.laws.test_choice_laws import recut
 from tests.random_closed import ALL_CONSTRAINTS, DRIVEN, closed_mechanisms
 from tests.random_mechanisms import mechanisms, random_state, seeds
 from tests.small_mechanisms import slider
+from tests.variants import scaled
 
 D = sarrus.derivatives
 METHODS = ("euler", "semi_implicit", "rk4", "rkmk4", "implicit_midpoint")
 SMOOTH = tuple(kind for kind in ALL_CONSTRAINTS if kind != "pfaffian of q")
 FREE = tuple(kind for kind in SMOOTH if kind not in DRIVEN)  # of time, at which a change leaves a motion
+SCALABLE = tuple(kind for kind in FREE if not kind.startswith("pfaffian"))  # whose numbers' units are known
 # fourth-order differences: truncation h^4, and what rounding and closed loops leave, 1e-14 / h
 H, DIGITS = 2e-3, 1e-9
 
@@ -146,6 +148,33 @@ def test_which_joint_closes_does_not_matter(closed, seed):
         changes.append({name: (dq[robot.joint(name).v_slice], dv[robot.joint(name).v_slice]) for name in robot.joints})
     for name in changes[0].keys() & changes[1].keys():
         assert_close(np.array(changes[0][name]), np.array(changes[1][name]), 1e-6)
+
+
+@examples(12)
+@given(
+    closed_mechanisms(kinds=st.just(SCALABLE)),
+    st.sampled_from(METHODS),
+    st.sampled_from(["projection", "baumgarte", "none"]),
+    st.sampled_from([(1e-6, 1e-9), (1e3, 1e6)]),
+)
+def test_other_units_change_nothing(closed, method, stabilisation, by):
+    """Forward and back: directions of angles and of lengths are a million apart there, and go side by side."""
+    robot, (q, v, _, time) = closed.robot, closed.state
+    how = {"method": method, "stabilisation": stabilisation, "time": float(time)}
+    other, units = scaled(robot, *by, 1.0)
+    there = q * units.coordinates(robot), v * units.velocities(robot), 0.005
+    size = np.tile(units.velocities(robot), 2)
+    w = np.random.default_rng(0).normal(size=(2, robot.nv))
+    try:
+        S = D.step(robot, q, v, 0.005, **how)
+    except sarrus.StateError:  # near a singular position
+        return
+    wanted, found = (np.hstack([x.q, x.v])[: 2 * robot.nv] for x in (S, D.step(other, *there, **how)))
+    assert_close(found / size[:, None] * size, wanted)
+    back = D.step_vjp(robot, q, v, 0.005, *w, **how)
+    from_there = D.step_vjp(other, *there, *w / units.velocities(robot), **how)
+    wanted, found = (np.concatenate([x.q, x.v]) for x in (back, from_there))
+    assert_close(found * size, wanted, 1e-8 if method == "semi_implicit" else DIGITS)
 
 
 # ---- back --------------------------------------------------------------------------------------------------------------
