@@ -20,20 +20,12 @@ from .._files import replacing
 from ..description import ConstraintSpec, FrameSpec, JointSpec, ShapeSpec, VisualSpec
 from ..description.joints import BOUNDS, PASSIVE, JointType
 from ..mechanism import Mechanism
-from ..shapes import Box, Capsule, Cylinder, Mesh, Sphere
+from ..shapes import Mesh
 from ..spatial import Inertia, Transform
 from . import outline
 from .document import Names
 from .outline import Axis, Element, Link, Losses
-from .table import Format, has_passive, put
-
-SHAPES: dict[type, str] = {
-    Box: "size",
-    Capsule: "radius length",
-    Cylinder: "radius length",
-    Sphere: "radius",
-    Mesh: "file scale",
-}
+from .table import TOUCHING, Format, has_passive, put
 
 
 @dataclass(frozen=True)
@@ -177,22 +169,25 @@ class Writer:
         return element
 
     def _solid(self, link: Element | None, spec: VisualSpec | ShapeSpec, tag: str) -> Element | None:
-        shape, kind = spec.shape, type(spec.shape).__name__
-        names = SHAPES.get(type(shape), "").split()
-        if link is None or not names or any(f"{kind}.{name}" not in self.format.looks for name in names):
+        shape, kind = spec.shape, type(spec.shape)
+        if link is None or kind not in TOUCHING or kind not in self.format.shapes:
             ground = f"{'visuals' if tag == 'visual' else 'shapes'} of the ground"
             self.losses.note(ground if link is None else outline.no_shape(spec))
             return None
         element = outline.add(link, tag)
         self.place(element, spec.placement)
-        geometry = outline.add(element, "geometry")
-        for name in names:
-            value = outline.beside(shape, self.path) if name == "file" else getattr(shape, name)  # type: ignore[arg-type]
-            put(geometry, self.format.looks[f"{kind}.{name}"], value)
+        inside = outline.add(outline.add(element, "geometry"), self.format.shapes[kind][0])
+        for field, place in self.format.places(kind):
+            value = getattr(shape, field.name)
+            put(
+                inside,
+                place,
+                outline.beside(shape, self.path) if isinstance(shape, Mesh) and value == shape.file else value,
+            )
         return element
 
     def color(self, visual: Element, color: tuple[float, ...]) -> None:
-        for place in self.format.looks["color"].split():
+        for place in self.format.color.split():
             put(visual, place, color)
 
     def place(self, element: Element, place: Transform) -> None:

@@ -181,19 +181,16 @@ class _Writer(Writer):
 
     def _shape(self, spec: VisualSpec | ShapeSpec, **attributes: Any) -> None:
         shape = spec.shape
-        if isinstance(shape, Box):
-            kind, size = "box", [x / 2 for x in shape.size]
-        elif isinstance(shape, Cylinder | Capsule):
-            kind, size = type(shape).__name__.lower(), [shape.radius, shape.length / 2]
-        elif isinstance(shape, Sphere):
-            kind, size = "sphere", [shape.radius]
+        if isinstance(shape, Box | Capsule | Cylinder | Sphere):
+            size = shape._volume.halves
         elif isinstance(shape, Plane):
-            kind, size = "plane", [0.0, 0.0, 1.0]  # without end
+            size = (0.0, 0.0, 1.0)  # without end
         else:
             mesh = f"the mesh '{shape.file}' of body '{spec.body}'" if isinstance(shape, Mesh) else ""
             self.losses.note(mesh or no_shape(spec))
             return
-        add(self.body[spec.body], "geom", type=kind, size=size, **_placed(spec.placement), **attributes, mass="0")
+        place, kind = _placed(spec.placement), shape._kind.lower()
+        add(self.body[spec.body], "geom", type=kind, size=size, **place, **attributes, mass="0")
 
     def _geom(self, visual: VisualSpec) -> None:
         self._shape(visual, rgba=visual.color, contype="0", conaffinity="0", group="2")
