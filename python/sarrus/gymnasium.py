@@ -29,7 +29,7 @@ from .control.coordinates import velocities
 from .control.elements import ForceElement
 from .errors import AssemblyError, ModelError, ShapeError
 from .mechanism import Mechanism
-from .simulation.arguments import MethodName, Stabilisation, check_choices, checked_gains
+from .simulation.arguments import MethodName, Stabilisation, Stepping
 from .simulation.policy import hold, set_efforts
 from .simulation.sweep import _prepared
 from .variants import Variants
@@ -93,7 +93,6 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             raise ShapeError(f"there must be a variant for each of {num_envs} environments; got {len(robot)}")
         if tensors not in ("numpy", "torch"):
             raise ValueError(f"tensors must be 'numpy' or 'torch'; got {tensors!r}")
-        check_choices(method, "ignore", stabilisation)
         self._of, self._dtype = (observe, reward, ends, start), np.dtype(dtype)
         self._threads, self._tensors = threads, tensors
         base: Any = robot.base if isinstance(robot, Variants) else robot
@@ -105,8 +104,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if abs(round(period / dt) * dt - period) > 1e-9 * period:
             raise ValueError(f"a period must be a whole number of steps; got {period!r} s and dt = {dt!r} s")
         self._x = np.zeros((0, 0))
-        how = method, stabilisation, checked_gains(base, stabilisation, gains)
-        (prepared,) = _prepared([robot], controller, *how, "ignore", base.neutral(), [slice(None)])
+        of_steps = {"method": method, "stabilisation": stabilisation, "gains": gains, "dt": self._dt}
+        how = Stepping.checked("VectorEnv", base, self._period, of_steps | {"limits": "ignore"})
+        (prepared,) = _prepared([robot], controller, how, base.neutral(), [slice(None)])
         hold(prepared.forces, base.nv)
         self._setup, self._core = prepared.setup, prepared.setup.core()
         self._parameters = np.array(
