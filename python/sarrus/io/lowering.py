@@ -18,6 +18,7 @@ import numpy as np
 from .._arrays import Array
 from .._files import replacing
 from ..description import ConstraintSpec, FrameSpec, JointSpec, ShapeSpec, VisualSpec
+from ..description.contacts import COEFFICIENTS
 from ..description.joints import BOUNDS, PASSIVE, JointType
 from ..mechanism import Mechanism
 from ..shapes import Mesh
@@ -50,10 +51,13 @@ class Writer:
     """The parts of a mechanism, one after the other, as a format can say them; `root` is the document.
 
     A format says what its table does; `apart`, `scope`: what names are no names there (:func:`with_plain_names`); gravity, configurations,
-    drives_all: whether it has a word for them, and for motors of joints of many directions.
+    drives_all: whether it has a word for them, and for motors of joints of many directions; of_one_axis: numbers that only joints of one axis have;
+    coefficients: what it has of shapes that touch.
     """
 
     format: ClassVar[Format]
+    of_one_axis: ClassVar[tuple[str, ...]] = ("rest",)
+    coefficients: ClassVar[tuple[str, ...]] = ()
     apart, scope, gravity, configurations, drives_all = False, "", False, False, False
     root: Element
 
@@ -92,10 +96,31 @@ class Writer:
         values["lower"], values["upper"] = outline.limits_of(link, axis) or (None, None)
         return values
 
-    def even(self, joint: JointType, fields: Iterator[str] | list[str]) -> tuple[dict[str, Any], list[str]]:
-        """The numbers of a joint that has one for all directions, and those that differ between them."""
-        values = {name: getattr(joint, name) for name in fields}
-        return {name: x[0] for name, x in values.items()}, [name for name, x in values.items() if (x != x[0]).any()]
+    def chain(self, link: Link) -> Iterator[tuple[Step, tuple[str, Transform], tuple[str, Transform]]]:
+        """The hinges and slides of a joint, each between a frame on a body and one on the next; those between have no mass."""
+        near, start = link.near, link.start
+        for step in self.steps(link):
+            point, last = Transform(translation=step.axis.point), step.axis is link.axes[-1]
+            child = link.far if last else self.links.new(self.behind(link, step))
+            yield step, (near, start @ point), (child, link.end.inverse() @ point if last else outline.IDENTITY)
+            near, start = child, point.inverse()
+        self.note_planar(link)
+
+    def behind(self, link: Link, step: Step) -> str:
+        """What the body without mass behind a step is called."""
+        return f"{step.name}_link"
+
+    def whole(self, spec: JointSpec) -> dict[str, Any]:
+        """The numbers of a joint that is written as it is, one for all directions; what it loses is named."""
+        joint, what = spec.joint, f"joint '{spec.name}' ({spec.joint.kind})"
+        terms = [row.field for row in self.format.numbers if row.field in PASSIVE and row.field not in self.of_one_axis]
+        values = {name: getattr(joint, name) for name in terms}
+        if missing := [name for name in has_passive(joint) if name not in values]:
+            self.losses.motion.append(f"{' and '.join(missing)} of {what}")
+        if uneven := [name for name, x in values.items() if (x != x[0]).any()]:
+            self.losses.motion.append(f"differences between directions in {' and '.join(uneven)} of {what}")
+        self.note_whole(spec)
+        return {name: x[0] for name, x in values.items()}
 
     def look_for_lacking(self, spec: JointSpec) -> None:
         """Name the numbers that the format has no row for."""
@@ -153,6 +178,7 @@ class Writer:
             self.visual(links.get(visual.body), visual)
         for shape in self.robot.description.shapes:
             self.collision(links.get(shape.body), shape)
+        self.note_touching()
 
     def visual(self, link: Element | None, visual: VisualSpec) -> None:
         element = self._solid(link, visual, "visual")
@@ -164,9 +190,16 @@ class Writer:
         element = self._solid(link, spec, "collision")
         if element is not None:
             element.set("name", spec.name)
-        if spec.group is not None or self.robot.description.contacts:
-            self.losses.note("groups of shapes, and which may touch")
         return element
+
+    def note_touching(self) -> None:
+        """Name what shapes that touch lose."""
+        shapes = self.robot.description.shapes
+        if any(spec.group is not None for spec in shapes) or self.robot.description.contacts:
+            self.losses.minor.append("groups of shapes, and which may touch")
+        said = [name for name in COEFFICIENTS if any(getattr(spec, name) is not None for spec in shapes)]
+        if lost := [name.replace("_", " ") for name in said if name not in self.coefficients]:
+            self.losses.minor.append(f"{' and '.join(filter(None, [', '.join(lost[:-1]), lost[-1]]))} of shapes")
 
     def _solid(self, link: Element | None, spec: VisualSpec | ShapeSpec, tag: str) -> Element | None:
         shape, kind = spec.shape, type(spec.shape)

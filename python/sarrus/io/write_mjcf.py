@@ -26,7 +26,6 @@ import numpy as np
 
 from .._arrays import Array
 from ..description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, ShapeSpec, SpringSpec, VisualSpec
-from ..description.joints import PASSIVE
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Transform
@@ -43,6 +42,7 @@ SMALLEST = 1e-14  # moments of inertia of moving bodies have to be larger than M
 
 class _Writer(Writer):
     format = MJCF
+    coefficients = ("friction", "torsional_friction", "rolling_friction")
     gravity = configurations = True
 
     def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
@@ -77,6 +77,7 @@ class _Writer(Writer):
             self._geom(visual)
         for shape in d.shapes:
             self._collision(shape)
+        self.note_touching()
         self.constraints()
         for spring in d.springs:
             self._spring(spring)
@@ -108,8 +109,6 @@ class _Writer(Writer):
         self._inertial(element, self.inertia[name])
         if link.axes:
             self.look_for_lacking(spec)
-        elif joint.nv:
-            self.note_whole(spec)
 
     def _free(self, link: Link, element: Element) -> None:
         spec = link.spec
@@ -118,16 +117,13 @@ class _Writer(Writer):
         if link.backward or link.near != "ground" or link.place != Transform():
             text = f"where the frames of Free joint '{spec.name}' sit: its coordinates are the body's pose in the world"
             self.losses.minor.append(text)
+        self.note_whole(spec)
         add(element, "freejoint", name=spec.name)
 
     def _ball(self, link: Link, element: Element) -> None:
         name, home = link.spec.name, link.end.inverse()
         self.note_inverse(link)
-        values, uneven = self.even(link.joint, [name for name in PASSIVE if name != "rest"])
-        if uneven:
-            text = f"{', '.join(has_passive(link.joint))} of ball joint '{name}' that differ between directions"
-            self.losses.motion.append(text)
-        MJCF.write(add(element, "joint", name=name, type="ball", pos=home.translation), values)
+        MJCF.write(add(element, "joint", name=name, type="ball", pos=home.translation), self.whole(link.spec))
         if home.rotation.tolist() != np.eye(3).tolist():
             self.losses.minor.append(f"the axes in which '{name}' counts its coordinates: they are the body's")
 
@@ -196,10 +192,6 @@ class _Writer(Writer):
         self._shape(visual, rgba=visual.color, contype="0", conaffinity="0", group="2")
 
     def _collision(self, spec: ShapeSpec) -> None:
-        if spec.group is not None or self.robot.description.contacts:
-            self.losses.note("groups of shapes, and which may touch")
-        if spec.restitution is not None:
-            self.losses.note("restitution of shapes")
         spin, roll = spec.torsional_friction, spec.rolling_friction
         friction, condim = [] if spec.friction is None else [spec.friction], None
         if spin is not None or roll is not None:
