@@ -277,6 +277,35 @@ def has_bounds(joint: JointType) -> bool:
     return any(getattr(joint, name) is not None for name in ("limits", *BOUNDS))
 
 
+def held_points(joint: JointType, apart: float = 1.0) -> list[Array]:
+    """Where a loop is closed by holding points, or frames of which a point is held too: none of a joint that this cannot be."""
+    if joint.kind == "Revolute":
+        return [np.zeros(3), vars(joint)["axis"] * apart]
+    return [np.zeros(3)] if joint.kind in ("Fixed", "Spherical") else []
+
+
+def closes(
+    spec: JointSpec, fits: bool, losses: Losses, *, can: str = "Fixed, Spherical and Revolute", driven: bool = False
+) -> bool:
+    """Whether a joint closes a loop in a format in which some can, and these without numbers; what it loses is named.
+
+    fits : whether its kind is one that can, of those that are named in can
+    driven : whether a motor that is lost is named elsewhere
+    """
+    joint, closing = spec.joint, f"joint '{spec.name}', which closes a loop"
+    if spec.laws or not fits:
+        instead = "without laws" if fits else "keep it in the tree (tree=True) and let one of these close"
+        losses.motion.append(f"that joint '{spec}' closes a loop; {can} can{', ' if fits else ': '}{instead}")
+        return False
+    if passive := has_passive(joint):
+        losses.motion.append(f"{', '.join(passive)} of {closing}")
+    if has_bounds(joint):
+        losses.minor.append(f"limits of {closing}")
+    if spec.actuated and not driven:
+        losses.motion.append(f"that joint '{spec.name}' is actuated, which closes a loop")
+    return True
+
+
 def save(writer: type[Writer], robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
     """Write a file, and what lies beside it, as :meth:`sarrus.Mechanism.save` says: all of them or none."""
     losses = Losses(writer.format.name)

@@ -32,7 +32,7 @@ from ..spatial import Inertia, Transform
 from . import lowering
 from .document import Names
 from .formats import MJCF
-from .lowering import Step, Writer, has_bounds
+from .lowering import Step, Writer, closes, held_points
 from .mujoco import HIDDEN
 from .outline import Element, Link, Losses, add, listed, no_shape, principal_axes, tree_links, wxyz
 from .table import has_passive, text_of
@@ -226,20 +226,11 @@ class _Writer(Writer):
 
     def closing(self, spec: JointSpec) -> None:
         name, joint = spec.name, spec.joint
-        if spec.laws or joint.kind not in ("Fixed", "Spherical", "Revolute"):
-            self.losses.motion.append(f"that joint '{spec}' closes a loop; Fixed, Spherical and Revolute can")
+        points = held_points(joint, self._size(spec))
+        if not closes(spec, bool(points), self.losses):
             return
-        if has_passive(joint):
-            self.losses.motion.append(f"{', '.join(has_passive(joint))} of joint '{name}', which closes a loop")
-        if has_bounds(joint):
-            self.losses.minor.append(f"limits of joint '{name}', which closes a loop")
-        if spec.actuated:
-            self.losses.motion.append(f"that joint '{name}' is actuated, which closes a loop")
-        offsets = {"": np.zeros(3)}
-        if joint.kind == "Revolute":
-            offsets[" axis"] = vars(joint)["axis"] * self._size(spec)
-        for word, offset in offsets.items():
-            there = Transform(translation=offset)
+        for word, point in zip(("", " axis"), points, strict=False):
+            there = Transform(translation=point)
             sites = [
                 self._site(body, f"{name}{word}_{letter}", place @ there)
                 for body, place, letter in ((spec.parent, spec.at_parent, "a"), (spec.child, spec.at_child, "b"))

@@ -32,9 +32,9 @@ from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
 from .formats import URDF
-from .lowering import Step, Writer, has_bounds
+from .lowering import Step, Writer, closes
 from .outline import IDENTITY, Element, Link, Losses, add, add_drake, frame_along, mimic_of, tree_links
-from .table import has_passive, put
+from .table import put
 
 NO_BOUNDS = {"lower": -np.inf, "upper": np.inf, "effort_limit": np.inf, "velocity_limit": np.inf}
 
@@ -188,19 +188,14 @@ class _Writer(Writer):
     # ---- constraints -------------------------------------------------------------------------------------------------
 
     def closing(self, spec: JointSpec) -> None:
-        closes = _closing_type(spec.joint)
-        if closes is None or spec.laws or has_passive(spec.joint) or spec.actuated:
-            what = "" if closes else "; Fixed, Spherical, Revolute and Universal of perpendicular axes can"
-            what = what or "; there it has no laws, no motor and no damping, friction, springs or armature"
-            self.losses.motion.append(f"that joint '{spec}' closes a loop{what}")
+        closing, can = _closing_type(spec.joint), "Fixed, Spherical, Revolute and Universal of perpendicular axes"
+        if not closes(spec, closing is not None, self.losses, can=can) or closing is None:
             return
-        kind, turned = closes
+        kind, turned = closing
         ends = [
             self._frame(FrameSpec(self.links.new(f"{spec.name}_{letter}"), body, place @ turned))
             for letter, body, place in (("A", spec.parent, spec.at_parent), ("B", spec.child, spec.at_child))
         ]
-        if has_bounds(spec.joint):
-            self.losses.minor.append(f"limits of joint '{spec.name}', which closes a loop")
         self.loops.append((ends[0], ends[1], kind))
 
     def tie(self, spec: ConstraintSpec) -> bool:
