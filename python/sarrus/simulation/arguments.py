@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
 
@@ -12,9 +12,9 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike, check_mapping, checked_number, real_array, real_rows
 from .._files import needed
-from ..errors import ModelError
+from ..errors import ModelError, check_choice
 from ..mechanism import Mechanism
-from .limits import LIMITS, OnLimits
+from .limits import OnLimits
 
 METHODS: dict[str, _core.Method] = _core.methods
 MethodName = Literal[
@@ -27,7 +27,7 @@ SHORTEST_PERIOD = 1e-9  # of the duration: more samples than that never end
 SHORTEST_PART = 1e-3  # of a step: signals are looked for between steps
 
 
-CHOICES: dict[str, Iterable[str]] = {"method": ("auto", *METHODS), "limits": LIMITS, "stabilisation": STABILISATIONS}
+CHOICES: dict[str, Any] = {"method": ("auto", *METHODS), "limits": OnLimits, "stabilisation": STABILISATIONS}
 
 
 class StepOptions(TypedDict, total=False):
@@ -67,8 +67,7 @@ class Stepping:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
         how: dict[str, Any] = DEFAULTS | dict(options)
         for what, known in CHOICES.items():
-            if not isinstance(how[what], str) or how[what] not in known:
-                raise ValueError(f"{what} must be one of {', '.join(map(repr, known))}; got {how[what]!r}")
+            check_choice(what, how[what], known)
         how["start"], duration, how["dt"] = checked_times(how["start"], duration, how["dt"])
         how["gains"] = checked_gains(robot, how["stabilisation"], how["gains"])
         return cls(duration, **how)

@@ -19,7 +19,7 @@ from ..control.elements import ForceElement
 from ..control.terms import functions_and_elements, task_controls
 from ..description.specs import Description
 from ..dynamics.options import Unpack, shows_options
-from ..errors import IntegrationError, ModelError, ShapeError, StateError
+from ..errors import IntegrationError, ModelError, ShapeError, StateError, check_choice
 from ..mechanism import Mechanism, checked_mechanism
 from . import arguments
 from .arguments import STABILISATIONS, RunOptions, Stepping
@@ -434,9 +434,8 @@ def check_fields(checkpoint: Mapping[str, Any]) -> None:
         x: Any = checkpoint[name]
         if not isinstance(x, kind) or (isinstance(x, bool) and kind is not bool):
             raise TypeError(f"'{name}' of the checkpoint must be a {kind.__name__.lower()}; got {x!r}")
-        if name == "stabilisation" and x not in STABILISATIONS:
-            known = ", ".join(repr(one) for one in STABILISATIONS)
-            raise ModelError(f"'stabilisation' of the checkpoint must be one of {known}; got {x!r}")
+        if name == "stabilisation":
+            check_choice("'stabilisation' of the checkpoint", x, STABILISATIONS, ModelError)
         if name == "k" and not 0 <= x <= 2**53:
             raise ModelError(f"'k' of the checkpoint must be a count of steps, not negative; got {x!r}")
         if kind is Real and not (np.isfinite(x) and (x > 0.0 or name in ("start", "t"))):
