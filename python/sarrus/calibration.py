@@ -9,16 +9,16 @@ Hollerbach, J., Wampler, C. (1996). The calibration index and taxonomy for robot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._arrays import Array, ArrayLike, NDArray, check_counts, check_mapping, checked_number, real_array
 from ._showing import Brief
 from .dimensions import Dimensions, Moves, checked_inputs
-from .errors import AssemblyError, ModelError, ShapeError, StateError
+from .errors import AssemblyError, ModelError, ShapeError, StateError, check_choice
 from .identification.model import Base, independent_columns
 from .mechanism import Mechanism, checked_mechanism
 from .spatial import log
@@ -33,6 +33,23 @@ SETTLED = 1e-6  # of the cost, a step that gains less is the last
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class Loss(NamedTuple):
+    """What a residual costs by its size z, in units of their spread, and its weight: the cost's derivative / z."""
+
+    cost: Callable[[Array], Array]
+    weight: Callable[[Array], Array]
+
+
+HUBER, CAUCHY = 1.345, 2.385  # sizes from which they believe less: of normal noise they tell 95 % of what squares do
+LOSSES = {
+    "squares": Loss(lambda z: z**2 / 2, np.ones_like),
+    "huber": Loss(
+        lambda z: np.where(z < HUBER, z**2 / 2, HUBER * (z - HUBER / 2)), lambda z: HUBER / np.maximum(z, HUBER)
+    ),
+    "cauchy": Loss(lambda z: CAUCHY**2 / 2 * np.log1p((z / CAUCHY) ** 2), lambda z: 1.0 / (1.0 + (z / CAUCHY) ** 2)),
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,8 +167,7 @@ def calibrate(
     {'motor.offset': 0.002, 'wrist.parent.x': 0.001}
     """
     checked_mechanism(robot, "robot")
-    if not isinstance(loss, str) or loss not in ("squares", "huber", "cauchy"):  # type: ignore[redundant-expr]
-        raise ModelError(f"loss is 'squares', 'huber' or 'cauchy'; got {loss!r}")
+    check_choice("loss", loss, LOSSES, ModelError)
     check_counts(iterations=iterations)
     rows = _Rows(robot, measurements, near)
     frames_here = [f.name for f in robot.description.frames]
@@ -238,20 +254,12 @@ def _spread(residual: Array) -> float:
 
 def _believed(residual: Array, loss: str) -> Array:
     """(rows,) roots of weights."""
-    z = np.abs(residual) / _spread(residual)
-    if loss == "huber":
-        return np.sqrt(1.345 / np.maximum(z, 1.345))
-    return np.asarray(1.0 / np.sqrt(1.0 + (z / 2.385) ** 2)) if loss == "cauchy" else np.ones(len(z))
+    return np.sqrt(LOSSES[loss].weight(np.abs(residual) / _spread(residual)))
 
 
 def _cost(residual: Array, loss: str) -> float:
-    spread = 1.0 if loss == "squares" else _spread(residual)
-    z = np.abs(residual) / spread
-    if loss == "huber":
-        each = np.where(z < 1.345, 0.5 * z**2, 1.345 * (z - 0.5 * 1.345))
-    else:
-        each = 0.5 * 2.385**2 * np.log1p((z / 2.385) ** 2) if loss == "cauchy" else 0.5 * z**2
-    return float(each.sum() * spread**2)
+    spread = _spread(residual)
+    return float(LOSSES[loss].cost(np.abs(residual) / spread).sum() * spread**2)
 
 
 def _least_step(J: Array, residual: Array, known: Array) -> Array:

@@ -27,15 +27,16 @@ from ._arrays import Array, ArrayLike, NDArray, checked_count, checked_number, r
 from ._core import Status
 from .control.coordinates import velocities
 from .control.elements import ForceElement
-from .errors import AssemblyError, ModelError, ShapeError
+from .errors import AssemblyError, ModelError, ShapeError, check_choice
 from .mechanism import Mechanism
-from .simulation.arguments import MethodName, Stabilisation, check_choices, checked_gains
+from .simulation.arguments import MethodName, Stabilisation, Stepping
 from .simulation.policy import hold, set_efforts
 from .simulation.sweep import _prepared
 from .variants import Variants
 
 __all__ = ["VectorEnv", "for_stable_baselines3"]
 
+Tensors = Literal["numpy", "torch"]
 DRAWS = 20  # of a start, before there counts as being none
 
 Start = (
@@ -85,15 +86,13 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         efforts: ArrayLike | None = None, motors: Sequence[str] | None = None, period: float = 0.02, dt: float = 1e-3, seconds: float = 10.0,
         controller: ForceElement | Sequence[ForceElement] | None = None, method: MethodName = "semi_implicit",
         stabilisation: Stabilisation = "projection", gains: tuple[float, float] | None = None,
-        tensors: Literal["numpy", "torch"] = "numpy", dtype: Any = np.float32,
+        tensors: Tensors = "numpy", dtype: Any = np.float32,
         autoreset_mode: AutoresetMode = AutoresetMode.SAME_STEP, threads: int = 1,
     ) -> None:  # fmt: skip
         self.num_envs, self.robot = checked_count("num_envs", num_envs), robot
         if isinstance(robot, Variants) and len(robot) != num_envs:
             raise ShapeError(f"there must be a variant for each of {num_envs} environments; got {len(robot)}")
-        if tensors not in ("numpy", "torch"):
-            raise ValueError(f"tensors must be 'numpy' or 'torch'; got {tensors!r}")
-        check_choices(method, "ignore", stabilisation)
+        check_choice("tensors", tensors, Tensors)
         self._of, self._dtype = (observe, reward, ends, start), np.dtype(dtype)
         self._threads, self._tensors = threads, tensors
         base: Any = robot.base if isinstance(robot, Variants) else robot
@@ -105,8 +104,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if abs(round(period / dt) * dt - period) > 1e-9 * period:
             raise ValueError(f"a period must be a whole number of steps; got {period!r} s and dt = {dt!r} s")
         self._x = np.zeros((0, 0))
-        how = method, stabilisation, checked_gains(base, stabilisation, gains)
-        (prepared,) = _prepared([robot], controller, *how, "ignore", base.neutral(), [slice(None)])
+        of_steps = {"method": method, "stabilisation": stabilisation, "gains": gains, "dt": self._dt}
+        how = Stepping.checked("VectorEnv", base, self._period, of_steps | {"limits": "ignore"})
+        (prepared,) = _prepared([robot], controller, how, base.neutral(), [slice(None)])
         hold(prepared.forces, base.nv)
         self._setup, self._core = prepared.setup, prepared.setup.core()
         self._parameters = np.array(

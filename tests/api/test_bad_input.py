@@ -693,7 +693,7 @@ ELSEWHERE = {
     "ladder closed by numbers": (
         lambda: sarrus.mechanisms.four_bar_ladder(2, closing=np.zeros(2)),
         ModelError,
-        "closing is 'point' or 'weld'",
+        "closing must be 'point' or 'weld'",
     ),
     "motion of no mechanism": (
         lambda: sarrus.Trajectory.from_motion(Q, [0.0], [Q], [Q], [Q], actuated=["pivot"]),
@@ -860,7 +860,7 @@ ELSEWHERE = {
     "table of several conventions": (
         lambda: sarrus.from_dh([[1, 0, 0, 0]], convention=np.zeros(2)),
         ModelError,
-        "convention is",
+        "convention must be",
     ),
     "gallery, upright twice": (
         lambda: sarrus.mechanisms.rolling_disc(np.zeros(2)),

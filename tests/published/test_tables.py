@@ -484,7 +484,7 @@ BAD_TABLES = [
     (sarrus.from_sdof, {"names": ["a"]}, "names has 1 entries; there are 2 links"),
     (sarrus.from_sdof, {"names": ["a", "a"]}, "'a'"),
     (sarrus.from_dh, {"rows": np.zeros((2, 5))}, r"rows, row 1 has shape \(5,\); wanted \(4,\)"),
-    (sarrus.from_dh, {"convention": "craig"}, "convention is 'standard' or 'modified', not 'craig'"),
+    (sarrus.from_dh, {"convention": "craig"}, "convention must be 'standard' or 'modified'; got 'craig'"),
     (sarrus.from_dh, {"joint_types": "RX"}, "joint_types is 'RX'; wanted 2 letters, R or P"),
     (sarrus.from_dh, {"joint_types": "RRR"}, "joint_types is 'RRR'; wanted 2 letters"),
     (sarrus.from_dh, {"offsets": [0]}, "offsets has 1 rows"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, checked_number
-from ..description.contacts import COEFFICIENTS, OVERLAP, Pair, scene, size_of, told_by_file, touching_pairs
+from ..description.contacts import COEFFICIENTS, OVERLAP, Pair, scene, told_by_file, touching_pairs
 from ..dynamics.loop_operations import LoopFunctions
 
 
@@ -58,7 +58,7 @@ def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
     if not robot.description.shapes or told_by_file(robot.description):
         return
     here = contacts(robot, q)
-    size = {spec.name: size_of(spec.shape) for spec in robot.description.shapes}
+    size = {spec.name: spec.shape._reach for spec in robot.description.shapes}
 
     def rounds(pair: tuple[str, str]) -> float:
         """What rounding may sink two of them in by: of points as much as of what they touch, of their place if that has no size either."""

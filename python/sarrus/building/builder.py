@@ -120,7 +120,7 @@ class Builder(Changes):
 
         Parameters
         ----------
-        shape : a ``Box``, ``Cylinder``, ``Sphere`` or ``Mesh`` of ``sarrus.description``
+        shape : a ``Box``, ``Cylinder``, ``Sphere`` or ``Mesh`` of :mod:`sarrus.shapes`
         color : red, green, blue (and opacity) from 0 to 1, or text such as "#4477aa"; default: the mesh's own, else one per body
 
         Notes
@@ -205,7 +205,7 @@ class Builder(Changes):
         numbers = values.checked_coefficients(
             what, friction=friction, restitution=restitution, torsional_friction=torsional_friction, rolling_friction=rolling_friction
         )  # fmt: skip
-        solid = values.checked_contact_shape(shape, what)
+        solid = values.checked_shape(shape, what, ContactShape)
         self._shapes[name] = ShapeSpec(name, known, solid, at, group=group, **numbers)
         # those of a file are not all any more: whoever adds one wants to know whether it acts
         self.warnings[:] = [text.replace(NO_CONTACTS, SOME_CONTACTS) for text in self.warnings]

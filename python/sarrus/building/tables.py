@@ -27,12 +27,13 @@ import numpy as np
 
 from .._arrays import ArrayLike, checked_names, checked_truth, real_numbers
 from ..description.joints import Fixed, Free, Gimbal, Helical, JointType, Prismatic, Revolute
-from ..errors import ModelError, ShapeError
+from ..errors import ModelError, ShapeError, check_choice
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from .builder import Builder
 
 Link = tuple[JointType, Transform, Transform | None]  # a joint, and its place on the link before and on its own
+Convention = Literal["standard", "modified"]
 JOINTS = {"R": Revolute("z"), "P": Prismatic("z")}
 
 
@@ -106,7 +107,7 @@ def from_sdof(
 def from_dh(
     rows: ArrayLike,
     *,
-    convention: Literal["standard", "modified"] = "standard",
+    convention: Convention = "standard",
     joint_types: str | None = None,
     offsets: ArrayLike | None = None,
     mass: ArrayLike | None = None,
@@ -148,8 +149,7 @@ def from_dh(
     >>> arm.pose([np.pi / 2, np.pi / 2], "tip")[:3, 3].round(6)
     array([-1.,  1.,  0.])
     """
-    if str(convention) not in ("standard", "modified"):
-        raise ModelError(f"convention is 'standard' or 'modified', not {convention!r}")
+    check_choice("convention", convention, Convention, ModelError)
     n = _rows("rows", rows)
     table = _table("rows", rows, n, 4)
     types = _joint_types("joint_types", "R" * n if joint_types is None else joint_types, n)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import Any, get_args
 
 import numpy as np
 
 from .._arrays import Array, ArrayLike, real_numbers
 from ..description.joints import JointType, unit_axis
 from ..errors import ModelError
-from ..shapes import Box, Capsule, ContactShape, ConvexPoints, Cylinder, Ellipsoid, Mesh, Plane, Shape, Sphere, Terrain
-from ..shapes import Point as PointShape
+from ..shapes import ConvexPoints, Mesh, Shape, Terrain
 from ..spatial import LARGEST, Transform
 
 Placement = Transform | ArrayLike | None
@@ -37,18 +38,20 @@ def checked_placement(value: Placement, what: str) -> Transform:
     return placed
 
 
-def checked_shape(shape: Shape, what: str) -> Shape:
-    """The shape, in floats that can be drawn."""
-    if isinstance(shape, Box):
-        size = checked_point(shape.size, f"{what}: size of a box")
-        if min(size) <= 0.0:
-            raise ModelError(f"{what}: size of a box must be positive; got {shape.size!r}")
-        return Box(size)
-    if isinstance(shape, Cylinder | Sphere):
-        kind = type(shape).__name__.lower()
-        return type(shape)(*(checked_positive(x, f"{what}: {name} of a {kind}") for name, x in vars(shape).items()))
-    if not isinstance(shape, Mesh):
-        raise ModelError(f"{what} needs a Box, Cylinder, Sphere or Mesh of sarrus.description; got {shape!r}")
+def checked_shape(shape: Any, what: str, kinds: Any = Shape) -> Any:
+    """One of these kinds of shapes, in floats that can be drawn, and can touch."""
+    kind = next((kind for kind in get_args(kinds) if isinstance(shape, kind)), None)
+    if kind is None:
+        *others, last = (kind.__name__ for kind in get_args(kinds))
+        raise ModelError(f"{what} needs a {', '.join(others)} or {last} of sarrus.shapes; got {shape!r}")
+    if kind in OF_SHAPES:
+        return OF_SHAPES[kind](shape, what)
+    of = f"of {'an' if kind.__name__[0] in 'AEIO' else 'a'} {kind.__name__.lower()}"
+    measures = ((f.name, MEASURES[str(f.type)], f"{what}: {f.name.replace('_', '-')} {of}") for f in fields(kind))
+    return kind(**{name: check(getattr(shape, name), which) for name, check, which in measures})
+
+
+def _mesh(shape: Mesh, what: str) -> Mesh:
     scale = checked_point(shape.scale, f"{what}: scale of a mesh", "for x, y and z")
     file: object = shape.file
     if not isinstance(file, str | os.PathLike) or not str(file) or "\0" in str(file):
@@ -58,29 +61,15 @@ def checked_shape(shape: Shape, what: str) -> Shape:
     return Mesh(str(file), scale, str(shape.beside), tuple(map(str, shape.package_dirs)))
 
 
-def checked_contact_shape(shape: ContactShape, what: str) -> ContactShape:
-    """The shape, in floats that can touch."""
-    if isinstance(shape, Box | Cylinder | Mesh | Sphere):
-        return checked_shape(shape, what)
-    if isinstance(shape, Plane | PointShape):
-        return shape
-    if isinstance(shape, Capsule):
-        return Capsule(*(checked_positive(x, f"{what}: {name} of a capsule") for name, x in vars(shape).items()))
-    if isinstance(shape, Ellipsoid):
-        semi_axes = checked_point(shape.semi_axes, f"{what}: semi-axes of an ellipsoid")
-        if min(semi_axes) <= 0.0:
-            raise ModelError(f"{what}: semi-axes of an ellipsoid must be positive; got {shape.semi_axes!r}")
-        return Ellipsoid(semi_axes)
-    if isinstance(shape, ConvexPoints):
-        expected = f"(n, 3) finite numbers [m], n from 1 to {MOST_POINTS}"
-        points = checked_numbers(shape.points, f"{what}: points", expected, 2)
-        if points.ndim != 2 or points.shape[1] != 3 or not 1 <= len(points) <= MOST_POINTS:
-            raise ModelError(f"{what}: points must be {expected}; got {points.shape}")
-        return ConvexPoints(tuple(map(tuple, points.tolist())))
-    if not isinstance(shape, Terrain):
-        raise ModelError(
-            f"{what} needs a Box, Capsule, ConvexPoints, Cylinder, Ellipsoid, Mesh, Plane, Point, Sphere or Terrain of sarrus.shapes; got {shape!r}"
-        )
+def _convex_points(shape: ConvexPoints, what: str) -> ConvexPoints:
+    expected = f"(n, 3) finite numbers [m], n from 1 to {MOST_POINTS}"
+    points = checked_numbers(shape.points, f"{what}: points", expected, 2)
+    if points.ndim != 2 or points.shape[1] != 3 or not 1 <= len(points) <= MOST_POINTS:
+        raise ModelError(f"{what}: points must be {expected}; got {points.shape}")
+    return ConvexPoints(tuple(map(tuple, points.tolist())))
+
+
+def _terrain(shape: Terrain, what: str) -> Terrain:
     heights = checked_numbers(shape.heights, f"{what}: heights of a terrain", "rows of finite numbers [m]", 2)
     if heights.ndim != 2 or min(heights.shape) < 2:
         raise ModelError(f"{what}: heights of a terrain need two rows or more, and columns; got {heights.shape}")
@@ -88,6 +77,10 @@ def checked_contact_shape(shape: ContactShape, what: str) -> ContactShape:
     if min(x, y) <= 0.0:
         raise ModelError(f"{what}: size of a terrain must be positive; got {shape.size!r}")
     return Terrain(tuple(map(tuple, heights.tolist())), (x, y))
+
+
+# of shapes whose numbers are more than lengths
+OF_SHAPES: dict[type, Callable[[Any, str], Any]] = {Mesh: _mesh, ConvexPoints: _convex_points, Terrain: _terrain}
 
 
 def checked_coefficients(what: str, **numbers: ArrayLike | None) -> dict[str, float | None]:
@@ -167,6 +160,18 @@ def checked_positive(value: ArrayLike, what: str, if_zero: str = "") -> float:
     if number <= 0.0:
         raise ModelError(f"{what} must be positive; got {value!r}{'' if number else if_zero}")
     return number
+
+
+def _lengths(value: ArrayLike, what: str) -> Point:
+    """Positive, along x, y and z."""
+    lengths = checked_point(value, what)
+    if min(lengths) <= 0.0:
+        raise ModelError(f"{what} must be positive; got {value!r}")
+    return lengths
+
+
+# of other shapes, by how they are declared
+MEASURES: dict[str, Callable[[Any, str], Any]] = {"float": checked_positive, "tuple[float, float, float]": _lengths}
 
 
 def checked_sequence(value: ArrayLike, what: str) -> tuple[float, ...]:

@@ -35,13 +35,18 @@ from ..errors import (
     raise_no_such_name,
 )
 from ..figures.canvas import check_film
+from ..figures.figures import QUANTITIES
 from ..io import save
+from ..io.saving import WRITERS
 from ..laws import Law
 from ..mechanism import Mechanism
+from ..simulation.arguments import METHODS, STABILISATIONS
 from ..spatial import Inertia, Transform
 from .demo import servos
 from .four_bars import grashof
+from .parser import BY_LAW, LAW, MODEL, argument, command, file_name, number, of_joints, port_number
 
+FIGURES, FILMS = (".png", ".svg", ".pdf"), (".gif", ".html", ".mp4")
 VALVE = "valve"  # the demonstration that is no mechanism of the gallery
 # of those that come in sizes, or on wheels
 SIZES: dict[str, dict[str, Any]] = {"four_bar_ladder": {"n": 8}, "rover": {"rolling": True}}
@@ -126,8 +131,19 @@ def start(robot: Mechanism, positions: Mapping[str, Array], velocities: Mapping[
 # ---- demo ------------------------------------------------------------------------------------------------------------
 
 
+@command(
+    "demo", "a demonstration: the valve, or any mechanism of the gallery",
+    "valve (the default): the Stanford manipulator reaches for a tap and closes it by half a turn (van der Merwe 1995, section "
+    "4.6); prints the joint forces, draws figures 4.2 to 4.6 of the thesis and times inverse dynamics. Any mechanism of the "
+    "gallery: what it is, and two seconds of free motion from its home under gravity, pushed if it would rest; what would fall apart is "
+    "swung about its home by its motors. The figures need "
+    "matplotlib; without it the numbers come alone.",
+    "sarrus demo hslm -o hslm.svg",
+    argument("name", nargs="?", default="valve", metavar="NAME", help="which one"),
+    argument("--list", action="store_true", help="list all names"),
+    argument("-o", "--output", type=file_name(FIGURES), metavar="FILE", help="where the figure goes; .png, .svg and .pdf are known (default: NAME.png)"),
+)  # fmt: skip
 def demo(arguments: argparse.Namespace) -> int:
-    """`sarrus demo [NAME]`."""
     if arguments.list:
         print(f"{VALVE:<20}the Stanford manipulator closes a valve: joint forces, figures, speed")
         for name in mechanisms.__all__:
@@ -229,8 +245,14 @@ def _without_windows() -> None:
 # ---- info ------------------------------------------------------------------------------------------------------------
 
 
+@command(
+    "info", "what a model holds",
+    "Describes a model: bodies, joints, masses, degrees of freedom, total inertia, loops and how they let it move, and what was "
+    "met in the file but not used.",
+    "sarrus info robot.urdf --floating-base",
+    *MODEL,
+)  # fmt: skip
 def info(arguments: argparse.Namespace) -> int:
-    """`sarrus info MODEL`."""
     robot = model(arguments)
     try:
         q, open_loops = (robot.assemble() if robot.nc else start_near(robot, None, {}, 0.0)), ""
@@ -306,8 +328,16 @@ def _print_facts(facts: Mapping[str, object]) -> None:
 # ---- check, convert --------------------------------------------------------------------------------------------------
 
 
+@command(
+    "check", "what is suspicious about a model",
+    "Looks at a model with a critical eye: parts of the file that are not read, masses next to nothing, inertias that no body has or "
+    "in other units, loops that stay open, redundant rows and such as rounding makes contradict one another, joints outside of their "
+    "limits or that cannot move. The exit code is 1 where it finds something.",
+    "sarrus check robot.urdf",
+    *MODEL,
+)  # fmt: skip
 def check(arguments: argparse.Namespace) -> int:
-    """`sarrus check MODEL`: 1 where something is suspicious."""
+    """1 where something is suspicious."""
     from .check import suspicious, usual
 
     robot = model(arguments)
@@ -317,8 +347,16 @@ def check(arguments: argparse.Namespace) -> int:
     return 1 if faults else 0
 
 
+@command(
+    "convert", "a model in another format",
+    "Writes a model in the format that the ending of FILE tells: .json (sarrus' own, which holds everything), .urdf (with its loops "
+    "in a .yaml beside it), .xml (MJCF), .sdf, .usda. What a format cannot say is an error, if it changes the motion, else a warning.",
+    "sarrus convert robot.xml robot.sdf",
+    *MODEL,
+    argument("output", metavar="FILE", type=file_name(tuple(WRITERS)), help=f"what to write: {', '.join(WRITERS)}"),
+    argument("--lossy", action="store_true", help="leave out what the format cannot say, with a warning, even if the motion changes"),
+)  # fmt: skip
 def converted(arguments: argparse.Namespace) -> int:
-    """`sarrus convert MODEL FILE`."""
     robot = model(arguments)
     path: Path = arguments.output
     _check_folders(path)
@@ -337,8 +375,20 @@ def converted(arguments: argparse.Namespace) -> int:
 # ---- generate ----------------------------------------------------------------------------------------------------------
 
 
+@command(
+    "generate", "functions of a model as C code",
+    "Writes functions of a model, loops included, as C99 for the computer that runs it: a header and a source in straight lines, without heap, "
+    "library, recursion or state. Functions are inverse_dynamics, forward_dynamics, mass_matrix, pose:FRAME, positions:JOINT,JOINT, "
+    "transmission:JOINT,JOINT>JOINT,JOINT and others: help(sarrus.generation.generate) lists them.",
+    "sarrus generate four_bar --functions inverse_dynamics positions:motor -o generated",
+    *MODEL,
+    argument("--functions", nargs="+", required=True, metavar="FUNCTION", help="which ones"),
+    argument("-o", "--output", type=Path, default=Path(), metavar="DIR", help="the folder that they go to"),
+    argument("--name", metavar="NAME", help="of the files and before every function's name (default: the model's)"),
+    argument("--scalar", choices=("double", "float"), default="double", help="what they compute in"),
+    argument("--targets", nargs="+", default=(), choices=("casadi", "check", "cuda", "fmu", "jax"), help="for which others besides"),
+)  # fmt: skip
 def generated(arguments: argparse.Namespace) -> int:
-    """`sarrus generate MODEL --functions ...`."""
     from ..generation import generate
 
     made = generate(
@@ -354,8 +404,31 @@ def generated(arguments: argparse.Namespace) -> int:
 # ---- simulate --------------------------------------------------------------------------------------------------------
 
 
+@command(
+    "simulate", "let a model move: tables, figures, films",
+    "Lets a model move under gravity and what its joints hold (springs, friction), and writes what it did. It starts at its home, "
+    "or at zero, at rest. Given positions are kept when its loops are closed, given velocities when the constraints are satisfied; "
+    "all others follow, moving as little as they can. Ctrl-C ends it early: files hold what was computed, as they do when the "
+    "motion diverges.",
+    "sarrus simulate four_bar --time 2 --velocity motor=6 --plot run.png --show-what energy --csv run.csv",
+    *MODEL,
+    argument("--time", type=number(zero=True), default=1.0, metavar="S", help="how long [s]"),
+    argument("--dt", type=number(), default=1e-3, metavar="S", help="step [s]; of dopri5 the first one, and the spacing of samples"),
+    argument("--method", choices=("auto", *METHODS), default="auto", help="of integration"),
+    argument("--rtol", type=number(), default=1e-6, metavar="X", help="relative tolerance of dopri5"),
+    argument("--atol", type=number(), default=1e-9, metavar="X", help="absolute tolerance of dopri5"),
+    argument("--stabilisation", choices=STABILISATIONS, default="projection", help="of loops against drift"),
+    of_joints("--position", "where joints start [rad, m, quaternions x,y,z,w]"),
+    of_joints("--velocity", "how fast joints start [rad/s, m/s]"),
+    argument("--effort", **BY_LAW, help=f"what motors do [N m, N]: {LAW}"),
+    argument("--motion", **BY_LAW, help=f"how joints are made to move, whatever that takes [rad, m]: {LAW}"),
+    argument("--plot", type=file_name(FIGURES), metavar="FILE", help="draw it: .png, .svg or .pdf"),
+    argument("--show-what", nargs="+", metavar="WHAT", help=f"what --plot draws: {', '.join(QUANTITIES)}, names of joints and frames (default: q)"),
+    argument("--csv", type=file_name((".csv",)), metavar="FILE", help="write a table, a row a sample"),
+    argument("--save", type=file_name((".npz",)), metavar="FILE", help="write all of it, for sarrus.Trajectory.load: .npz"),
+    argument("--animate", type=file_name(FILMS), metavar="FILE", help="write a film: .gif, .html, or .mp4 (needs ffmpeg)"),
+)  # fmt: skip
 def simulated(arguments: argparse.Namespace) -> int:
-    """`sarrus simulate MODEL`."""
     robot = _moved(model(arguments), arguments.motion)
     if arguments.show_what and not arguments.plot:
         raise UsageError("--show-what says what --plot FILE draws; there is no --plot")
@@ -443,8 +516,20 @@ def _write(run: Trajectory, arguments: argparse.Namespace) -> None:
 # ---- view ------------------------------------------------------------------------------------------------------------
 
 
+@command(
+    "view", "a model in the browser",
+    "Opens a model in the browser, with sliders that keep its loops closed, and serves it until Ctrl-C, after which the exit code "
+    "is 0. Needs viser: pip install 'viser<1.2'.",
+    "sarrus view delta --port 8090 --no-browser",
+    *MODEL,
+    argument("--run", dest="run_file", type=file_name((".npz", ".csv")), metavar="FILE", help="play back what simulate wrote"),
+    of_joints("--position", "where joints are at first [rad, m, quaternions x,y,z,w]"),
+    argument("--port", type=port_number, default=8080, metavar="N", help="the next free one from here"),
+    argument("--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 lets other machines look"),
+    argument("--no-browser", action="store_true", help="print the address and open nothing"),
+)  # fmt: skip
 def viewed(arguments: argparse.Namespace) -> int:
-    """`sarrus view MODEL`: until Ctrl-C, which is how it is meant to end."""
+    """Until Ctrl-C, which is how it is meant to end."""
     robot = model(arguments)
     run = None if arguments.run_file is None else Trajectory.load(arguments.run_file, mechanism=robot)
     q = start(robot, arguments.position, {})[0] if arguments.position else None
@@ -458,8 +543,14 @@ def viewed(arguments: argparse.Namespace) -> int:
 # ---- new -----------------------------------------------------------------------------------------------------------------------------
 
 
+@command(
+    "new", "a commented script to start a model from",
+    "Writes a Python script that builds a crank-rocker, asks how it can move and what a motion takes, and simulates it, with comments that "
+    "say what to change. A file that is there already is left as it is.",
+    "sarrus new excavator.py",
+    argument("script", type=file_name((".py",)), metavar="FILE.py", help="where it goes"),
+)  # fmt: skip
 def new(arguments: argparse.Namespace) -> int:
-    """`sarrus new FILE.py`."""
     path: Path = arguments.script
     _check_folders(path)
     text = Path(__file__).with_name("model_script.txt").read_text(encoding="utf-8")
@@ -473,8 +564,16 @@ def new(arguments: argparse.Namespace) -> int:
 # ---- bench -----------------------------------------------------------------------------------------------------------
 
 
+@command(
+    "bench", "how fast sarrus is on this machine",
+    "Times inverse dynamics, mass matrix, forward dynamics (loops satisfied), a step of simulation, and batches on all threads, "
+    "for some mechanisms of the gallery and for chains, and compares with the machine's earlier run, which it keeps in the folder for "
+    "caches ($XDG_CACHE_HOME/sarrus, or ~/.cache/sarrus). Takes a few seconds.",
+    "sarrus bench --json machine.json",
+    argument("--json", type=file_name((".json",)), metavar="FILE", help="write the numbers too"),
+    argument("--against", type=file_name((".json",)), metavar="FILE", help="compare with the numbers of such a file instead of the earlier run"),
+)  # fmt: skip
 def bench(arguments: argparse.Namespace) -> int:
-    """`sarrus bench`."""
     path: Path | None = arguments.json
     _check_folders(path)
     kept = _cache() / "bench.json"

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays import real_array
-from ..errors import ModelError, ShapeError, StateError
+from ..errors import ModelError, ShapeError, StateError, check_choice
 from ..laws import Law, law_terms_of_runs
 from ..mechanism import Mechanism
 from ..spatial import Rotation
@@ -24,6 +24,7 @@ from .coordinates import coordinate, loses_turns, turning
 if TYPE_CHECKING:
     from .tasks import PointContact, SurfaceContact, Task
 
+TargetAxes = Literal["world", "target"]
 NAMES = ("rx", "ry", "rz", "tx", "ty", "tz")
 KINDS: dict[str, tuple[tuple[str, str], ...]] = _core.task_table()  # of each kind (key, sort) of its fields
 DIFFERENCE = 1e-3  # [s] over which rates of a function's poses are found
@@ -141,8 +142,7 @@ def _targets(terms: TaskTerms, task: Any, values: Any, what: str) -> tuple[int, 
 
 
 def _axes(terms: TaskTerms, task: Any, value: Any, what: str) -> bool:
-    if value not in ("world", "target"):
-        raise ModelError(f"{what} are 'world' or 'target'; got {value!r}")
+    check_choice(what, value, TargetAxes, ModelError)
     return bool(value == "target")
 
 

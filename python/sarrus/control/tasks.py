@@ -23,7 +23,7 @@ from .coordinates import one_a_coordinate
 from .element import Element
 from .path import Path
 from .shared_rows import warn_of_shared_rows
-from .task_terms import KINDS, TaskTerms, components_of, matrix_of_rows, task_name
+from .task_terms import KINDS, TargetAxes, TaskTerms, components_of, matrix_of_rows, task_name
 
 __all__ = [
     "CenterOfMassTask",
@@ -137,7 +137,7 @@ class FrameTask(Following, _OfPose):
     frame: str
     target: FrameTarget
     components: str | None = None
-    axes: Literal["world", "target"] = field(default="world", kw_only=True)
+    axes: TargetAxes = field(default="world", kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +148,7 @@ class RelativeTask(Following, _OfPose):
     reference: str
     target: FrameTarget
     components: str | None = None
-    axes: Literal["world", "target"] = field(default="world", kw_only=True)
+    axes: TargetAxes = field(default="world", kw_only=True)
     _kind = "FrameTask"
 
 
@@ -175,7 +175,7 @@ class ImpedanceTask(_OfPose):
     damping: ArrayLike
     wrench: Sequence[Law | float] | None = None
     components: str | None = None
-    axes: Literal["world", "target"] = field(default="world", kw_only=True)
+    axes: TargetAxes = field(default="world", kw_only=True)
 
     def _values(self, terms: TaskTerms) -> dict[str, Any]:
         what = f"inertia of {task_name(self)}"

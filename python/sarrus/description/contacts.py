@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import hypot, inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays import Array, ArrayLike
 from ..errors import ModelError, ShapeError, StateError
-from ..shapes import Box, Capsule, ContactShape, ConvexPoints, Cylinder, Ellipsoid, Mesh, Plane, Point, Sphere, Terrain
+from ..shapes import ContactShape, Mesh, Plane
 from ..spatial import Transform
 from .part import Part
 
@@ -166,8 +165,8 @@ def scene(
     faults: list[tuple[str, str]] = []
     for pair in pairs:
         one, other = d.shapes[pair.first], d.shapes[pair.second]
-        if pair.points is None and not _core.can_touch(_kind(solids[pair.first]), _kind(solids[pair.second])):
-            faults.append((f"'{one.name}' ({_kind(one.shape)})", f"'{other.name}' ({_kind(other.shape)})"))
+        if pair.points is None and not _core.can_touch(solids[pair.first]._kind, solids[pair.second]._kind):
+            faults.append((f"'{one.name}' ({one.shape._kind})", f"'{other.name}' ({other.shape._kind})"))
     if faults:
         listed = ", ".join(f"{one} and {other}" for one, other in faults[:4]) + (" …" if len(faults) > 4 else "")
         raise ModelError(
@@ -179,33 +178,20 @@ def scene(
         shape_terms(solid, bodies.index(spec.body), spec.placement)
         for spec, solid in zip(d.shapes, solids, strict=True)
     ]
-    middles = [tuple(_middle(x).tolist()) if isinstance(x, ConvexPoints) else (0.0, 0.0, 0.0) for x in solids]
     asked = [
-        x if x.points is None else x._replace(points=replace(x.points, middles=(middles[x.first], middles[x.second])))
+        x
+        if x.points is None
+        else x._replace(points=replace(x.points, middles=(solids[x.first]._middle, solids[x.second]._middle)))
         for x in pairs
     ]
     return (shapes, asked), bodies
 
 
-def _kind(shape: ContactShape) -> str:
-    return "Sphere" if isinstance(shape, Point) else type(shape).__name__
-
-
 def shape_terms(shape: ContactShape, body: int, placement: Transform) -> tuple[Any, ...]:
-    """What the core takes of a shape: see to_shape in bindings/contact.cpp."""
-    radius = shape.radius if isinstance(shape, Sphere | Capsule | Cylinder) else 0.0
-    half = shape.length / 2 if isinstance(shape, Capsule | Cylinder) else 0.0
-    box = [x / 2 for x in shape.size] if isinstance(shape, Box) else getattr(shape, "semi_axes", (0.0, 0.0, 0.0))
-    heights: Any = None
-    if isinstance(shape, ConvexPoints):  # about their middle: their size is theirs, wherever their frame is
-        middle = _middle(shape)
-        heights = np.subtract(shape.points, middle).tolist()
-        placement = placement @ Transform(translation=middle)
-    spacing = (0.0, 0.0)
-    if isinstance(shape, Terrain):
-        heights = shape.heights
-        spacing = shape.size[0] / (len(heights[0]) - 1), shape.size[1] / (len(heights) - 1)
-    return _kind(shape), radius, half, box, heights, spacing, body, placement
+    """What the core takes of a shape on a body: see to_shape in bindings/contact.cpp."""
+    none = {"radius": 0.0, "half": 0.0, "box": (0.0, 0.0, 0.0), "heights": None, "spacing": (0.0, 0.0)}
+    place = placement @ Transform(translation=shape._middle)
+    return shape._kind, *(none | shape._core_terms()).values(), body, place
 
 
 def check_apart(d: Description, frame: str, on: str, what: str) -> None:
@@ -218,27 +204,6 @@ def check_apart(d: Description, frame: str, on: str, what: str) -> None:
 def told_by_file(d: Description) -> bool:
     """Whether its warnings say already that nobody simulates its shapes: they were read, and may overlap as its author liked."""
     return any(NO_CONTACTS in text for text in d.warnings)
-
-
-def _middle(shape: ConvexPoints) -> NDArray[np.float64]:
-    points = np.array(shape.points, np.float64)
-    middle: NDArray[np.float64] = 0.5 * (points.min(axis=0) + points.max(axis=0))
-    return middle
-
-
-def size_of(shape: ContactShape) -> float:
-    """Radius of the sphere that holds it: of a point 0, infinite of what is without end."""
-    if isinstance(shape, Box):
-        return hypot(*shape.size) / 2
-    if isinstance(shape, Ellipsoid):
-        return max(shape.semi_axes)
-    if isinstance(shape, Cylinder):
-        return hypot(shape.radius, shape.length / 2)
-    if isinstance(shape, Capsule):
-        return shape.radius + shape.length / 2
-    if isinstance(shape, ConvexPoints):
-        return float(np.linalg.norm(np.subtract(shape.points, _middle(shape)), axis=1).max())
-    return shape.radius if isinstance(shape, Sphere) else 0.0 if isinstance(shape, Point) else inf
 
 
 def names_of_contacts(shapes: Iterable[ShapeSpec]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Array, checked_truth
 from .._showing import Brief
-from ..errors import ModelWarning, StateError
+from ..errors import ModelWarning, StateError, check_choice
 from .dimensions import forward_by_dimensions, inverse_by_dimensions, places
 from .loop_operations import LoopFunctions
 from .operations import _undeclared
@@ -295,8 +295,7 @@ def check_forward(robot: LoopFunctions, along: Along) -> float:
     except AttributeError:
         check_robot(robot)  # which takes longer where all is well
         raise
-    if not isinstance(along, str) or along not in ("tangent", "any"):  # type: ignore[redundant-expr]
-        raise ValueError(f"along must be 'tangent' or 'any'; got {along!r}")
+    check_choice("along", along, Along)
     if has_unknown_rates:
         raise StateError(
             "rows of the constraints are a function of q, whose rate the derivatives of forward_dynamics lack"

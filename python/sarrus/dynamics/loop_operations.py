@@ -15,7 +15,7 @@ from .._core import Status, tolerances
 from .._showing import Brief, largest, table
 from ..description.constraints import PfaffianSpec, TargetSpec
 from ..description.joints import LIMIT_MARGIN, turns_into
-from ..errors import ShapeError, StateError
+from ..errors import ShapeError, StateError, check_choice
 from .operations import Joint, StateFunctions, _operation, _undeclared
 from .options import BatchOptions, FrameTimeOptions, Metric, Solver, TimeOptions, Unpack, Wrenches, shows_options
 from .states import of_states
@@ -486,8 +486,7 @@ class LoopFunctions(StateFunctions):
 
 
 def _by_metric(metric: Metric, by_mass: Any, plain: Any) -> Callable[..., Array]:
-    if not isinstance(metric, str) or metric not in ("mass", "euclidean"):  # type: ignore[redundant-expr]
-        raise ValueError(f"metric must be 'mass' or 'euclidean'; got {metric!r}")
+    check_choice("metric", metric, Metric)
     chosen: Callable[..., Array] = by_mass if metric == "mass" else plain
     return chosen
 

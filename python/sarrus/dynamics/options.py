@@ -101,9 +101,9 @@ def keywords_behind(function: Callable[..., Any]) -> dict[str, Any]:
     annotation = str(function.__annotations__.get("options", ""))
     if not annotation:
         return {}
-    known = globals() | cast(Any, function).__globals__
-    members = known[annotation.removeprefix("Unpack[").removesuffix("]")].__annotations__
-    return {name: default for name, default in known["DEFAULTS"].items() if name in members}
+    known = (globals() | cast(Any, function).__globals__)[annotation.removeprefix("Unpack[").removesuffix("]")]
+    defaults = vars(sys.modules[known.__module__])["DEFAULTS"]
+    return {name: default for name, default in defaults.items() if name in known.__annotations__}
 
 
 def shows_options(function: F) -> F:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import ArrayLike
 
@@ -13,7 +15,7 @@ from ..errors import StateError
 from .derivatives import ask, check_robot
 from .loop_operations import LoopFunctions
 from .operations import _undeclared
-from .options import BatchOptions, BatchTime, ExpressedIn, StateOptions, TimeOptions, shows_options
+from .options import BatchOptions, BatchTime, ExpressedIn, F, StateOptions, TimeOptions, shows_options
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -74,36 +76,37 @@ class DifferenceDerivatives(Brief):
     q1: Array
 
 
-Parts = TypeVar("Parts")
-_FUNCTIONS = {
-    name: _undeclared(name)
-    for name in (
-        "pose_derivatives", "velocity_derivatives", "acceleration_derivatives", "center_of_mass_jacobian", "momentum_derivatives",
-        "centroidal_momentum_derivatives", "gravity_forces_derivatives", "kinetic_energy_derivatives", "potential_energy_derivatives",
-        "constraint_residual_derivatives", "constraint_rates_derivatives", "integrate_derivatives", "difference_derivatives",
-        "coordinates_by_tangent", "tangent_by_coordinates",
-    )
-}  # fmt: skip
+def _of_core(name: str, kind: type | None = None, *, axes: int = 2, rows: bool = False) -> Callable[[F], F]:
+    """Put the core's function of that name in the place of a declaration.
 
+    kind : of an answer that has a part for each input that varies, which the core has side by side
+    axes : of a part; rows : whether it asks for rates of the constraints' rows
+    """
+    core: Any = _undeclared(name)
 
-def _array(name: str, robot: LoopFunctions, *arguments: Any, **options: Any) -> Array:
-    check_robot(robot)
-    return _FUNCTIONS[name](robot, *arguments, **options)
+    def of_declared(declared: F) -> F:
+        @functools.wraps(declared)
+        def answered(robot: LoopFunctions, *arguments: Any, **options: Any) -> Any:
+            check_robot(robot)
+            if rows and robot._asks_for_rows:
+                rates = f"whose rate the derivatives of {declared.__name__} lack"
+                raise StateError(f"rows of the constraints are a function of q, {rates}")
+            if kind is None:
+                return core(robot, *arguments, **options)
+            answer, *status = ask(core, robot, *arguments, options)
+            of_one = (slice(None),) * axes
+            derivatives = kind(*(answer[(..., k, *of_one)] for k in range(answer.shape[-1 - axes])))
+            return (derivatives, *status) if status else derivatives
 
+        return shows_options(cast(F, answered))
 
-def _parts(kind: type[Parts], name: str, robot: LoopFunctions, *arguments: Any, axes: int = 2, **options: Any) -> Any:
-    """A part for each input that varies, which the core's answer has side by side, and the status if it is asked for."""
-    check_robot(robot)
-    answer, *status = ask(_FUNCTIONS[name], robot, *arguments, options)
-    of_one = (slice(None),) * axes
-    derivatives = kind(*(answer[(..., k, *of_one)] for k in range(answer.shape[-1 - axes])))
-    return (derivatives, *status) if status else derivatives
+    return of_declared
 
 
 # ---- frames ----------------------------------------------------------------------------------------------------------
 
 
-@shows_options
+@_of_core("pose_derivatives")
 def pose(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[StateOptions]) -> Array:
     """Derivative (..., 4, 4, nv) of a frame's pose by q: each entry's by each displacement. ``robot.jacobian`` has the same as motions.
 
@@ -112,10 +115,9 @@ def pose(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[State
     >>> sarrus.derivatives.pose(pendulum, [0.0], "tip")[:3, 3, 0].tolist()
     [-0.5, 0.0, 0.0]
     """
-    return _array("pose_derivatives", robot, q, frame, **options)
 
 
-@shows_options
+@_of_core("velocity_derivatives", StateDerivatives)
 def velocity(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, frame: str, *, expressed_in: ExpressedIn = "frame", **options: Unpack[BatchOptions]
 ) -> Any:  # fmt: skip
@@ -127,10 +129,9 @@ def velocity(
     >>> D.q[3:, 0].tolist(), D.v[3:, 0].tolist()
     ([0.0, 0.0, 1.0], [-0.5, 0.0, 0.0])
     """
-    return _parts(StateDerivatives, "velocity_derivatives", robot, q, v, frame, expressed_in=expressed_in, **options)
 
 
-@shows_options
+@_of_core("acceleration_derivatives", MotionDerivatives)
 def acceleration(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str, *, expressed_in: ExpressedIn = "frame",
     **options: Unpack[BatchOptions],
@@ -142,15 +143,12 @@ def acceleration(
     >>> sarrus.derivatives.acceleration(pendulum, [0.0], [2.0], [0.0], "tip").v[3:, 0].tolist()  # of the centripetal one
     [0.0, 0.0, 2.0]
     """
-    return _parts(
-        MotionDerivatives, "acceleration_derivatives", robot, q, v, a, frame, expressed_in=expressed_in, **options
-    )
 
 
 # ---- masses ----------------------------------------------------------------------------------------------------------
 
 
-@shows_options
+@_of_core("center_of_mass_jacobian")
 def center_of_mass(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
     """Derivative (..., 3, nv) of the centre of mass by q of the tree.
 
@@ -158,10 +156,9 @@ def center_of_mass(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOp
     >>> sarrus.derivatives.center_of_mass(sarrus.mechanisms.pendulum(length=0.5), [0.0]).ravel().tolist()
     [-0.5, 0.0, 0.0]
     """
-    return _array("center_of_mass_jacobian", robot, q, **options)
 
 
-@shows_options
+@_of_core("momentum_derivatives", StateDerivatives)
 def momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
     """Derivatives of :meth:`~sarrus.Mechanism.momentum` by q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
 
@@ -169,10 +166,9 @@ def momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack
     >>> sarrus.derivatives.momentum(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [2.0]).v[3:, 0].tolist()
     [-1.0, 0.0, 0.0]
     """
-    return _parts(StateDerivatives, "momentum_derivatives", robot, q, v, **options)
 
 
-@shows_options
+@_of_core("centroidal_momentum_derivatives", StateDerivatives)
 def centroidal_momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
     """Derivatives of :func:`sarrus.floating.centroidal_momentum` by q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
 
@@ -180,10 +176,9 @@ def centroidal_momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **opti
     >>> sarrus.derivatives.centroidal_momentum(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [2.0]).q[3:, 0].tolist()
     [0.0, 0.0, 2.0]
     """
-    return _parts(StateDerivatives, "centroidal_momentum_derivatives", robot, q, v, **options)
 
 
-@shows_options
+@_of_core("gravity_forces_derivatives")
 def gravity_forces(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
     """Derivative (..., nv, nv) of :meth:`~sarrus.Mechanism.gravity_forces` by q of the tree. It is symmetric where coordinates' rates are v.
 
@@ -191,10 +186,9 @@ def gravity_forces(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOp
     >>> sarrus.derivatives.gravity_forces(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0]).round(3)  # m g l
     array([[9.81]])
     """
-    return _array("gravity_forces_derivatives", robot, q, **options)
 
 
-@shows_options
+@_of_core("kinetic_energy_derivatives", StateDerivatives, axes=1)
 def kinetic_energy(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
     """Derivatives of :meth:`~sarrus.Mechanism.kinetic_energy` by q and v of the tree, a :class:`StateDerivatives` of (..., nv).
 
@@ -202,10 +196,9 @@ def kinetic_energy(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: 
     >>> sarrus.derivatives.kinetic_energy(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [2.0]).v  # M v
     array([1.])
     """
-    return _parts(StateDerivatives, "kinetic_energy_derivatives", robot, q, v, axes=1, **options)
 
 
-@shows_options
+@_of_core("potential_energy_derivatives")
 def potential_energy(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
     """Derivative (..., nv) of :meth:`~sarrus.Mechanism.potential_energy` by q of the tree: what gravity and springs ask of the joints.
 
@@ -214,13 +207,12 @@ def potential_energy(robot: LoopFunctions, q: ArrayLike, **options: Unpack[State
     >>> sarrus.derivatives.potential_energy(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [np.pi / 2]).round(3)
     array([9.81])
     """
-    return _array("potential_energy_derivatives", robot, q, **options)
 
 
 # ---- constraints -----------------------------------------------------------------------------------------------------
 
 
-@shows_options
+@_of_core("constraint_residual_derivatives", rows=True)
 def constraint_residual(robot: LoopFunctions, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
     """Derivative (..., nc, nv) of :meth:`~sarrus.Mechanism.constraint_residual` by q of the tree.
 
@@ -232,12 +224,9 @@ def constraint_residual(robot: LoopFunctions, q: ArrayLike, **options: Unpack[Ti
     >>> bool(abs(sarrus.derivatives.constraint_residual(robot, q) - robot.constraint_jacobian(q)).max() < 1e-12)
     True
     """
-    check_robot(robot)
-    _check_rows(robot, "constraint_residual")
-    return _array("constraint_residual_derivatives", robot, q, **options)
 
 
-@shows_options
+@_of_core("constraint_rates_derivatives", StateDerivatives, rows=True)
 def constraint_rates(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchTime]) -> Any:
     """Derivatives of the constraints' rates J(q) v by q and v of the tree, a :class:`StateDerivatives` of (..., nc, nv).
 
@@ -258,20 +247,12 @@ def constraint_rates(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options
     >>> bool(abs(D.q @ v - robot.constraint_jacobian_derivative(q, v) @ v).max() < 1e-12)
     True
     """
-    check_robot(robot)
-    _check_rows(robot, "constraint_rates")
-    return _parts(StateDerivatives, "constraint_rates_derivatives", robot, q, v, **options)
-
-
-def _check_rows(robot: LoopFunctions, name: str) -> None:
-    if robot._asks_for_rows:
-        raise StateError(f"rows of the constraints are a function of q, whose rate the derivatives of {name} lack")
 
 
 # ---- configurations --------------------------------------------------------------------------------------------------
 
 
-@shows_options
+@_of_core("integrate_derivatives", IntegrateDerivatives)
 def integrate(robot: LoopFunctions, q: ArrayLike, dv: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
     """Derivatives of :meth:`~sarrus.Mechanism.integrate` by q and dv, an :class:`IntegrateDerivatives`: of displacements, as all are.
 
@@ -282,10 +263,9 @@ def integrate(robot: LoopFunctions, q: ArrayLike, dv: ArrayLike, **options: Unpa
     >>> bool((D.q == np.eye(arm.nv)).all() and (D.dv == np.eye(arm.nv)).all())  # where coordinates' rates are v
     True
     """
-    return _parts(IntegrateDerivatives, "integrate_derivatives", robot, q, dv, **options)
 
 
-@shows_options
+@_of_core("difference_derivatives", DifferenceDerivatives)
 def difference(robot: LoopFunctions, q0: ArrayLike, q1: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
     """Derivatives of :meth:`~sarrus.Mechanism.difference` by displacements of both configurations, a :class:`DifferenceDerivatives`.
 
@@ -296,10 +276,9 @@ def difference(robot: LoopFunctions, q0: ArrayLike, q1: ArrayLike, **options: Un
     >>> D.q0, D.q1
     (array([[-1.]]), array([[1.]]))
     """
-    return _parts(DifferenceDerivatives, "difference_derivatives", robot, q0, q1, **options)
 
 
-@shows_options
+@_of_core("coordinates_by_tangent")
 def coordinates_by_tangent(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
     """E (..., nq, nv): how the entries of q change with a displacement, and at which rates with a velocity, q-dot = E v.
 
@@ -307,10 +286,9 @@ def coordinates_by_tangent(robot: LoopFunctions, q: ArrayLike, **options: Unpack
     >>> sarrus.derivatives.coordinates_by_tangent(sarrus.mechanisms.pendulum(), [0.5])
     array([[1.]])
     """
-    return _array("coordinates_by_tangent", robot, q, **options)
 
 
-@shows_options
+@_of_core("tangent_by_coordinates")
 def tangent_by_coordinates(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
     """N (..., nv, nq), which takes rates of q's entries to velocities: N E = 1, and a change of a quaternion's length to nothing.
 
@@ -320,4 +298,3 @@ def tangent_by_coordinates(robot: LoopFunctions, q: ArrayLike, **options: Unpack
     >>> sarrus.derivatives.tangent_by_coordinates(sarrus.mechanisms.pendulum(), [0.5])
     array([[1.]])
     """
-    return _array("tangent_by_coordinates", robot, q, **options)

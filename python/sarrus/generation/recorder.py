@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from .._arrays import Array, ArrayLike, checked_count, checked_names, checked_nu
 from ..analysis.scaling import ScaledLoops
 from ..control import TaskControl
 from ..dynamics.options import ExpressedIn
-from ..errors import ModelError, ShapeError, check_name, raise_no_such_name
+from ..errors import ModelError, ShapeError, check_choice, check_name, raise_no_such_name
 from ..mechanism import Mechanism
 from . import samples
 from .elimination import eliminated
@@ -55,8 +55,7 @@ class Recorder:
     def __init__(self, robot: Mechanism, *, scalar: str = "double", configurations: ArrayLike | None = None) -> None:
         if not isinstance(robot, Mechanism):
             raise TypeError(f"robot must be a Mechanism; got {robot!r}")
-        if not isinstance(scalar, str) or scalar not in ("double", "float"):  # type: ignore[redundant-expr]
-            raise ValueError(f"scalar must be 'double' or 'float'; got {scalar!r}")
+        check_choice("scalar", scalar, ("double", "float"))
         self.robot, self.scalar = robot, scalar
         rng = np.random.default_rng(samples.SEED)
         chosen = None if configurations is None else np.atleast_2d(real_array("configurations", configurations))
@@ -115,8 +114,7 @@ class Recorder:
             raise TypeError(f"{operation} wants {'the name of a frame' if at_frame else 'no frame'}")
         if frame is not None and frame not in self.robot.frames and frame not in self.robot.bodies:
             raise_no_such_name("frame", frame, (*self.robot.frames, *self.robot.bodies))
-        if not isinstance(expressed_in, str) or expressed_in not in get_args(ExpressedIn):  # type: ignore[redundant-expr]
-            raise ValueError(f"expressed_in must be one of {', '.join(get_args(ExpressedIn))}; got {expressed_in!r}")
+        check_choice("expressed_in", expressed_in, ExpressedIn)
         result, status = self._recording.call(
             operation, self._read(operation, keys.split(), inputs), frame, expressed_in
         )

@@ -21,7 +21,7 @@ from .._arrays import ArrayLike
 from ..building.builder import Builder
 from ..description.contacts import NO_CONTACTS as NO_CONTACTS  # which the readers of formats take from here
 from ..errors import ModelError, did_you_mean
-from ..shapes import Box, ContactShape, Cylinder, Mesh, Sphere
+from ..shapes import ContactShape, Mesh
 from ..spatial import Inertia, Transform
 from .mesh_files import at_hand
 
@@ -95,20 +95,6 @@ def only_shape(owner: Element) -> Element:
     if len(shapes) != 1:
         owner.fail(f"wants one shape in a <geometry>, and has {len(shapes)}")
     return shapes[0]
-
-
-def plain_shape(shape: Element, numbers: Callable[[str, int], tuple[float, ...]]) -> Box | Cylinder | Sphere | None:
-    """A box, cylinder or sphere of a URDF or SDF, with its numbers by their names and counts; None for a mesh."""
-    if shape.tag == "box":
-        x, y, z = numbers("size", 3)
-        return Box((x, y, z))
-    if shape.tag == "cylinder":
-        return Cylinder(*numbers("radius", 1), *numbers("length", 1))
-    if shape.tag == "sphere":
-        return Sphere(*numbers("radius", 1))
-    if shape.tag != "mesh":
-        shape.fail("is an unknown shape; known are box, cylinder, sphere, mesh")
-    return None
 
 
 @dataclass(eq=False, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ..shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Sphere
 from . import drake
 from .mujoco import FLAGS
 from .table import BOUND, CUSTOM, POSITIVE, Format, Row
@@ -71,10 +72,8 @@ URDF = Format(
     joints={
         "Fixed": "fixed", "Revolute": "revolute", "Prismatic": "prismatic", "Spherical": "ball", "Free": "floating", "Planar": "planar",
     },
-    looks={
-        "Box.size": "box/@size", "Cylinder.radius": "cylinder/@radius", "Cylinder.length": "cylinder/@length",
-        "Sphere.radius": "sphere/@radius", "Mesh.file": "mesh/@filename", "Mesh.scale": "mesh/@scale", "color": "material/color/@rgba",
-    },
+    shapes={Box: "box @size", Cylinder: "cylinder @radius @length", Sphere: "sphere @radius", Mesh: "mesh @filename @scale"},
+    color="material/color/@rgba",
 )  # fmt: skip
 
 # ---- SDF -------------------------------------------------------------------------------------------------------------
@@ -122,12 +121,11 @@ SDF = Format(
     joints={
         "Fixed": "fixed", "Revolute": "revolute", "Prismatic": "prismatic", "Helical": "screw", "Universal": "universal", "Spherical": "ball",
     },
-    looks={
-        "Box.size": "box/size", "Cylinder.radius": "cylinder/radius", "Cylinder.length": "cylinder/length",
-        "Sphere.radius": "sphere/radius", "Mesh.file": "mesh/uri", "Mesh.scale": "mesh/scale",
-        "Capsule.radius": "capsule/radius", "Capsule.length": "capsule/length",
-        "color": "material/ambient material/diffuse",
+    shapes={
+        Box: "box size", Cylinder: "cylinder radius length", Sphere: "sphere radius", Mesh: "mesh uri scale",
+        Capsule: "capsule radius length", Ellipsoid: "ellipsoid radii",
     },
+    color="material/ambient material/diffuse",
 )  # fmt: skip
 
 # ---- MJCF ------------------------------------------------------------------------------------------------------------

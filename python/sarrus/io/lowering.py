@@ -18,22 +18,15 @@ import numpy as np
 from .._arrays import Array
 from .._files import replacing
 from ..description import ConstraintSpec, FrameSpec, JointSpec, ShapeSpec, VisualSpec
+from ..description.contacts import COEFFICIENTS
 from ..description.joints import BOUNDS, PASSIVE, JointType
 from ..mechanism import Mechanism
-from ..shapes import Box, Capsule, Cylinder, Mesh, Sphere
+from ..shapes import Mesh
 from ..spatial import Inertia, Transform
 from . import outline
 from .document import Names
 from .outline import Axis, Element, Link, Losses
-from .table import Format, has_passive, put
-
-SHAPES: dict[type, str] = {
-    Box: "size",
-    Capsule: "radius length",
-    Cylinder: "radius length",
-    Sphere: "radius",
-    Mesh: "file scale",
-}
+from .table import TOUCHING, Format, has_passive, put
 
 
 @dataclass(frozen=True)
@@ -58,10 +51,13 @@ class Writer:
     """The parts of a mechanism, one after the other, as a format can say them; `root` is the document.
 
     A format says what its table does; `apart`, `scope`: what names are no names there (:func:`with_plain_names`); gravity, configurations,
-    drives_all: whether it has a word for them, and for motors of joints of many directions.
+    drives_all: whether it has a word for them, and for motors of joints of many directions; of_one_axis: numbers that only joints of one axis have;
+    coefficients: what it has of shapes that touch.
     """
 
     format: ClassVar[Format]
+    of_one_axis: ClassVar[tuple[str, ...]] = ("rest",)
+    coefficients: ClassVar[tuple[str, ...]] = ()
     apart, scope, gravity, configurations, drives_all = False, "", False, False, False
     root: Element
 
@@ -100,10 +96,31 @@ class Writer:
         values["lower"], values["upper"] = outline.limits_of(link, axis) or (None, None)
         return values
 
-    def even(self, joint: JointType, fields: Iterator[str] | list[str]) -> tuple[dict[str, Any], list[str]]:
-        """The numbers of a joint that has one for all directions, and those that differ between them."""
-        values = {name: getattr(joint, name) for name in fields}
-        return {name: x[0] for name, x in values.items()}, [name for name, x in values.items() if (x != x[0]).any()]
+    def chain(self, link: Link) -> Iterator[tuple[Step, tuple[str, Transform], tuple[str, Transform]]]:
+        """The hinges and slides of a joint, each between a frame on a body and one on the next; those between have no mass."""
+        near, start = link.near, link.start
+        for step in self.steps(link):
+            point, last = Transform(translation=step.axis.point), step.axis is link.axes[-1]
+            child = link.far if last else self.links.new(self.behind(link, step))
+            yield step, (near, start @ point), (child, link.end.inverse() @ point if last else outline.IDENTITY)
+            near, start = child, point.inverse()
+        self.note_planar(link)
+
+    def behind(self, link: Link, step: Step) -> str:
+        """What the body without mass behind a step is called."""
+        return f"{step.name}_link"
+
+    def whole(self, spec: JointSpec) -> dict[str, Any]:
+        """The numbers of a joint that is written as it is, one for all directions; what it loses is named."""
+        joint, what = spec.joint, f"joint '{spec.name}' ({spec.joint.kind})"
+        terms = [row.field for row in self.format.numbers if row.field in PASSIVE and row.field not in self.of_one_axis]
+        values = {name: getattr(joint, name) for name in terms}
+        if missing := [name for name in has_passive(joint) if name not in values]:
+            self.losses.motion.append(f"{' and '.join(missing)} of {what}")
+        if uneven := [name for name, x in values.items() if (x != x[0]).any()]:
+            self.losses.motion.append(f"differences between directions in {' and '.join(uneven)} of {what}")
+        self.note_whole(spec)
+        return {name: x[0] for name, x in values.items()}
 
     def look_for_lacking(self, spec: JointSpec) -> None:
         """Name the numbers that the format has no row for."""
@@ -161,6 +178,7 @@ class Writer:
             self.visual(links.get(visual.body), visual)
         for shape in self.robot.description.shapes:
             self.collision(links.get(shape.body), shape)
+        self.note_touching()
 
     def visual(self, link: Element | None, visual: VisualSpec) -> None:
         element = self._solid(link, visual, "visual")
@@ -172,27 +190,37 @@ class Writer:
         element = self._solid(link, spec, "collision")
         if element is not None:
             element.set("name", spec.name)
-        if spec.group is not None or self.robot.description.contacts:
-            self.losses.note("groups of shapes, and which may touch")
         return element
 
+    def note_touching(self) -> None:
+        """Name what shapes that touch lose."""
+        shapes = self.robot.description.shapes
+        if any(spec.group is not None for spec in shapes) or self.robot.description.contacts:
+            self.losses.minor.append("groups of shapes, and which may touch")
+        said = [name for name in COEFFICIENTS if any(getattr(spec, name) is not None for spec in shapes)]
+        if lost := [name.replace("_", " ") for name in said if name not in self.coefficients]:
+            self.losses.minor.append(f"{' and '.join(filter(None, [', '.join(lost[:-1]), lost[-1]]))} of shapes")
+
     def _solid(self, link: Element | None, spec: VisualSpec | ShapeSpec, tag: str) -> Element | None:
-        shape, kind = spec.shape, type(spec.shape).__name__
-        names = SHAPES.get(type(shape), "").split()
-        if link is None or not names or any(f"{kind}.{name}" not in self.format.looks for name in names):
+        shape, kind = spec.shape, type(spec.shape)
+        if link is None or kind not in TOUCHING or kind not in self.format.shapes:
             ground = f"{'visuals' if tag == 'visual' else 'shapes'} of the ground"
             self.losses.note(ground if link is None else outline.no_shape(spec))
             return None
         element = outline.add(link, tag)
         self.place(element, spec.placement)
-        geometry = outline.add(element, "geometry")
-        for name in names:
-            value = outline.beside(shape, self.path) if name == "file" else getattr(shape, name)  # type: ignore[arg-type]
-            put(geometry, self.format.looks[f"{kind}.{name}"], value)
+        inside = outline.add(outline.add(element, "geometry"), self.format.shapes[kind][0])
+        for field, place in self.format.places(kind):
+            value = getattr(shape, field.name)
+            put(
+                inside,
+                place,
+                outline.beside(shape, self.path) if isinstance(shape, Mesh) and value == shape.file else value,
+            )
         return element
 
     def color(self, visual: Element, color: tuple[float, ...]) -> None:
-        for place in self.format.looks["color"].split():
+        for place in self.format.color.split():
             put(visual, place, color)
 
     def place(self, element: Element, place: Transform) -> None:
@@ -247,6 +275,35 @@ class PosedWriter(Writer):
 
 def has_bounds(joint: JointType) -> bool:
     return any(getattr(joint, name) is not None for name in ("limits", *BOUNDS))
+
+
+def held_points(joint: JointType, apart: float = 1.0) -> list[Array]:
+    """Where a loop is closed by holding points, or frames of which a point is held too: none of a joint that this cannot be."""
+    if joint.kind == "Revolute":
+        return [np.zeros(3), vars(joint)["axis"] * apart]
+    return [np.zeros(3)] if joint.kind in ("Fixed", "Spherical") else []
+
+
+def closes(
+    spec: JointSpec, fits: bool, losses: Losses, *, can: str = "Fixed, Spherical and Revolute", driven: bool = False
+) -> bool:
+    """Whether a joint closes a loop in a format in which some can, and these without numbers; what it loses is named.
+
+    fits : whether its kind is one that can, of those that are named in can
+    driven : whether a motor that is lost is named elsewhere
+    """
+    joint, closing = spec.joint, f"joint '{spec.name}', which closes a loop"
+    if spec.laws or not fits:
+        instead = "without laws" if fits else "keep it in the tree (tree=True) and let one of these close"
+        losses.motion.append(f"that joint '{spec}' closes a loop; {can} can{', ' if fits else ': '}{instead}")
+        return False
+    if passive := has_passive(joint):
+        losses.motion.append(f"{', '.join(passive)} of {closing}")
+    if has_bounds(joint):
+        losses.minor.append(f"limits of {closing}")
+    if spec.actuated and not driven:
+        losses.motion.append(f"that joint '{spec.name}' is actuated, which closes a loop")
+    return True
 
 
 def save(writer: type[Writer], robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from itertools import combinations_with_replacement, product
@@ -15,25 +14,22 @@ from .._arrays import Array
 from .._files import check_regular, is_within
 from ..building.builder import Builder
 from ..errors import did_you_mean
-from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
+from ..shapes import ContactShape, Mesh, Solid
 from ..spatial import Inertia, Rotation, Transform
 from .document import Element, add_shape, at, left_out, placed_inertia
 from .formats import WAY_OUT
 from .mesh_files import LARGEST
 from .mesh_inertia import mass_properties, triangles
 from .mjcf_document import Document, referred
-from .mujoco import HERE, HIDDEN, show
-
-# geoms that have a mass of their own, and how many numbers tell their size
-SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
+from .mujoco import GEOMS, HERE, HIDDEN, shape_of, show
 
 
 class Geom(NamedTuple):
-    """A shape in a body; of a kind "fitted" where it is a mesh's."""
+    """A shape in a body; of a kind "fitted" where it is a mesh's, and None where it is one of no half sizes."""
 
     element: Element
     kind: str
-    size: tuple[float, ...]
+    shape: ContactShape | None
     place: Transform
 
 
@@ -41,17 +37,17 @@ def geom_of(document: Document, element: Element, frame: Transform) -> Geom:
     kind = element.word("type", "plane hfield sphere capsule ellipsoid cylinder box mesh sdf", "sphere")
     size = element.several("size", 3, ())
     if "mesh" in element.attributes and kind != "mesh":
-        return Geom(element, "fitted", size, HERE)
+        return Geom(element, "fitted", None, HERE)
     if "fromto" in element.attributes and kind in ("capsule", "cylinder", "ellipsoid", "box"):
         place, half = document.between(element)
         size = (*size[:1], half) if kind in ("capsule", "cylinder") else (*size[:1], *size[:1], half)
     else:
         place = document.pose(element)
-    needed = SIZES.get(kind, 0)
+    needed = GEOMS[kind][0] if kind in GEOMS else 0
     if len(size) < needed or min(size[:needed], default=1.0) <= 0.0:
         has = " ".join(map(str, size)) or "none"
         element.fail(f"of type {kind} wants {needed} positive numbers in size, and has {has}")
-    return Geom(element, kind, size, frame @ place)
+    return Geom(element, kind, shape_of(kind, size), frame @ place)
 
 
 def masks_of(geom: Geom) -> tuple[int, int]:
@@ -119,11 +115,15 @@ def _of_geom(document: Document, geom: Geom, body: Element) -> Inertia:
     if geom.kind in ("plane", "hfield") or (density if mass is None else mass) == 0.0:
         return Inertia.zero()
     if geom.kind in ("fitted", "sdf") or element.truth("shellinertia", False):
-        what = "the surface of a shape" if geom.kind in SIZES else "a shape fitted to a mesh"
+        what = "the surface of a shape" if geom.kind in GEOMS else "a shape fitted to a mesh"
         element.fail(f"gives {body} its mass by {what}, which is not read: write an <inertial>, or {WAY_OUT}")
     with at(element):
         try:
-            volume, com, moments = _of_mesh(document, element, body) if geom.kind == "mesh" else solid(*geom[1:3])
+            if isinstance(geom.shape, Solid):
+                filled = geom.shape._volume
+                volume, com, moments = filled.size, np.zeros(3), filled.inertia
+            else:
+                volume, com, moments = _of_mesh(document, element, body)
             mass = density * volume if mass is None else mass
             about_com = mass / volume * moments
         except ZeroDivisionError:
@@ -134,25 +134,8 @@ def _of_geom(document: Document, geom: Geom, body: Element) -> Inertia:
         return Inertia(mass, com, about_com).transformed(geom.place)
 
 
-def solid(kind: str, size: tuple[float, ...]) -> tuple[float, Array, Array]:
-    """Volume, centre of mass, and inertia about it by unit density."""
-    a, b, c = (*size, 0.0, 0.0)[:3]  # radius and half length, or three half sizes
-    if kind in ("sphere", "ellipsoid"):
-        a, b, c = (a, a, a) if kind == "sphere" else (a, b, c)
-        volume, spread = 4.0 / 3.0 * math.pi * a * b * c, np.array([a * a, b * b, c * c]) / 5.0
-    elif kind == "box":
-        volume, spread = 8.0 * a * b * c, np.array([a * a, b * b, c * c]) / 3.0
-    else:
-        middle, ends = math.pi * a * a * 2.0 * b, (4.0 / 3.0 * math.pi * a * a * a if kind == "capsule" else 0.0)
-        volume = middle + ends
-        across = (middle * a * a / 4.0 + ends * a * a / 5.0) / volume
-        along = (middle * b * b / 3.0 + ends * (a * a / 5.0 + b * b + 0.75 * a * b)) / volume
-        spread = np.array([across, across, along])
-    return volume, np.zeros(3), volume * np.diag(spread.sum() - spread)
-
-
 def _of_mesh(document: Document, element: Element, body: Element) -> tuple[float, Array, Array]:
-    """The same of a mesh, in its frame."""
+    """Volume, centre of mass, and inertia about it by unit density, of a mesh in its frame."""
     name = element.get("mesh") or ""
     mesh, fault = document.meshes.get(name), f"gives {body} its mass by mesh {name!r}"
     if mesh is None:
@@ -193,13 +176,11 @@ def touch_geoms(
     frictions: list[dict[str, float]] = []
     counted: set[str] = set()
     for body, geom in ((name, geom) for name in geoms for geom in geoms[name]):
-        element, (a, b, *_), (contype, conaffinity) = geom.element, (*geom.size, 0.0, 0.0), masks_of(geom)
+        element, (contype, conaffinity) = geom.element, masks_of(geom)
         if not (contype or conaffinity):
             continue
         with left_out(element, "it touches nothing"):
-            round_ones = {"sphere": Sphere(a), "capsule": Capsule(a, 2 * b), "cylinder": Cylinder(a, 2 * b)}
-            shapes: dict[str, Any] = {**round_ones, "plane": Plane()}
-            shape: Any = Box(tuple(2 * x for x in geom.size)) if geom.kind == "box" else shapes.get(geom.kind)  # type: ignore[arg-type]
+            shape = None if geom.kind == "ellipsoid" else geom.shape
             if geom.kind == "mesh" and told:
                 shape = _mesh(document, element)
             if shape is None:
@@ -264,7 +245,7 @@ def show_geom(document: Document, builder: Builder, body: str, geom: Geom) -> No
         owner = element if "rgba" in element.attributes or material is None else material
         color = owner.numbers("rgba", 4, (0.5, 0.5, 0.5, 1.0))
         if geom.kind != "mesh":
-            if not show(builder, body, geom.kind, geom.size, geom.place, color):
+            if not show(builder, body, geom.shape, geom.place, color):
                 element.note(f"a geom of type {geom.kind} is not shown")
             return
         builder.add_visual(body, _mesh(document, element), geom.place, color=color)

@@ -40,7 +40,7 @@ from ..description.joints import Fixed, Free, JointType, Prismatic, Revolute, Sp
 from ..errors import ModelError
 from ..interop import FROM_QPOS
 from ..mechanism import Mechanism
-from ..shapes import Box, Cylinder, Sphere
+from ..shapes import Box, Capsule, ContactShape, Cylinder, Ellipsoid, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from .document import NO_CONTACTS, Notes, free_name, noted_inertia
 
@@ -53,6 +53,11 @@ Note = Callable[[str], None]  # what is told a warning
 FLAGS = {"constraint": 1, "equality": 2, "frictionloss": 4, "limit": 8, "spring": 32, "damper": 64, "gravity": 128}
 NO_CONTACT = 16  # of them too, which nothing here depends on but a warning
 PRIMITIVES = {2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box"}
+# geoms of no other numbers: how many half sizes tell them, and the shape of these
+GEOMS: dict[str, tuple[int, Callable[..., ContactShape]]] = {
+    "sphere": (1, Sphere), "capsule": (2, lambda r, half: Capsule(r, 2 * half)), "cylinder": (2, lambda r, half: Cylinder(r, 2 * half)),
+    "plane": (0, Plane), "ellipsoid": (3, lambda *axes: Ellipsoid(axes)), "box": (3, lambda a, b, c: Box((2 * a, 2 * b, 2 * c))),
+}  # fmt: skip
 JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, SITE = 0, 1, 3, 1, 6  # of mjtTrn, mjtWrap, mjtObj
 CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # of mjtEq
 # what acts on bodies and has no counterpart here, and what a warning says of it
@@ -251,18 +256,26 @@ def greatest(limits: Sequence[float], note: Note) -> float:
     return max(abs(low), abs(high))
 
 
-def show(builder: Builder, body: str, kind: str, size: Sequence[float], place: Transform, color: Any) -> bool:
-    """Give a body a geom's looks; whether sarrus has such a shape."""
-    r, half = size[0], size[1] if len(size) > 1 else 0.0
-    if kind == "box":
-        builder.add_visual(body, Box((2 * size[0], 2 * size[1], 2 * size[2])), place, color=color)
-    elif kind == "sphere" or (kind == "ellipsoid" and min(size) == max(size)):
-        builder.add_visual(body, Sphere(r), place, color=color)
-    elif kind in ("cylinder", "capsule"):
-        builder.add_visual(body, Cylinder(r, 2 * half), place, color=color)
-        for end in (-half, half) if kind == "capsule" else ():
-            builder.add_visual(body, Sphere(r), place @ Transform(translation=(0.0, 0.0, end)), color=color)
-    return kind in ("box", "sphere", "cylinder", "capsule")
+def shape_of(kind: str, halves: Sequence[float]) -> ContactShape | None:
+    """Of a geom; None of height fields and meshes."""
+    count, shape = GEOMS.get(kind, (0, lambda: None))
+    return shape(*halves[:count])
+
+
+def show(builder: Builder, body: str, shape: ContactShape | None, place: Transform, color: Any) -> bool:
+    """Give a body a geom's looks; whether sarrus can show such a shape."""
+    places = [place]
+    if isinstance(shape, Ellipsoid) and len(set(shape.semi_axes)) == 1:
+        shape = Sphere(shape.semi_axes[0])
+    elif isinstance(shape, Capsule):
+        builder.add_visual(body, Cylinder(shape.radius, shape.length), place, color=color)
+        places = [place @ Transform(translation=(0.0, 0.0, end * shape.length / 2)) for end in (-1, 1)]
+        shape = Sphere(shape.radius)
+    if not isinstance(shape, Box | Cylinder | Sphere):
+        return False
+    for at in places:
+        builder.add_visual(body, shape, at, color=color)
+    return True
 
 
 def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[str, str, bool]], note: Note) -> bool:
@@ -387,7 +400,8 @@ def read(model: Any) -> Builder:
     for i in range(model.ngeom):
         kind, body = PRIMITIVES.get(int(model.geom_type[i])), bodies[model.geom_bodyid[i]]
         if kind and model.geom_group[i] < HIDDEN:
-            show(tree.builder, body, kind, model.geom_size[i].tolist(), _place(model, "geom", i), model.geom_rgba[i])
+            shape = shape_of(kind, model.geom_size[i].tolist())
+            show(tree.builder, body, shape, _place(model, "geom", i), model.geom_rgba[i])
     if model.ngeom and not int(model.opt.disableflags) & NO_CONTACT:
         masks = zip(model.geom_bodyid, model.geom_contype.tolist(), model.geom_conaffinity.tolist(), strict=True)
         moving = zip(bodies, model.body_parentid, model.body_jntnum, strict=True)

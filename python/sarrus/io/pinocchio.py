@@ -42,10 +42,9 @@ from ..errors import ModelError, warn_of_model
 from ..mechanism import Mechanism, checked_mechanism
 from ..spatial import Inertia, Transform
 from .document import Names, Notes, noted_inertia
-from .lowering import has_bounds
+from .lowering import closes, has_bounds, held_points
 from .mujoco import Note
 from .outline import Axis, Link, Losses, listed, tree_links
-from .table import has_passive
 
 if TYPE_CHECKING:
     import pinocchio
@@ -492,19 +491,10 @@ def _closing(
     pin: Any, model: Any, spec: JointSpec, carried: dict[str, tuple[int, Transform, int]], losses: Losses
 ) -> Iterator[Any]:
     """Rigid constraints of a joint that closes a loop."""
-    joint, what = spec.joint, f"that joint '{spec}' closes a loop"
-    if joint.kind not in ("Fixed", "Spherical", "Revolute"):
-        losses.motion.append(
-            f"{what}; Fixed, Spherical and Revolute can: keep it in the tree (tree=True) and let one of these close"
-        )
+    points = held_points(spec.joint)
+    if not closes(spec, bool(points), losses, driven=True):
         return
-    if spec.laws or has_passive(joint):
-        losses.motion.append(f"{what}; there it has no laws, damping, friction, springs or armature")
-        return
-    if has_bounds(joint):
-        losses.minor.append(f"limits of joint '{spec.name}', which closes a loop")
-    contact = pin.ContactType.CONTACT_6D if joint.kind == "Fixed" else pin.ContactType.CONTACT_3D
-    points = [np.zeros(3), vars(joint)["axis"]] if joint.kind == "Revolute" else [np.zeros(3)]
+    contact = pin.ContactType.CONTACT_6D if spec.joint.kind == "Fixed" else pin.ContactType.CONTACT_3D
     for point in points:
         ends: list[Any] = []
         for body, place in ((spec.parent, spec.at_parent), (spec.child, spec.at_child)):

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..building.builder import Builder
-from ..shapes import Capsule, ContactShape, Mesh, Plane, Shape
+from ..building.values import checked_shape
+from ..shapes import ContactShape, Ellipsoid, Mesh, Plane
 from ..spatial import Inertia, Transform
-from .document import NO_CONTACTS, Element, add_shape, left_out, only_shape, placed_inertia, plain_shape
-from .mjcf_geoms import SIZES, solid
+from .document import NO_CONTACTS, Element, add_shape, left_out, only_shape, placed_inertia
+from .formats import SDF
 from .outline import frame_along
 from .sdf_scene import Scene, base_name, pose_of, truth
+from .table import TOUCHING, VISIBLE
 
 COEFFICIENTS = {"friction": "friction/ode/mu", "restitution": "bounce/restitution_coefficient"}  # in <surface>
 TORSIONAL = "friction/torsional"
 # moment by coefficient, radius and force: Hertz' pressure on the whole patch, as Gazebo has it
 PATCH = 3.0 * math.pi / 16.0
+SOLIDS = (*(kind for kind in TOUCHING if kind is not Mesh), Ellipsoid)  # that have an inertia
 WATER = 1000.0  # kg/m³, where no density is told
 
 
@@ -63,26 +66,11 @@ def _solid(collision: Element, density: float) -> Inertia:
     shape = only_shape(collision)
     if shape.tag in ("plane", "empty"):
         return Inertia.zero()
-    if shape.tag not in SIZES:
+    if shape.tag not in [SDF.shapes[kind][0] for kind in SOLIDS]:
         known = "box, capsule, cylinder, ellipsoid and sphere"
         shape.fail(f"has no inertia that is known here, {known} have: write <mass> and <inertia>")
-    if shape.tag == "box":
-        size = tuple(x / 2.0 for x in _positive(shape, "size", 3))
-    elif shape.tag == "ellipsoid":
-        size = _positive(shape, "radii", 3)
-    else:
-        length = () if shape.tag == "sphere" else _positive(shape, "length")
-        size = (*_positive(shape, "radius"), *(x / 2.0 for x in length))
-    volume, com, moments = solid(shape.tag, size)
-    return Inertia(density * volume, com, density * moments)
-
-
-def _positive(shape: Element, tag: str, n: int = 1) -> tuple[float, ...]:
-    part = next(iter(shape.all(tag)), None) or shape.fail(f"has no <{tag}>")
-    numbers = part.numbers(None, n)
-    if min(numbers) <= 0.0:
-        part.fail(f"must be positive; got {part.words()[:60]!r}")
-    return numbers
+    filled = checked_shape(SDF.shape(shape, SOLIDS), str(shape), ContactShape)._volume
+    return Inertia(density * filled.size, np.zeros(3), density * filled.inertia)
 
 
 def _pose_in_link(scene: Scene, key: str, owner: Element) -> Transform:
@@ -114,28 +102,23 @@ def dress(scene: Scene, builder: Builder, links: dict[str, tuple[str, Element]])
                 shape = only_shape(visual)
                 if shape.tag not in ("plane", "empty"):
                     color = _color(visual)
-                    builder.add_visual(body, _shape(scene, shape), _pose_in_link(scene, key, visual), color=color)
+                    look = SDF.shape(shape, VISIBLE, **_beside(scene, shape))
+                    builder.add_visual(body, look, _pose_in_link(scene, key, visual), color=color)
     return faults
-
-
-def _shape(scene: Scene, shape: Element) -> Shape:
-    if (plain := plain_shape(shape, partial(_positive, shape))) is not None:
-        return plain
-    uri = next(iter(shape.all("uri")), None) or shape.fail("has no <uri>")
-    scale = next(iter(shape.all("scale")), None)
-    x, y, z = (1.0, 1.0, 1.0) if scale is None else scale.numbers(None, 3)
-    return Mesh(uri.words(), (x, y, z), scene.folders[shape.source], scene.package_dirs)
 
 
 def _contact_shape(scene: Scene, collision: Element) -> tuple[ContactShape | Mesh | None, Transform]:
     """What touches, and where in the collision: a plane is turned into its normal."""
     shape = only_shape(collision)
-    if shape.tag == "capsule":
-        return Capsule(*(_positive(shape, tag)[0] for tag in ("radius", "length"))), Transform()
     if shape.tag == "plane":
         normal = next(iter(shape.all("normal")), None)
         return Plane(), frame_along((0.0, 0.0, 1.0) if normal is None else normal.numbers(None, 3))
-    return None if shape.tag == "empty" else _shape(scene, shape), Transform()
+    made = None if shape.tag == "empty" else SDF.shape(shape, TOUCHING, **_beside(scene, shape))
+    return made, Transform()
+
+
+def _beside(scene: Scene, shape: Element) -> dict[str, Any]:
+    return {"beside": scene.folders[shape.source], "package_dirs": scene.package_dirs}
 
 
 def _coefficients(collision: Element) -> dict[str, float]:

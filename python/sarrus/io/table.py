@@ -7,7 +7,7 @@ a warning and a refusal have a row each. Formats: :mod:`sarrus.io.formats`.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields
 from itertools import groupby
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -16,9 +16,15 @@ import numpy as np
 
 from .._arrays import ArrayLike
 from ..description.joints import BOUNDS, PASSIVE, JointType
+from ..shapes import Box, Capsule, Cylinder, Mesh, Sphere
 from .document import Element, Grammar, parse
 
 FREE, POSITIVE, BOUND, CUSTOM = "any number", "not negative", "none, if not positive", "as the reader says"
+VISIBLE, TOUCHING = (
+    (Box, Cylinder, Sphere, Mesh),
+    (Box, Cylinder, Sphere, Mesh, Capsule),
+)  # shapes that files have, where a row says so
+COUNTS = {"str": 0, "float": 1, "tuple[float, float, float]": 3}  # of numbers, in what is declared so
 
 
 @dataclass(frozen=True)
@@ -108,14 +114,16 @@ class Format:
     """A format's elements, and its rows.
 
     joints : the kinds of joints that it has as they are -> its words for them
-    looks : where a visual says the fields of its shape, and its colour
+    shapes : of a kind of shape the tag in a <geometry>, and where in there its fields are, one after the other
+    color : where a visual says its own
     """
 
     def __init__(
         self, name: str, elements: Mapping[str, str], rows: Sequence[Row], joints: Mapping[str, str],
-        looks: Mapping[str, str] | None = None,
+        shapes: Mapping[type, str] | None = None, color: str = "",
     ) -> None:  # fmt: skip
-        self.name, self.elements, self.rows, self.joints, self.looks = name, elements, tuple(rows), joints, looks or {}
+        self.name, self.elements, self.rows, self.joints = name, elements, tuple(rows), joints
+        self.shapes, self.color = {kind: said.split() for kind, said in (shapes or {}).items()}, color
 
     @property
     def grammar(self) -> Grammar:
@@ -176,6 +184,18 @@ class Format:
                     element.fail(row.refusal)
                 element.note(row.note.format(tag=element.tag))
 
+    def shape(self, element: Element, kinds: Sequence[type], **besides: Any) -> Any:
+        """What an element in a <geometry> is, of one of these kinds; `besides`: what the file does not say of meshes."""
+        tags = {self.shapes[kind][0]: kind for kind in kinds}
+        kind = tags.get(element.tag) or element.fail(f"is an unknown shape; known are {', '.join(tags)}")
+        values = {field.name: _value(element, place, field) for field, place in self.places(kind)}
+        said = {name: value for name, value in values.items() if value is not None}
+        return kind(**said, **(besides if kind is Mesh else {}))
+
+    def places(self, kind: type) -> list[tuple[Field[Any], str]]:
+        """The fields of a kind of shape, and where in its element they are."""
+        return list(zip(fields(kind), self.shapes[kind][1:], strict=False))
+
     # ---- writing -----------------------------------------------------------------------------------------------------
 
     def write(self, owner: ET.Element, values: Mapping[str, Any]) -> None:
@@ -217,6 +237,20 @@ class Format:
             attributes, children = (" ".join(f"`{word}`" for word in sorted(part - ignored)) for part in known)
             yield f"| `{tag}` | {attributes} | {children} | {' '.join(f'`{word}`' for word in sorted(ignored))} |"
         yield ""
+
+
+def _value(element: Element, place: str, field: Field[Any]) -> Any:
+    """Numbers or a text, as the field is declared; None where it is left out and has a default."""
+    count, attribute = COUNTS[str(field.type)], place[1:] if place.startswith("@") else None
+    part = element if attribute else next(iter(element.all(place)), None)
+    if field.default is not MISSING and (part is None or (attribute and attribute not in part.attributes)):
+        return None
+    if part is None:
+        element.fail(f"has no <{place}>")
+    if not count:
+        return part.text(attribute) if attribute else part.words()
+    numbers = part.numbers(attribute, count)
+    return numbers[0] if count == 1 else numbers
 
 
 def has_passive(joint: JointType) -> list[str]:

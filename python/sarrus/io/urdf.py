@@ -45,11 +45,12 @@ import numpy as np
 from ..building.builder import Builder
 from ..description import joints
 from ..errors import ModelError, did_you_mean, printable
-from ..shapes import Mesh, Shape
+from ..shapes import Shape
 from ..spatial import Inertia, Transform
 from . import document, drake, urdf_loops
 from .document import Element, Names, at
 from .formats import URDF
+from .table import VISIBLE
 from .urdf_loops import TAGS as LOOP_TAGS
 
 WORLD = "world"  # where no link has this name, the ground
@@ -454,11 +455,9 @@ def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[
 
 
 def _shape(visual: Element, beside: str, package_dirs: tuple[str, ...]) -> Shape:
-    shape = document.only_shape(visual)
-    if (plain := document.plain_shape(shape, shape.numbers)) is not None:
-        return plain
-    x, y, z = shape.numbers("scale", 3, (1.0, 1.0, 1.0))
-    return Mesh(shape.text("filename"), (x, y, z), beside, package_dirs)
+    places = {"beside": beside, "package_dirs": package_dirs}
+    made: Shape = URDF.shape(document.only_shape(visual), VISIBLE, **places)
+    return made
 
 
 def _rgba(color: Element) -> tuple[float, ...]:

@@ -50,7 +50,6 @@ from .document import NO_CONTACTS, Connected, Element, Names, add_shape, at, che
 from .formats import USD
 from .mesh_files import corners
 from .mesh_inertia import mass_properties
-from .mjcf_geoms import solid
 from .usd_stage import Prim, read_stage
 
 LETTERS = "XYZ"
@@ -58,6 +57,7 @@ WATER = 1000.0  # kg/m³, where no density is told
 FLOATS = 1e-5  # what frames of 32 bits leave of loops, and of coordinates that are zero, relative to the bodies; and what is none of their doing
 EXACT = 1e-10
 SIDES = ("0", "1")
+ROUND: dict[str, type[Any]] = {"Capsule": Capsule, "Cylinder": Cylinder}
 
 
 class Drive(NamedTuple):
@@ -457,21 +457,22 @@ class _Reader:
             place = self.place[body.path].inverse() @ self._pose(prim)
             return Inertia(mass, com, mass / volume * moments, check=False).transformed(place)
 
-    def _measures(self, prim: Prim) -> tuple[str, Array, Transform]:
-        """Kind, measures (radius and length, or size), and the place of its frame in the prim's, z being its axis."""
+    def _shape(self, prim: Prim) -> tuple[Any, Transform]:
+        """What a prim is, and the place of its frame in the prim's, z being its axis."""
         kind, scale = prim.attributes["type"].removesuffix("_1"), self._turn(prim)[1] * self.metre
         axis = LETTERS.index(prim.word("axis", "X Y Z", "Z"))
         turned = Transform(axis_frame(np.eye(3)[axis])) if kind not in ("Cube", "Sphere") else Transform()
         if kind == "Cube":
-            return kind, scale * prim.number("size", 2.0), turned
-        radius = prim.number("radius", 0.5 if kind == "Capsule" else 1.0)
-        height = prim.number("height", 1.0 if kind == "Capsule" else 2.0)
+            x, y, z = (scale * prim.number("size", 2.0)).tolist()
+            return Box((x, y, z)), turned
+        if kind == "Plane":
+            return Plane(), turned
         across = scale if kind == "Sphere" else np.delete(scale, axis)
-        if kind in ("Sphere", "Capsule", "Cylinder") and np.ptp(across) > FLOATS * across[0]:
+        if np.ptp(across) > FLOATS * across[0] or (kind == "Capsule" and abs(scale[axis] / across[0] - 1.0) > FLOATS):
             prim.fail(f"is a {kind} whose scale differs between directions, which is none")
-        if kind == "Capsule" and abs(scale[axis] / across[0] - 1.0) > FLOATS:
-            prim.fail("is a Capsule whose scale differs between directions, which is none")
-        return kind, np.array([radius * across[0], height * scale[axis]]), turned
+        radius = float(prim.number("radius", 0.5 if kind == "Capsule" else 1.0) * across[0])
+        length = float(prim.number("height", 1.0 if kind == "Capsule" else 2.0) * scale[axis])
+        return (Sphere(radius) if kind == "Sphere" else ROUND[kind](radius, length)), turned
 
     def _volume(self, prim: Prim) -> tuple[float, Array, Array]:
         """Volume, centre and inertia about it by unit density, in the prim's frame."""
@@ -479,10 +480,9 @@ class _Reader:
             return self._of_mesh(prim)
         if prim.tag != "shape" or prim.attributes["type"] in ("Plane", "Cone"):
             return 0.0, np.zeros(3), np.zeros((3, 3))
-        kind, (r, *rest), turned = self._measures(prim)
-        halves = (r / 2.0, *(x / 2.0 for x in rest)) if kind == "Cube" else (r, *(x / 2.0 for x in rest))
-        volume, com, moments = solid("box" if kind == "Cube" else kind.lower(), halves)
-        return volume, com, turned.rotation @ moments @ turned.rotation.T
+        shape, turned = self._shape(prim)
+        filled = shape._volume
+        return filled.size, np.zeros(3), turned.rotation @ filled.inertia @ turned.rotation.T
 
     def _of_mesh(self, prim: Prim) -> tuple[float, Array, Array]:
         """A mesh by its faces, each from its first corner on."""
@@ -510,10 +510,7 @@ class _Reader:
             if kind == "Mesh":
                 self._add_mesh(prim, body)
                 return
-            kind, (r, *rest), turned = self._measures(prim)
-            l = rest[0] if rest else 0.0
-            shapes: dict[str, Any] = {"Sphere": Sphere(r), "Capsule": Capsule(r, l), "Cylinder": Cylinder(r, l)}
-            shape: Any = Plane() if kind == "Plane" else shapes.get(kind) or Box((float(r), *map(float, rest)))  # type: ignore[arg-type]
+            shape, turned = self._shape(prim)
             owner, place = self._on(prim.path, Transform())
             if touches:
                 add_shape(self.builder, owner, prim, shape, place @ turned, **self._coefficients(prim))

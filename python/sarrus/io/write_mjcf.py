@@ -26,14 +26,13 @@ import numpy as np
 
 from .._arrays import Array
 from ..description import ConstraintSpec, CouplerSpec, DistanceSpec, JointSpec, ShapeSpec, SpringSpec, VisualSpec
-from ..description.joints import PASSIVE
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, Cylinder, Mesh, Plane, Sphere
 from ..spatial import Inertia, Transform
 from . import lowering
 from .document import Names
 from .formats import MJCF
-from .lowering import Step, Writer, has_bounds
+from .lowering import Step, Writer, closes, held_points
 from .mujoco import HIDDEN
 from .outline import Element, Link, Losses, add, listed, no_shape, principal_axes, tree_links, wxyz
 from .table import has_passive, text_of
@@ -43,6 +42,7 @@ SMALLEST = 1e-14  # moments of inertia of moving bodies have to be larger than M
 
 class _Writer(Writer):
     format = MJCF
+    coefficients = ("friction", "torsional_friction", "rolling_friction")
     gravity = configurations = True
 
     def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
@@ -77,6 +77,7 @@ class _Writer(Writer):
             self._geom(visual)
         for shape in d.shapes:
             self._collision(shape)
+        self.note_touching()
         self.constraints()
         for spring in d.springs:
             self._spring(spring)
@@ -108,8 +109,6 @@ class _Writer(Writer):
         self._inertial(element, self.inertia[name])
         if link.axes:
             self.look_for_lacking(spec)
-        elif joint.nv:
-            self.note_whole(spec)
 
     def _free(self, link: Link, element: Element) -> None:
         spec = link.spec
@@ -118,16 +117,13 @@ class _Writer(Writer):
         if link.backward or link.near != "ground" or link.place != Transform():
             text = f"where the frames of Free joint '{spec.name}' sit: its coordinates are the body's pose in the world"
             self.losses.minor.append(text)
+        self.note_whole(spec)
         add(element, "freejoint", name=spec.name)
 
     def _ball(self, link: Link, element: Element) -> None:
         name, home = link.spec.name, link.end.inverse()
         self.note_inverse(link)
-        values, uneven = self.even(link.joint, [name for name in PASSIVE if name != "rest"])
-        if uneven:
-            text = f"{', '.join(has_passive(link.joint))} of ball joint '{name}' that differ between directions"
-            self.losses.motion.append(text)
-        MJCF.write(add(element, "joint", name=name, type="ball", pos=home.translation), values)
+        MJCF.write(add(element, "joint", name=name, type="ball", pos=home.translation), self.whole(link.spec))
         if home.rotation.tolist() != np.eye(3).tolist():
             self.losses.minor.append(f"the axes in which '{name}' counts its coordinates: they are the body's")
 
@@ -181,28 +177,21 @@ class _Writer(Writer):
 
     def _shape(self, spec: VisualSpec | ShapeSpec, **attributes: Any) -> None:
         shape = spec.shape
-        if isinstance(shape, Box):
-            kind, size = "box", [x / 2 for x in shape.size]
-        elif isinstance(shape, Cylinder | Capsule):
-            kind, size = type(shape).__name__.lower(), [shape.radius, shape.length / 2]
-        elif isinstance(shape, Sphere):
-            kind, size = "sphere", [shape.radius]
+        if isinstance(shape, Box | Capsule | Cylinder | Sphere):
+            size = shape._volume.halves
         elif isinstance(shape, Plane):
-            kind, size = "plane", [0.0, 0.0, 1.0]  # without end
+            size = (0.0, 0.0, 1.0)  # without end
         else:
             mesh = f"the mesh '{shape.file}' of body '{spec.body}'" if isinstance(shape, Mesh) else ""
             self.losses.note(mesh or no_shape(spec))
             return
-        add(self.body[spec.body], "geom", type=kind, size=size, **_placed(spec.placement), **attributes, mass="0")
+        place, kind = _placed(spec.placement), shape._kind.lower()
+        add(self.body[spec.body], "geom", type=kind, size=size, **place, **attributes, mass="0")
 
     def _geom(self, visual: VisualSpec) -> None:
         self._shape(visual, rgba=visual.color, contype="0", conaffinity="0", group="2")
 
     def _collision(self, spec: ShapeSpec) -> None:
-        if spec.group is not None or self.robot.description.contacts:
-            self.losses.note("groups of shapes, and which may touch")
-        if spec.restitution is not None:
-            self.losses.note("restitution of shapes")
         spin, roll = spec.torsional_friction, spec.rolling_friction
         friction, condim = [] if spec.friction is None else [spec.friction], None
         if spin is not None or roll is not None:
@@ -237,20 +226,11 @@ class _Writer(Writer):
 
     def closing(self, spec: JointSpec) -> None:
         name, joint = spec.name, spec.joint
-        if spec.laws or joint.kind not in ("Fixed", "Spherical", "Revolute"):
-            self.losses.motion.append(f"that joint '{spec}' closes a loop; Fixed, Spherical and Revolute can")
+        points = held_points(joint, self._size(spec))
+        if not closes(spec, bool(points), self.losses):
             return
-        if has_passive(joint):
-            self.losses.motion.append(f"{', '.join(has_passive(joint))} of joint '{name}', which closes a loop")
-        if has_bounds(joint):
-            self.losses.minor.append(f"limits of joint '{name}', which closes a loop")
-        if spec.actuated:
-            self.losses.motion.append(f"that joint '{name}' is actuated, which closes a loop")
-        offsets = {"": np.zeros(3)}
-        if joint.kind == "Revolute":
-            offsets[" axis"] = vars(joint)["axis"] * self._size(spec)
-        for word, offset in offsets.items():
-            there = Transform(translation=offset)
+        for word, point in zip(("", " axis"), points, strict=False):
+            there = Transform(translation=point)
             sites = [
                 self._site(body, f"{name}{word}_{letter}", place @ there)
                 for body, place, letter in ((spec.parent, spec.at_parent, "a"), (spec.child, spec.at_child, "b"))

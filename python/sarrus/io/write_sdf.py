@@ -35,11 +35,12 @@ from .formats import SDF
 from .lowering import PosedWriter, Step
 from .outline import Element, Link, Losses, add, add_drake, listed, mimic_of
 from .sdf_links import COEFFICIENTS, PATCH, TORSIONAL
-from .table import has_passive, put
+from .table import put
 
 
 class _Writer(PosedWriter):
     format = SDF
+    of_one_axis, coefficients = ("rest", "stiffness", "armature"), ("friction", "restitution", "torsional_friction")
     apart, scope, gravity = True, "::", True
 
     def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
@@ -105,14 +106,14 @@ class _Writer(PosedWriter):
             self.look_for_lacking(spec)
             self._chain(link)
             return
-        in_child = self.pose[spec.child] @ spec.at_child
-        element = self._element(spec.name, SDF.joints[kind], spec.parent, spec.child, in_child)
+        element = self._element(spec.name, SDF.joints[kind], spec.parent, spec.child, spec.at_child)
         if kind == "Spherical":
             self._ball(element, spec)
         elif kind == "Universal":
             self.look_for_lacking(spec)
             # the first axis stands still in the parent
-            turned = in_child.rotation.T @ (self.pose[spec.parent] @ spec.at_parent).rotation
+            in_child, in_parent = self.pose[spec.child] @ spec.at_child, self.pose[spec.parent] @ spec.at_parent
+            turned = in_child.rotation.T @ in_parent.rotation
             for axis, R, tag in zip(link.axes, (turned, np.eye(3)), ("axis", "axis2"), strict=True):
                 step = Step(spec.name, axis, self.numbers(link, axis))
                 self._axis(element, spec, step, R @ axis.direction, tag)
@@ -126,25 +127,21 @@ class _Writer(PosedWriter):
             self._axis(element, spec, Step(spec.name, axis, self.numbers(link, axis)), axis.direction)
 
     def _chain(self, link: Link) -> None:
-        spec, near = link.spec, link.spec.parent
-        at, zero = self.pose[near] @ link.start, self.zero[spec.name]
-        for step in self.steps(link):
-            p, u = step.axis.point, step.axis.direction
-            twist = np.concatenate([u, np.cross(p, u)] if step.turns else [np.zeros(3), u])
-            at = at @ Transform.exp(twist * zero[step.index])
-            joint_frame, child = at @ Transform(translation=p), spec.child
-            if step.axis is not link.axes[-1]:
-                child = self.links.new(f"{step.name}_link")
-                self.pose[child] = joint_frame
+        for step, (near, at_near), (child, at_child) in self.chain(link):
+            if child != link.far:
+                self.pose[child] = self.pose[near] @ at_near @ self._moved(step, link.spec)
                 self.body(child, Inertia.zero())
-            element = self._element(step.name, "revolute" if step.turns else "prismatic", near, child, joint_frame)
-            self._axis(element, spec, step, u)
-            near = child
-        self.note_planar(link)
+            element = self._element(step.name, "revolute" if step.turns else "prismatic", near, child, at_child)
+            self._axis(element, link.spec, step, step.axis.direction)
 
-    def _element(self, name: str, kind: str, parent: str, child: str, in_world: Transform) -> Element:
+    def _moved(self, step: Step, spec: JointSpec) -> Transform:
+        """By a hinge or slide, where the file's zero is."""
+        way, none = step.axis.direction * self.zero[spec.name][step.index], np.zeros(3)
+        return Transform.exp(np.concatenate([way, none] if step.turns else [none, way]))
+
+    def _element(self, name: str, kind: str, parent: str, child: str, in_child: Transform) -> Element:
         element = add(self.model, "joint", name=name, type=kind)
-        self.place(element, self.pose[child].inverse() @ in_world)
+        self.place(element, in_child)
         put(element, "parent", "world" if parent == "ground" else parent)
         put(element, "child", "world" if child == "ground" else child)
         return element
@@ -169,13 +166,7 @@ class _Writer(PosedWriter):
             put(element, "drake:gear_ratio", 1.0)
 
     def _ball(self, element: Element, spec: JointSpec) -> None:
-        joint, name = spec.joint, spec.name
-        self.note_whole(spec)
-        values, uneven = self.even(joint, ["damping", "friction"])
-        if uneven or set(has_passive(joint)) - set(values):
-            text = "springs, armature, and damping and friction that differ between directions"
-            self.losses.motion.append(f"{text}, of joint '{name}' ({joint.kind})")
-        if has_passive(joint) and any(getattr(joint, name).any() for name in values):
+        if any((values := self.whole(spec)).values()):
             axis = add(element, "axis")
             put(axis, "xyz", (0, 0, 1))
             SDF.write(axis, values)
@@ -208,8 +199,6 @@ class _Writer(PosedWriter):
         if element is not None and spec.torsional_friction is not None:
             for name, number in (("coefficient", 1.0), ("patch_radius", spec.torsional_friction / PATCH)):
                 put(element, f"surface/{TORSIONAL}/{name}", number)
-        if element is not None and spec.rolling_friction is not None:
-            self.losses.note("rolling friction of shapes")
         return element
 
     def visual(self, link: Element | None, visual: Any) -> None:

@@ -27,15 +27,14 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from ..description import ConstraintSpec, FrameSpec, JointSpec
-from ..description.contacts import COEFFICIENTS
-from ..description.joints import PASSIVE, JointType
+from ..description.joints import JointType
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Rotation, Transform
 from . import lowering
 from .formats import URDF
-from .lowering import Step, Writer, has_bounds
+from .lowering import Step, Writer, closes
 from .outline import IDENTITY, Element, Link, Losses, add, add_drake, frame_along, mimic_of, tree_links
-from .table import has_passive, put
+from .table import put
 
 NO_BOUNDS = {"lower": -np.inf, "upper": np.inf, "effort_limit": np.inf, "velocity_limit": np.inf}
 
@@ -62,8 +61,6 @@ class _Writer(Writer):
         for body in d.bodies:
             _inertial(links[body.name], body.inertia)
         self.looks(links)
-        if any(x is not None for shape in d.shapes for x in (getattr(shape, name) for name in COEFFICIENTS)):
-            losses.minor.append("friction and restitution of shapes")
         for name, one in tree.items():
             if name != bare:
                 self._joint(one)
@@ -105,30 +102,39 @@ class _Writer(Writer):
     # ---- joints ------------------------------------------------------------------------------------------------------
 
     def _joint(self, link: Link) -> None:
-        self.look_for_lacking(link.spec)
         kind = link.kind
         if kind in ("Fixed", "Spherical", "Free") or (kind == "Planar" and not link.backward):
             self.note_inverse(link)
             self._whole(link)
         else:
+            self.look_for_lacking(link.spec)
             self._chain(link)
 
     def _chain(self, link: Link) -> None:
-        near, place, parts = self._called(link.near), link.start, []
-        for k, step in enumerate(self.steps(link)):
-            point = Transform(translation=step.axis.point)
-            last = k == len(link.axes) - 1 and _same(point.inverse() @ link.end)
-            child = link.far if last else self.links.new(f"{link.spec.name}_link{k + 1}")
-            parts.append((step, near, child, place @ point))
-            near, place = child, point.inverse()
-            if child != link.far:
-                add(self.root, "link", name=child)
-        for step, parent, child, origin in sorted(parts, key=lambda part: part[0].index):  # as they are stacked
-            element = self._element(step.name, "revolute" if step.turns else "prismatic", parent, child, origin)
+        parts = list(self.chain(link))
+        for _, _, (child, _) in parts[:-1]:
+            add(self.root, "link", name=child)
+        parts.sort(key=lambda part: part[0].index)  # as they are stacked
+        for step, near, (child, _) in parts:
+            rest = Transform(translation=step.axis.point).inverse() @ link.end if child == link.far else IDENTITY
+            kind = "revolute" if step.turns else "prismatic"
+            element = self._joined(link, step.name, kind, near, (child, rest), self.behind(link, step))
             add(element, "axis", xyz=step.axis.direction)
             self._numbers(element, step, link.spec)
-        if near != link.far:
-            self._element(self.joints.new(f"{link.spec.name}_end"), "fixed", near, link.far, place @ link.end)
+
+    def behind(self, link: Link, step: Step) -> str:
+        return f"{link.spec.name}_link{link.axes.index(step.axis) + 1}"
+
+    def _joined(
+        self, link: Link, name: str, kind: str, near: tuple[str, Transform], far: tuple[str, Transform], spare: str
+    ) -> Element:
+        """A joint in a body to where another one is in its frame; if that is elsewhere a link between holds it."""
+        child = far[0] if _same(far[1]) else self.links.new(spare)
+        element = self._element(name, kind, self._called(near[0]), child, near[1])
+        if child != far[0]:
+            add(self.root, "link", name=child)
+            self._element(self.joints.new(f"{link.spec.name}_end"), "fixed", child, *far)
+        return element
 
     def _numbers(self, element: Element, step: Step, spec: JointSpec) -> None:
         numbers = step.numbers
@@ -146,26 +152,16 @@ class _Writer(Writer):
         """A joint that URDF has, coordinates and all."""
         joint, name = link.joint, link.spec.name
         # a planar joint's constants are in `end` as nothing is held
-        rest = IDENTITY if joint.nv == 0 else link.end
-        child = link.far if _same(rest) else self.links.new(f"{name}_link")
-        origin = link.place if joint.nv == 0 else link.start
-        element = self._element(name, URDF.joints[link.kind], self._called(link.near), child, origin)
+        start, rest = (link.place, IDENTITY) if joint.nv == 0 else (link.start, link.end)
+        kind = URDF.joints[link.kind]
+        element = self._joined(link, name, kind, (link.near, start), (link.far, rest), f"{name}_link")
         if joint.kind == "Planar":
             add(element, "axis", xyz=vars(joint)["normal"])
         if joint.nv:
-            passive = [row.field for row in URDF.numbers if row.field in PASSIVE]
-            values, uneven = self.even(joint, passive)
-            if uneven:
-                text = f"{' and '.join(passive)} of joint '{name}' that differ between directions"
-                self.losses.motion.append(text)
-            URDF.write(element, values)
+            URDF.write(element, self.whole(link.spec))
             self.movable[name] = link.spec.actuated
-        self.note_whole(link.spec)
         if joint.kind == "Free":
             self.afloat.add(name)
-        if child != link.far:
-            add(self.root, "link", name=child)
-            self._element(self.joints.new(f"{name}_end"), "fixed", child, link.far, rest)
 
     def _element(self, name: str, kind: str, parent: str, child: str, origin: Transform) -> Element:
         element = self.elements[name] = add(self.root, "joint", name=name, type=kind)
@@ -192,19 +188,14 @@ class _Writer(Writer):
     # ---- constraints -------------------------------------------------------------------------------------------------
 
     def closing(self, spec: JointSpec) -> None:
-        closes = _closing_type(spec.joint)
-        if closes is None or spec.laws or has_passive(spec.joint) or spec.actuated:
-            what = "" if closes else "; Fixed, Spherical, Revolute and Universal of perpendicular axes can"
-            what = what or "; there it has no laws, no motor and no damping, friction, springs or armature"
-            self.losses.motion.append(f"that joint '{spec}' closes a loop{what}")
+        closing, can = _closing_type(spec.joint), "Fixed, Spherical, Revolute and Universal of perpendicular axes"
+        if not closes(spec, closing is not None, self.losses, can=can) or closing is None:
             return
-        kind, turned = closes
+        kind, turned = closing
         ends = [
             self._frame(FrameSpec(self.links.new(f"{spec.name}_{letter}"), body, place @ turned))
             for letter, body, place in (("A", spec.parent, spec.at_parent), ("B", spec.child, spec.at_child))
         ]
-        if has_bounds(spec.joint):
-            self.losses.minor.append(f"limits of joint '{spec.name}', which closes a loop")
         self.loops.append((ends[0], ends[1], kind))
 
     def tie(self, spec: ConstraintSpec) -> bool:

@@ -27,7 +27,6 @@ import numpy as np
 
 from .._arrays import Array
 from ..description import ConstraintSpec, DistanceSpec, FrameSpec, JointSpec, ShapeSpec, VisualSpec
-from ..description.contacts import MOMENTS
 from ..errors import AssemblyError, ModelError
 from ..mechanism import Mechanism
 from ..shapes import Box, Capsule, ConvexPoints, Cylinder, Mesh, Plane, Sphere
@@ -48,7 +47,7 @@ WORDS = {kind: f"Physics{name.title()}Joint" for kind, name in USD.joints.items(
 
 class _Writer(PosedWriter):
     format = USD
-    gravity = True
+    of_one_axis, coefficients, gravity = ("rest", "stiffness"), ("friction", "restitution"), True
 
     def __init__(self, robot: Mechanism, losses: Losses, path: Path) -> None:
         super().__init__(robot, losses, path)
@@ -103,7 +102,7 @@ class _Writer(PosedWriter):
             self.losses.motion.append(f"the pitch of joint '{spec.name}'")
         if kind in ("Fixed", "Spherical"):
             element = self._element(spec.name, WORDS[kind], *ends)
-            self._whole(element, spec) if kind == "Spherical" else None
+            USD.write(element, self.whole(spec) if kind == "Spherical" else {})
         elif kind in WORDS or (
             kind in USD.joints and not has_passive(spec.joint) and spec.joint.velocity_limit is None
         ):
@@ -114,28 +113,13 @@ class _Writer(PosedWriter):
             self.look_for_lacking(spec)
             self._chain(link)
 
-    def _whole(self, element: Element, spec: JointSpec) -> None:
-        self.note_whole(spec)
-        terms = ["damping", "friction", "armature"]
-        values, uneven = self.even(spec.joint, terms)
-        if uneven or set(has_passive(spec.joint)) - set(terms):
-            text = "springs, and terms that differ between directions"
-            self.losses.motion.append(f"{text}, of joint '{spec.name}' ({spec.joint.kind})")
-        USD.write(element, values)
-
     def _chain(self, link: Link) -> None:
-        spec, near, start = link.spec, link.spec.parent, link.start
-        for step in self.steps(link):
-            last = step.axis is link.axes[-1]
-            point = Transform(translation=step.axis.point)
-            child = spec.child if last else self.links.new(f"{step.name}_link")
-            if not last:
-                self.pose[child] = self.pose[near] @ start @ point
-                self.body(child, Inertia.zero())
-            ends = ((near, start @ point), (child, link.end.inverse() @ point if last else Transform()))
-            self._axes(spec, "Revolute" if step.turns else "Prismatic", ends, [step])
-            near, start = child, point.inverse()
-        self.note_planar(link)
+        for step, (near, at_near), end in self.chain(link):
+            if end[0] != link.far:
+                self.pose[end[0]] = self.pose[near] @ at_near
+                self.body(end[0], Inertia.zero())
+            kind = "Revolute" if step.turns else "Prismatic"
+            self._axes(link.spec, kind, ((near, at_near), end), [step])
 
     def _axes(self, spec: JointSpec, kind: str, ends: Any, steps: list[Step]) -> None:
         """A joint of one axis, or the general one with the axes of a Cylindrical or Planar one left free, z first of them."""
@@ -204,10 +188,6 @@ class _Writer(PosedWriter):
                 put(element, f"@primvars:display{name}", numbers)
 
     def collision(self, link: Element | None, spec: ShapeSpec) -> Element | None:
-        if spec.group is not None or self.robot.description.contacts:
-            self.losses.note("groups of shapes, and which may touch")
-        if any(getattr(spec, name) is not None for name in MOMENTS):
-            self.losses.note("torsional and rolling friction of shapes")
         if (element := self._shape(spec, spec.name)) is None:
             return None
         schemas = "PhysicsCollisionAPI" + " PhysicsMeshCollisionAPI" * (element.get("type") == "Mesh")

@@ -12,7 +12,7 @@ import numpy as np
 from .._arrays import ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Revolute
-from ..errors import ModelError
+from ..errors import ModelError, check_choice
 from ..mechanism import Mechanism
 from ..spatial import Inertia, Transform
 from .drawing import between_zero_and, positive
@@ -422,9 +422,8 @@ def bricard(edge: float = 1.0, mass: float = 1.0, kind: Kind = "trihedral") -> M
     (1, 1, 0)
     """
     positive(edge=edge, mass=mass)
-    if str(kind) not in _BRICARD:  # an array has no one answer to `in`
-        raise ModelError(f"kind is one of {', '.join(map(repr, _BRICARD))}; got {kind!r}")
-    hinges = [(edge * np.array(point, dtype=float), axis) for point, axis in _BRICARD[str(kind)]()]
+    check_choice("kind", kind, _BRICARD, ModelError)
+    hinges = [(edge * np.array(point, dtype=float), axis) for point, axis in _BRICARD[kind]()]
     b = hinge_loop("Bricard linkage" if kind == "trihedral" else f"Bricard linkage, {kind}", hinges, mass)
     if kind == "doubly collapsible octahedral":  # flat at q = 0, where it may fold in two ways
         robot = b.build()

@@ -12,10 +12,12 @@ import numpy as np
 from .._arrays import Array, ArrayLike
 from ..building.builder import Builder
 from ..description.joints import Fixed, Free, Revolute, Spherical, Universal
-from ..errors import ModelError
+from ..errors import ModelError, check_choice
 from ..mechanism import Mechanism
 from ..spatial import Inertia
 from .drawing import between_zero_and, cells, in_space, positive, whole
+
+Closing = Literal["point", "weld"]
 
 
 def net(rows: int = 3, columns: int = 3, length: float = 0.5, mass: float = 0.2) -> Mechanism:
@@ -447,9 +449,7 @@ def miura_fold(
 # ---- ladders of four-bars: loops beside loops, as many as one likes --------------------------------------------------
 
 
-def four_bar_ladder(
-    n: int, closing: Literal["point", "weld"] = "point", length: float = 1.0, mass: float = 1.0
-) -> Mechanism:
+def four_bar_ladder(n: int, closing: Closing = "point", length: float = 1.0, mass: float = 1.0) -> Mechanism:
     """Row of n parallelograms: n + 1 rods that stand on the ground and n that lie on their ends, in the x-z plane.
 
     One degree of freedom for any n, and redundant constraints in every loop. At home all standing rods lean by 0.5 rad towards x;
@@ -485,8 +485,7 @@ def four_bar_ladder(
     """
     whole("n", n, 1)
     positive(length=length, mass=mass)
-    if str(closing) not in ("point", "weld"):  # an array has no one answer to `in`
-        raise ModelError(f"closing is 'point' or 'weld'; got {closing!r}")
+    check_choice("closing", closing, Closing, ModelError)
     welded = closing == "weld"
     top, end, middle = (0, 0, length), (length, 0, 0), (length / 2, 0, 0)
     back = (-length / 2, 0, 0)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, check_mapping, checked_number, real_array, real_rows
 from .._files import needed
-from ..errors import ModelError
+from ..errors import ModelError, check_choice
 from ..mechanism import Mechanism
-from .limits import LIMITS
+from .limits import OnLimits
 
 METHODS: dict[str, _core.Method] = _core.methods
 MethodName = Literal[
@@ -26,14 +27,53 @@ SHORTEST_PERIOD = 1e-9  # of the duration: more samples than that never end
 SHORTEST_PART = 1e-3  # of a step: signals are looked for between steps
 
 
-def check_choices(method: str, limits: str, stabilisation: str) -> None:
-    """ValueError for a name that is none of those that there are."""
-    choices: dict[str, tuple[object, Iterable[str]]] = {
-        "method": (method, ("auto", *METHODS)), "limits": (limits, LIMITS), "stabilisation": (stabilisation, STABILISATIONS)
-    }  # fmt: skip
-    for what, (value, known) in choices.items():
-        if not isinstance(value, str) or value not in known:
-            raise ValueError(f"{what} must be one of {', '.join(repr(name) for name in known)}; got {value!r}")
+CHOICES: dict[str, Any] = {"method": ("auto", *METHODS), "limits": OnLimits, "stabilisation": STABILISATIONS}
+
+
+class StepOptions(TypedDict, total=False):
+    """How steps are taken: see :func:`~sarrus.simulate`."""
+
+    method: MethodName
+    stabilisation: Stabilisation
+    gains: tuple[float, float] | None
+
+
+class RunOptions(StepOptions, total=False):
+    """And what runs of them have in common."""
+
+    dt: float
+    limits: OnLimits
+    start: float
+    near: Mapping[str, ArrayLike] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Stepping:
+    """These options, each of which means something, and how long it goes on [s]."""
+
+    duration: float
+    method: str = "auto"
+    dt: float = 1e-3
+    stabilisation: str = "projection"
+    gains: Any = None
+    limits: str = "warn"
+    start: float = 0.0
+    near: Mapping[str, ArrayLike] | None = None
+
+    @classmethod
+    def checked(cls, function: str, robot: Mechanism, duration: Any, options: Mapping[str, object]) -> Stepping:
+        """Of a function of this name."""
+        for name in options.keys() - DEFAULTS.keys():
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+        how: dict[str, Any] = DEFAULTS | dict(options)
+        for what, known in CHOICES.items():
+            check_choice(what, how[what], known)
+        how["start"], duration, how["dt"] = checked_times(how["start"], duration, how["dt"])
+        how["gains"] = checked_gains(robot, how["stabilisation"], how["gains"])
+        return cls(duration, **how)
+
+
+DEFAULTS = {field.name: field.default for field in fields(Stepping)[1:]}
 
 
 def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,8 @@ from ..dynamics.options import shows_options
 from ..errors import ModelError, NameNotFoundError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Variants
-from .arguments import MethodName, Stabilisation, check_choices, checked_gains, checked_times
+from . import arguments
+from .arguments import Stepping
 from .runs import Sweep
 from .setup import Prepared
 from .sweep import MOST_THREADS, RunForces, _equally_many, _prepared
@@ -32,13 +33,10 @@ __all__ = ["rollouts_vjp", "step", "step_jvp", "step_vjp"]
 Names = Mapping[str, slice]
 
 
-class StepOptions(TypedDict, total=False):
-    """What a step has besides a state."""
+class StepOptions(arguments.StepOptions, total=False):
+    """And what a step has besides a state."""
 
     controller: ForceElement | Sequence[ForceElement] | None
-    method: MethodName
-    stabilisation: Stabilisation
-    gains: tuple[float, float] | None
     z: ArrayLike | None
     time: float
     threads: int
@@ -314,17 +312,14 @@ class _Steps:
         if unknown := options.keys() - DEFAULTS.keys():
             raise TypeError(f"a step has no keyword {min(unknown)!r}; it has {sorted(DEFAULTS)}")
         how: Any = DEFAULTS | cast(Any, options)
-        method, stabilisation = how["method"], how["stabilisation"]
-        check_choices(method, "ignore", stabilisation)
-        time, dt, _ = checked_times(how["time"], dt, dt)
-        gains = checked_gains(robot, stabilisation, how["gains"])
+        of_steps = {name: how[name] for name in ("method", "stabilisation", "gains")}
+        steps = Stepping.checked("step", robot, dt, of_steps | {"dt": dt, "limits": "ignore", "start": how["time"]})
+        time, dt = steps.start, steps.dt
         q, v = real_rows("q", q, robot.nq), real_rows("v", v, robot.nv)
         shape = common_axes({"q": q.shape[:-1], "v": v.shape[:-1]})
         q, v = (np.broadcast_to(x, (*shape, x.shape[-1])).reshape(math.prod(shape), x.shape[-1]) for x in (q, v))
         threads = checked_count("threads", how["threads"], most=MOST_THREADS)
-        (prepared,) = _prepared(
-            [robot], how["controller"], method, stabilisation, gains, "ignore", q, [slice(None)], varies=True
-        )
+        (prepared,) = _prepared([robot], how["controller"], steps, q, [slice(None)], varies=True)
         q, v, parameters = _equally_many(robot, q, v, prepared.forces.parameters, 1)
         core = prepared.setup.core()
         check_smooth(core)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from ..errors import ModelError
 __all__ = ["Limit"]
 
 OnLimits = Literal["warn", "stop", "ignore"]
-LIMITS = get_args(OnLimits)
 QUANTITIES = ("position", "velocity", "effort")  # as the core counts them
 ROUNDING = 1e-9  # by which a limit may be missed, of itself and of 1 rad or the mechanism's length (per second)
 Record = dict[str, Array]  # of runs by the names in the core's struct, (runs,) or (runs, limits)

@@ -17,6 +17,7 @@ from ..control.terms import ForceElements, force_elements
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..variants import Variants
+from .arguments import Stepping
 from .limits import JointLimits
 
 BLOCK = 1024  # runs a thread of which all is kept at once
@@ -121,19 +122,19 @@ class Prepared:
 
     @classmethod
     def of(
-        cls, robot: Mechanism | Variants, controllers: tuple[list[Any], list[Any]], limits: JointLimits, method: str, stabilisation: str,
-        gains: tuple[float, float], start: ArrayLike | None, rows: Any = None, runs: int = 0, varies: bool = False,
+        cls, robot: Mechanism | Variants, controllers: tuple[list[Any], list[Any]], limits: JointLimits, how: Stepping,
+        start: ArrayLike | None, rows: Any = None, runs: int = 0, varies: bool = False,
     ) -> Prepared:  # fmt: skip
         """From functions and elements; those take what defaults they have from where runs start, and numbers of those of its runs. `varies`:
         steps are to have derivatives.
         """
         functions, elements = controllers
-        method = method_for(method, elements, varies)
-        check_contact(robot, method, stabilisation, elements)
+        method = method_for(how.method, elements, varies)
+        check_contact(robot, method, how.stabilisation, elements)
         elements = elements + limits.end_stops + shapes_that_touch(robot, method, elements)
         felt_at = None if start is None else start_of(robot, start)
         forces = force_elements(robot, elements, Run(limits.effort_limits, felt_at, rows, runs))
-        setup = Setup(robot, method, stabilisation, gains, forces.terms, forces.effort_limits, limits.terms)
+        setup = Setup(robot, method, how.stabilisation, how.gains, forces.terms, forces.effort_limits, limits.terms)
         return cls(setup, forces, limits, functions, elements, felt_at)
 
 

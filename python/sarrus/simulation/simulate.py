@@ -7,6 +7,7 @@ import signal
 import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,14 +18,15 @@ from .._core import Status
 from ..control.elements import ForceElement
 from ..control.terms import functions_and_elements, task_controls
 from ..description.specs import Description
-from ..errors import IntegrationError, ModelError, ShapeError, StateError
+from ..dynamics.options import Unpack, shows_options
+from ..errors import IntegrationError, ModelError, ShapeError, StateError, check_choice
 from ..mechanism import Mechanism, checked_mechanism
 from . import arguments
-from .arguments import STABILISATIONS, MethodName, Stabilisation
+from .arguments import STABILISATIONS, RunOptions, Stepping
 from .contact_history import BEFORE
 from .derivatives import along_run, checked_names
 from .functions import Controller, Event, EventFunction, as_events, force, sampled_force
-from .limits import JointLimits, OnLimits
+from .limits import JointLimits
 from .setup import Prepared, loop_coordinates, touching_states
 from .trajectory import Efforts, Trajectory
 from .warnings import warn_of_runs
@@ -32,6 +34,7 @@ from .warnings import warn_of_runs
 __all__ = ["Event", "simulate"]
 
 
+@shows_options
 def simulate(
     mechanism: Mechanism,
     q: ArrayLike | None = None,
@@ -39,21 +42,15 @@ def simulate(
     duration: float | None = None,
     controller: Controller | ForceElement | Sequence[Controller | ForceElement] | None = None,
     *,
-    method: MethodName = "auto",
-    dt: float = 1e-3,
     rtol: float = 1e-6,
     atol: float = 1e-9,
-    stabilisation: Stabilisation = "projection",
-    gains: tuple[float, float] | None = None,
     times: ArrayLike | None = None,
     events: Event | EventFunction | Iterable[Event | EventFunction] = (),
     max_step: float = np.inf,
-    limits: OnLimits = "warn",
-    start: float = 0.0,
-    near: Mapping[str, ArrayLike] | None = None,
     resume: Trajectory | Mapping[str, Any] | None = None,
     progress: bool = False,
     sensitivities: Iterable[str] | None = None,
+    **options: Unpack[RunOptions],
 ) -> Trajectory:
     """Let a mechanism move, and keep what it does.
 
@@ -147,24 +144,22 @@ def simulate(
     checked_mechanism(mechanism)
     if duration is None:
         raise TypeError("simulate() needs a duration [s]")
-    arguments.check_choices(method, limits, stabilisation)
-    start, duration, dt = arguments.checked_times(start, duration, dt)
+    how = Stepping.checked("simulate", mechanism, duration, options)
     rtol, atol = (checked_number(name, x) for name, x in (("rtol", rtol), ("atol", atol)))
     max_step = checked_number("max_step", max_step, finite=False)
-    gains = arguments.checked_gains(mechanism, stabilisation, gains)
-    if resume is not None and (q is not None or v is not None or near is not None):
+    if resume is not None and (q is not None or v is not None or how.near is not None):
         raise TypeError("resume= holds the state: q, v and near must not be given too")
     checkpoint = None if resume is None else as_checkpoint(resume)
-    if checkpoint is not None and method == "auto":
-        method = checkpoint["method"] if checkpoint["method"] in arguments.METHODS else "rk4"  # which restore() refuses
+    if checkpoint is not None and how.method == "auto":
+        known = checkpoint["method"] in arguments.METHODS
+        how = replace(how, method=checkpoint["method"] if known else "rk4")  # which restore() refuses
     named_events, (functions, elements) = as_events(events), functions_and_elements(controller)
     felt_at = q if checkpoint is None else checkpoint.get("felt_at")
-    watched = JointLimits(mechanism, limits, elements)
-    acting, varies = (functions, elements), sensitivities is not None
-    prepared = Prepared.of(mechanism, acting, watched, method, stabilisation, gains, felt_at, varies=varies)
+    watched, varies = JointLimits(mechanism, how.limits, elements), sensitivities is not None
+    prepared = Prepared.of(mechanism, (functions, elements), watched, how, felt_at, varies=varies)
     integration = Integration(prepared, named_events)
     if checkpoint is None:
-        integration.begin(q, v, start, dt, near)
+        integration.begin(q, v, how)
     else:
         integration.restore(checkpoint)
     if sensitivities is not None:
@@ -174,12 +169,12 @@ def simulate(
             )
         sensitivities = checked_names(integration.prepared, sensitivities)
     if arguments.METHODS[integration.setup.method].adaptive:
-        arguments.check_longest_step(max_step, integration.core.state["shown"][0], duration)
-    run = integration.go(duration, times, rtol, atol, max_step, progress)
+        arguments.check_longest_step(max_step, integration.core.state["shown"][0], how.duration)
+    run = integration.go(how.duration, times, rtol, atol, max_step, progress)
     if sensitivities is not None:
         x = np.concatenate([run.q, run.v, run.z], axis=-1)
-        made = float(run.t[-1]) - start  # less than the duration where Ctrl-C has ended it
-        run.__dict__["sensitivities"] = along_run(integration.prepared, x, start, made, dt, sensitivities)
+        made = float(run.t[-1]) - how.start  # less than the duration where Ctrl-C has ended it
+        run.__dict__["sensitivities"] = along_run(integration.prepared, x, how.start, made, how.dt, sensitivities)
     return run
 
 
@@ -213,9 +208,7 @@ class Integration:
         self.core = setup.core(forces.parameters, call, sampled, watched)
         self.touching = touching_states(self.core)
 
-    def begin(
-        self, q: ArrayLike | None, v: ArrayLike | None, start: float, dt: float, near: Mapping[str, ArrayLike] | None
-    ) -> None:
+    def begin(self, q: ArrayLike | None, v: ArrayLike | None, how: Stepping) -> None:
         """At the given state, on the loops."""
         if q is None or v is None:
             raise TypeError("simulate() needs q and v, or resume=")
@@ -223,10 +216,11 @@ class Integration:
         q, v = real_array("q", q), real_array("v", v)
         if np.shape(q) != (robot.nq,) or np.shape(v) != (robot.nv,):
             raise ShapeError(f"q and v must be ({robot.nq},) and ({robot.nv},); got {np.shape(q)} and {np.shape(v)}")
-        x, begun = self.setup.begin(self.core, q[None], v[None], start, arguments.checked_turns(robot, near, 1))
+        turns = arguments.checked_turns(robot, how.near, 1)
+        x, begun = self.setup.begin(self.core, q[None], v[None], how.start, turns)
         if begun[0] != Status.FINISHED:
-            self._refuse(q, v, start, begun[0])
-        self.core.begin(x[0], start, dt)
+            self._refuse(q, v, how.start, begun[0])
+        self.core.begin(x[0], how.start, how.dt)
 
     def _refuse(self, q: Array, v: Array, start: float, why: int) -> None:
         """Raise what is wrong with a state from which no run starts."""
@@ -440,9 +434,8 @@ def check_fields(checkpoint: Mapping[str, Any]) -> None:
         x: Any = checkpoint[name]
         if not isinstance(x, kind) or (isinstance(x, bool) and kind is not bool):
             raise TypeError(f"'{name}' of the checkpoint must be a {kind.__name__.lower()}; got {x!r}")
-        if name == "stabilisation" and x not in STABILISATIONS:
-            known = ", ".join(repr(one) for one in STABILISATIONS)
-            raise ModelError(f"'stabilisation' of the checkpoint must be one of {known}; got {x!r}")
+        if name == "stabilisation":
+            check_choice("'stabilisation' of the checkpoint", x, STABILISATIONS, ModelError)
         if name == "k" and not 0 <= x <= 2**53:
             raise ModelError(f"'k' of the checkpoint must be a count of steps, not negative; got {x!r}")
         if kind is Real and not (np.isfinite(x) and (x > 0.0 or name in ("start", "t"))):

@@ -15,12 +15,13 @@ from .._arrays import Array, ArrayLike, NDArray, checked_count, checked_truth, i
 from .._core import Status
 from ..control.elements import ForceElement
 from ..control.terms import functions_and_elements
+from ..dynamics.options import Unpack, shows_options
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Listed, Variants
 from . import arguments
-from .arguments import MethodName, Stabilisation
-from .limits import JointLimits, OnLimits, Record, joint_limits
+from .arguments import RunOptions, Stepping
+from .limits import JointLimits, Record, joint_limits
 from .policy import Policy, by_policy, hold, set_efforts
 from .runs import Sweep
 from .setup import Ended, Prepared, Setup, feel_the_start, has_functions_of_q
@@ -31,6 +32,7 @@ from .workers import Executor, Job, Result, Rows, Work, parameters_of, results
 MOST_THREADS = 2**16  # more than any machine has
 
 
+@shows_options
 def simulate_many(
     mechanism: Mechanism | Sequence[Mechanism] | Variants,
     q: ArrayLike,
@@ -38,19 +40,13 @@ def simulate_many(
     duration: float,
     controller: ForceElement | Sequence[ForceElement] | None = None,
     *,
-    method: MethodName = "auto",
-    dt: float = 1e-3,
-    stabilisation: Stabilisation = "projection",
-    gains: tuple[float, float] | None = None,
     every: int = 1,
-    limits: OnLimits = "warn",
-    start: float = 0.0,
-    near: Mapping[str, ArrayLike] | None = None,
     threads: int = 1,
     executor: Executor | None = None,
     policy: Policy | None = None,
     progress: bool | Callable[[int, int], object] = False,
     store: str | os.PathLike[str] | None = None,
+    **options: Unpack[RunOptions],
 ) -> Sweep:
     """Many runs side by side, several in the lanes of a processor's core and some on each thread.
 
@@ -125,19 +121,18 @@ def simulate_many(
     [0.17, 0.17]
     """
     robots, of_run = _robots(mechanism)
-    arguments.check_choices(method, limits, stabilisation)
-    if method != "auto" and arguments.METHODS[method].adaptive:
-        raise ValueError(f"simulate_many() takes fixed steps: '{method}' decides on its own steps for each state")
-    gains = arguments.checked_gains(robots[0], stabilisation, gains)
+    how = Stepping.checked("simulate_many", robots[0], duration, options)
+    if how.method != "auto" and arguments.METHODS[how.method].adaptive:
+        raise ValueError(f"simulate_many() takes fixed steps: '{how.method}' decides on its own steps for each state")
     threads, every = checked_count("threads", threads, most=MOST_THREADS), checked_count("every", every)
-    start, duration, dt = arguments.checked_times(start, duration, dt)
-    arguments.check_advance(start, duration, dt)
-    schedule = _core.Schedule(start, start + duration, dt, min(every, arguments.MOST_STEPS))
+    dt, near, end = how.dt, how.near, how.start + how.duration
+    arguments.check_advance(how.start, how.duration, dt)
+    schedule = _core.Schedule(how.start, end, dt, min(every, arguments.MOST_STEPS))
     rows = _rows_of_each(of_run)
-    prepared = _prepared(robots, controller, method, stabilisation, gains, limits, q, rows)
+    prepared = _prepared(robots, controller, how, q, rows)
     _check_functions(robots, prepared[0].setup.method)
     _check_callables(policy, executor, store)
-    arguments.check_periods(prepared[0].setup.terms, duration, dt)
+    arguments.check_periods(prepared[0].setup.terms, how.duration, dt)
     if policy is not None:
         for one in prepared:
             hold(one.forces, robots[0].nv)
@@ -153,16 +148,16 @@ def simulate_many(
     work = [(these, Job(one.setup, schedule, threads)) for these, one in zip(rows, prepared, strict=True)]
     folder = None
     if store is not None:
-        how = [prepared[0].setup.method, stabilisation, gains, dt]
-        folder = Store(store, arguments_of(work, prepared, how, (q, v, near), parameters, start + duration))
+        of_steps = [prepared[0].setup.method, how.stabilisation, how.gains, dt]
+        folder = Store(store, arguments_of(work, prepared, of_steps, (q, v, near), parameters, end))
     kept = _Kept.of(prepared[0], len(q), schedule, folder)
     with _shown(progress, len(q)) as tell:
         kept.run(work, (q, v, near), parameters, executor, policy, tell)
     acting = [RunForces(one.setup, dt, parameters, schedule.every, one.forces.names) for one in prepared]
-    sweep = kept.sweep(start + duration, prepared[0].limits, acting, of_run)
+    sweep = kept.sweep(end, prepared[0].limits, acting, of_run)
     warn_of_runs(
-        list(zip(rows, prepared, strict=True)), kept.record, kept.q, kept.v, sweep.__getitem__, step=min(dt, duration),
-        steps=schedule.steps, end=kept.end(start + duration), judges_energy=policy is None,
+        list(zip(rows, prepared, strict=True)), kept.record, kept.q, kept.v, sweep.__getitem__, step=min(dt, how.duration),
+        steps=schedule.steps, end=kept.end(end), judges_energy=policy is None,
     )  # fmt: skip
     return sweep
 
@@ -352,23 +347,20 @@ class RunForces:
 
 
 def _prepared(
-    robots: Sequence[Any], controller: Any, method: str, stabilisation: str, gains: tuple[float, float], limits: str, q: ArrayLike,
-    rows: Sequence[Rows], varies: bool = False,
-) -> list[Prepared]:  # fmt: skip
+    robots: Sequence[Any], controller: Any, how: Stepping, q: ArrayLike, rows: Sequence[Rows], varies: bool = False
+) -> list[Prepared]:
     """Each mechanism with the force elements, which no function of the caller's may be among. `varies`: its steps are to have derivatives."""
     functions, elements = functions_and_elements(controller)
     if functions:
         raise TypeError(
             "simulate_many() takes elements of sarrus.control; a Python function runs in simulate(), or as policy= over all runs at once"
         )
-    watches = [joint_limits(one, limits, elements) for one in robots]
+    watches = [joint_limits(one, how.limits, elements) for one in robots]
     _check_alike(robots, watches)
     start = q if feel_the_start([*elements, *watches[0].end_stops]) else None
     runs = sum(len(these) for these in rows if not isinstance(these, slice))
     prepared = [
-        Prepared.of(
-            one, ([], elements), watch, method, stabilisation, gains, start, these if runs else None, runs, varies
-        )
+        Prepared.of(one, ([], elements), watch, how, start, these if runs else None, runs, varies)
         for one, watch, these in zip(robots, watches, rows, strict=True)
     ]
     if any(prepared[0].forces.sampled):

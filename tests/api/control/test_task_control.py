@@ -44,6 +44,7 @@ def test_the_answer_prints_as_a_table(delta):
         (lambda r: [control.FrameTask("tip", np.eye(4), weight=0.0)], "weight"),
         (lambda r: [control.FrameTask("tip", np.eye(4), priority=-1)], "priority"),
         (lambda r: [control.FrameTask("tip", np.eye(4), axes="tool")], "axes"),
+        (lambda r: [control.FrameTask("tip", np.eye(4), axes=np.array(["world", "target"]))], "axes"),
         (lambda r: [control.FrameTask("tip", 2.0 * np.eye(4))], "target"),
         (lambda r: [control.JointTask("elbow2", 0.0)], "elbow2"),
         (lambda r: [control.PostureTask({})], "no joint"),

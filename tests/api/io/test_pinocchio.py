@@ -601,6 +601,11 @@ def test_what_is_lost_is_told():
         "spring 'coil'. with lossy=True they are left out"
     )
     assert converted(b.build(), lossy=True)[0].nv == model.nv
+    b = everything()
+    b.add_joint("rivet", sarrus.Revolute("z", damping=1.0), "a", "f", loop=True)
+    with pytest.raises(sarrus.ModelError, match="cannot say: damping of joint 'rivet', which closes a loop"):
+        sarrus.io.to_pinocchio(b.build())
+    assert len(converted(b.build(), lossy=True)[1]) == 2  # points of its axis
     b = sarrus.Builder()
     b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("base", sarrus.Spherical(), "ball", "ground")

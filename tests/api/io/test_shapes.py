@@ -216,7 +216,11 @@ def test_moments_there_and_back(suffix, tmp_path):
 
 @pytest.mark.parametrize(
     ("suffix", "what"),
-    [("sdf", "rolling friction"), ("urdf", "friction and restitution"), ("usda", "torsional and rolling")],
+    [
+        ("sdf", "rolling friction"),
+        ("urdf", "friction, torsional friction and rolling friction of shapes"),
+        ("usda", "torsional friction and rolling friction of shapes"),
+    ],
 )
 def test_moments_that_a_format_cannot_say_are_told(suffix, what, tmp_path):
     if suffix == "usda":

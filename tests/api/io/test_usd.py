@@ -817,7 +817,8 @@ def test_motors_of_what_floats_and_losses_are_named(tmp_path):
     b.add_joint("float", sarrus.Free(damping=0.1), "ground", "a")
     b.add_joint("ball", sarrus.Spherical(damping=[0.1, 0.2, 0.3], effort_limit=2.0), "a", "b", actuated=True)
     with pytest.raises(
-        ModelError, match=r"damping of joint 'float' \(Free\); .*differ between directions, of joint 'ball'"
+        ModelError,
+        match=r"damping of joint 'float' \(Free\); .*differences between directions in damping of joint 'ball'",
     ):
         b.build().save(tmp_path / "r.usda")
     with warnings.catch_warnings(record=True) as said:

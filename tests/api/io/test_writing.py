@@ -436,17 +436,18 @@ def looped(joint, **options):
 ERRORS = {
     "gravity": (hinge((0, 0, -1)), ".urdf", r"gravity \(0.0, 0.0, -1.0\)"),
     "springs": (hinge(stiffness=1, armature=1), ".urdf", "armature and stiffness of joint 'j'"),
-    "uneven damping": (hinge(joint=sarrus.Spherical(damping=(1, 2, 3))), ".urdf", "damping and friction of joint 'j' that differ"),
-    "uneven damping in MJCF": (hinge(joint=sarrus.Spherical(damping=(1, 2, 3))), ".xml", "damping of ball joint 'j' that differ"),
+    "uneven damping": (hinge(joint=sarrus.Spherical(damping=(1, 2, 3))), ".urdf", "differences between directions in damping of joint 'j'"),
+    "uneven damping in MJCF": (hinge(joint=sarrus.Spherical(damping=(1, 2, 3))), ".xml", "differences between directions in damping of joint 'j'"),
     "damped floating": (hinge(joint=sarrus.Free(damping=1)), ".xml", "damping of Free joint 'j'"),
     "damped floating in SDF": (hinge(joint=sarrus.Free(damping=1)), ".sdf", r"damping of joint 'j' \(Free\)"),
-    "a spring of a ball": (hinge(joint=sarrus.Spherical(stiffness=1)), ".sdf", "springs, armature, and damping"),
+    "a spring of a ball": (hinge(joint=sarrus.Spherical(stiffness=1)), ".sdf", "stiffness of joint 'j'"),
     "armature of two axes": (hinge(joint=sarrus.Universal("x", "y", armature=1)), ".sdf", r"armature of joint 'j' \(Universal\)"),
     "a closing slide": (looped(sarrus.Prismatic("x")), ".urdf", r"'top: Prismatic\('x'\).* Fixed, Spherical, Revolute and Universal"),
     "a closing slide in MJCF": (looped(sarrus.Prismatic("x")), ".xml", "closes a loop; Fixed, Spherical and Revolute can"),
-    "a damped closing joint": (looped(sarrus.Revolute("x", damping=1)), ".urdf", "there it has no laws, no motor and no damping"),
+    "a damped closing joint": (looped(sarrus.Revolute("x", damping=1)), ".urdf", "damping of joint 'top', which closes"),
     "a damped closing joint in MJCF": (looped(sarrus.Revolute("x", damping=1)), ".xml", "damping of joint 'top', which closes"),
     "a motor that closes": (looped(sarrus.Revolute("x"), actuated=True), ".xml", "joint 'top' is actuated, which closes a loop"),
+    "a motor that closes in URDF": (looped(sarrus.Revolute("x"), actuated=True), ".urdf", "joint 'top' is actuated, which closes a loop"),
 }  # fmt: skip
 
 
@@ -455,6 +456,14 @@ def test_errors(builder, suffix, message, tmp_path):
     cannot = {".urdf": "URDF", ".xml": "MJCF", ".sdf": "SDF"}[suffix] + " cannot say: "
     with pytest.raises(ModelError, match=cannot + r".*" + message):
         builder.build().save(tmp_path / f"a{suffix}")
+
+
+@pytest.mark.parametrize("suffix", [".urdf", ".xml"])
+def test_a_loop_stays_closed_without_what_acts_in_it(suffix, tmp_path):
+    robot = looped(sarrus.Revolute("x", damping=1)).build()
+    save(robot, tmp_path / f"a{suffix}", lossy=True)
+    other = read(tmp_path / f"a{suffix}")
+    assert freedoms(other, other.neutral()) == freedoms(robot, robot.neutral()) == 1
 
 
 def homed():

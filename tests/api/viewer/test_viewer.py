@@ -529,7 +529,7 @@ def test_the_builder_takes_shapes_and_says_what_is_wrong():
     with pytest.raises(sarrus.NameNotFoundError, match=r"bric.*did you mean 'brick'"):
         b.add_visual("bric", Sphere(1.0))
     for shape, match in (
-        ("box", "visual of body 'brick' needs a Box, Cylinder, Sphere or Mesh of sarrus.description; got 'box'"),
+        ("box", "visual of body 'brick' needs a Box, Cylinder, Sphere or Mesh of sarrus.shapes; got 'box'"),
         (Box((1, 2)), r"size of a box needs three finite numbers \[m\]; got \(1, 2\)"),
         (Box((1, 2, -3)), r"size of a box must be positive; got \(1, 2, -3\)"),
         (Sphere(0), "radius of a sphere must be positive; got 0"),

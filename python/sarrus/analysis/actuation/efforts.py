@@ -24,7 +24,7 @@ from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import _operation
 from ...dynamics.options import Distribution, StateOptions, TimeOptions, Unpack, Wrenches
 from ...dynamics.states import of_states
-from ...errors import ModelError, NotRealizableError, ShapeError, StateError
+from ...errors import ModelError, NotRealizableError, ShapeError, StateError, check_choice
 from ..assembly.closing import on_its_tree, prepared
 from ..independent_coordinates import joint_velocity, loop_motions
 from ..linear_algebra import applied, orthonormal, solutions, transposed
@@ -354,8 +354,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _check_distribution(distribution: Distribution, weights: ArrayLike | None) -> None:
-    if not isinstance(distribution, str) or distribution not in ("minimum-norm", "weighted"):  # type: ignore[redundant-expr]
-        raise ValueError(f"distribution must be 'minimum-norm' or 'weighted'; got {distribution!r}")
+    check_choice("distribution", distribution, Distribution)
     if distribution == "weighted" and weights is None:
         raise ValueError("distribution='weighted' needs weights, one for each motor")
 
