@@ -388,15 +388,29 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T
                                Inverse inverse_dynamics) {
   const int n = tree.nv;
   T *a = arena.take<T>(n), *L = arena.take<T>(n * n);
-  aba(tree, arena, AbaInput<T>{in.q, in.v, in.tau, in.wrenches, in.wrench}, a);
-  inverse_dynamics(RneaInput<T>{in.q, in.v, a, {}, in.wrenches, in.wrench}, out.q, out.v);
-  crba(tree, arena, in.q, L);
+  const auto work = rnea(tree, arena, RneaInput<T>{in.q, in.v, zeros<T>(arena, n), {}, in.wrenches, in.wrench}, a);
+  crba(tree, arena, in.q, work.poses(), work.columns, L);
   factorise(tree, arena, L);
-  std::fill(out.tau, out.tau + ForwardDerivatives<T>::size(n) - 2 * n * n, T(0.0));
-  for (T* unit : {out.tau, out.displacement, out.change})
-    for (int k = 0; k < n; ++k) unit[k * n + k] = T(1.0);
-  for (int i = 0; i < n * n; ++i) out.q[i] = -out.q[i], out.v[i] = -out.v[i];
-  for (T* X : {out.q, out.v, out.tau}) solve_rows(tree, L, X, n);
+  for (int k = 0; k < n; ++k) a[k] = in.tau[k] - a[k];
+  solve_inward(tree, L, a, 1), solve_outward(tree, L, a, 1);
+  inverse_dynamics(RneaInput<T>{in.q, in.v, a, {}, in.wrenches, in.wrench}, out.q, out.v);
+  const RowSolver<T> by_mass(tree, arena, L);
+  std::fill(out.displacement, out.displacement + 2 * n * n, T(0.0)), std::fill(out.velocity, out.residual + 2 * n, T(0.0));
+  for (int k = 0; k < n; ++k) out.displacement[k * n + k] = out.change[k * n + k] = T(1.0);
+  using R = Along<T>;
+  by_mass.template invert<R>(arena, out.tau);
+  const int count = (2 * n + columns_of<T, R> - 1) / columns_of<T, R>;  // of q, and behind them of v
+  R* X = arena.take<R>(n * count);
+  std::fill(X, X + n * count, R(0.0));
+  for (int k = 0; k < n; ++k) {
+    T* row = reinterpret_cast<T*>(X + k * count);
+    for (int j = 0; j < n; ++j) row[j] = -out.q[k * n + j], row[n + j] = -out.v[k * n + j];
+  }
+  by_mass.solve(X, count);
+  for (int k = 0; k < n; ++k) {
+    const T* row = reinterpret_cast<const T*>(X + k * count);
+    std::copy(row, row + n, out.q + k * n), std::copy(row + n, row + 2 * n, out.v + k * n);
+  }
 }
 template <class R>
 void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in,
