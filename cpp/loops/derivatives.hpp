@@ -102,15 +102,29 @@ template <class R, class T = double> class SensitivityEquation {
   /// Blocks of J.
   const T* J() const { return equation_->matrix.J; }
   T terms() const { return equation_->terms; }
-  /// M, dense: of substructures composed anew.
-  void mass_matrix(Arena& arena, const T* q, T* M) const {
-    const Saddle<T>& matrix = equation_->matrix;
+  /// M, dense, of what is solved by substructures: composed anew. Null else.
+  const T* composed_mass_matrix(Arena& arena, const T* q) const {
+    if (!equation_->pieces) return nullptr;
+    T* M = arena.take<T>(tree_.nv * tree_.nv);
+    crba(tree_, arena, q, M);
+    return M;
+  }
+  /// M x of motions side by side; M as above.
+  template <class S> void momentum(const T* M, const S* x, S* Mx) const {
     const int n = tree_.nv;
-    if (equation_->pieces) return crba(tree_, arena, q, M);
-    std::fill(M, M + n * n, T(0.0));
-    for (int i = 0; i < n; ++i)
-      for (int k = 0, j = i; k < matrix.entries(i); ++k, j = tree_.column_parent[j])
-        M[i * n + j] = M[j * n + i] = matrix.M[matrix.first_entry(i) + k];
+    for (int i = 0; i < n; ++i) Mx[i] = S(0.0);
+    for (int i = 0; i < n && M; ++i)
+      for (int k = 0; k < n; ++k) Mx[i] += x[k] * S(M[i * n + k]);
+    if (M) return;
+    const Saddle<T>& matrix = equation_->matrix;
+    const T* entry = matrix.M;
+    for (int i = 0; i < n; ++i) {
+      S sum = Mx[i] + x[i] * S(*entry++);
+      const int entries = matrix.entries(i);
+      for (int k = 1, j = tree_.column_parent[i]; k < entries; ++k, j = tree_.column_parent[j], ++entry)
+        sum += x[j] * S(*entry), Mx[j] += x[i] * S(*entry);
+      Mx[i] = sum;
+    }
   }
   T inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
   T row_weight(int r) const { return equation_->matrix.row_weight[r]; }
@@ -230,6 +244,7 @@ template <class R> class ForwardSensitivity {
   ForwardSensitivity(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool later = false)
       : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in, later) {}
   void find_multipliers(bool rows_depend) { equation_.find_multipliers(arena_, rows_depend); }
+  void take_multipliers() { equation_.take_multipliers(arena_); }
   /// For many directions: by matrices, where there is nothing that they do not hold. Once the multipliers stand.
   void prepare() {
     if (!is_plain_tree(tree_) || !has_plain_rows(tree_)) return;
@@ -435,13 +450,10 @@ class AllowedMotions {
     const Arena::Scope scope(arena);
     R *d = arena.take<R>(nv_), *x = arena.take<R>(state.equation().unknowns()), *Mx = arena.take<R>(nv_);
     double* reach = arena.take<double>(nv_);
-    for (int k = 0; k < nv_; ++k) reach[k] = std::sqrt(inverse_or_zero(M[k * nv_ + k]));  // massless: P sees none
+    for (int k = 0; k < nv_; ++k) reach[k] = std::sqrt(inverse_or_zero(state.equation().inertia(k)));  // massless: P sees none
     const auto project = [&] {
       state.project(d, displacements, x);
-      for (int i = 0; i < nv_; ++i) {
-        Mx[i] = R(0.0);
-        for (int k = 0; k < nv_; ++k) Mx[i] += x[k] * R(M[i * nv_ + k]);
-      }
+      state.equation().momentum(M, x, Mx);
     };
     int old = 0;
     for (int sample = 0; old < 2 && count < nv_; sample += width_of<R>) {
@@ -510,7 +522,8 @@ class AllowedMotions {
       }
     const double left = size();
     if (!(left > tolerances::present * whole) || !(whole > tolerances::present)) return false;
-    for (int k = 0; k < nv_; ++k) me[k] /= left, my_mass[k] /= left;
+    const double inverse = 1.0 / left;
+    for (int k = 0; k < nv_; ++k) me[k] *= inverse, my_mass[k] *= inverse;
     ++count;
     return true;
   }
@@ -523,8 +536,7 @@ template <class R>
 double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<double>& in, const ForwardSensitivity<R>& state,
                                const ForwardDerivatives<double>& out) {
   const int n = tree.nv, unknowns = n + tree.loops.rows;
-  double* M = arena.take<double>(n * n);
-  state.equation().mass_matrix(arena, in.q, M);
+  const double* M = state.equation().composed_mass_matrix(arena, in.q);
   const AllowedMotions changes(tree, arena, state, M, false);
   std::optional<AllowedMotions> of_positions;
   if (state.holds_velocities_only()) of_positions.emplace(tree, arena, state, M, true);
@@ -579,9 +591,13 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
     tree_dynamics_derivatives<R>(tree, arena, in, out);
     return 0.0;
   }
-  ForwardSensitivity<R> state(tree, arena, in);
+  const bool along = tangent && tree.loops.rows > 0;
+  ForwardSensitivity<R> state(tree, arena, in, along);
+  // any multipliers will do there: J^T lambda = 0 of what rows that depend on one another carry for nothing stays so, and its rate, DJ^T lambda, is
+  // what some Dlambda takes up
+  if (along) state.take_multipliers();
   state.prepare();
-  if (tangent && tree.loops.rows > 0) {
+  if (along) {
     const double worst = derivatives_along_loops(tree, arena, in, state, out);
     return worst > tolerances::contradiction ? std::max(worst, state.error()) : state.error();
   }
