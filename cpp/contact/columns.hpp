@@ -48,8 +48,13 @@ SARRUS_INLINE ReachedRows<P> eliminate_rows(const LoopEquation<double>& e, const
   }
   if (!e.epsilon && e.matrix.rows == 0) return r;
   for (int k = n - 1; k >= 0; --k) {
-    P w = r.U[k] * P(f.D_inverse[k]);
-    for (int s = plan.first[k] + 1; s < plan.first[k + 1]; ++s) w -= P(f.L[s]) * r.x[plan.column[s]];
+    P w = r.U[k] * P(f.D_inverse[k]), other = P(0.0);  // two sums side by side, as in solve()
+    const int nearest = plan.first[k] + 1;
+    int s = plan.first[k + 1] - 1;
+    for (; s > nearest + 1; s -= 2) w -= P(f.L[s]) * r.x[plan.column[s]], other -= P(f.L[s - 1]) * r.x[plan.column[s - 1]];
+    if (s > nearest) w -= P(f.L[s]) * r.x[plan.column[s]];
+    w += other;
+    if (s >= nearest) w -= P(f.L[nearest]) * r.x[plan.column[nearest]];
     r.x[k] = w;
   }
   return r;

@@ -63,15 +63,20 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X
   }
 }
 
-template <class T> SARRUS_NOINLINE void crba(const Tree& tree, Arena& arena, const T* q, T* M) {
+/// Of bodies whose poses in their parents are known already.
+template <class T>
+SARRUS_NOINLINE void crba(const Tree& tree, Arena& arena, const T* q, Poses<T> X, const Motion<T>* columns, T* M) {
+  const int n = tree.nv;
+  for (int k = 0; k < n * n; ++k) M[k] = T(0.0);
+  composite_inertias(tree, arena, X, columns,
+                     [M, n](int r, int c, const T& m) SARRUS_INLINED { M[r * n + c] = M[c * n + r] = m; });
+  if (tree.loops.rotor_rows > 0) add_loop_armature(tree, arena, q, static_cast<const T*>(nullptr), M);
+}
+template <class T> void crba(const Tree& tree, Arena& arena, const T* q, T* M) {
   Transform<T>* X = arena.take<Transform<T>>(tree.links);
   Motion<T>* columns = arena.take<Motion<T>>(tree.nv);
   joint_poses(tree, arena, q, X, columns);
-  const int n = tree.nv;
-  for (int k = 0; k < n * n; ++k) M[k] = T(0.0);
-  composite_inertias(tree, arena, Poses<T>{X}, columns,
-                     [M, n](int r, int c, const T& m) SARRUS_INLINED { M[r * n + c] = M[c * n + r] = m; });
-  if (tree.loops.rotor_rows > 0) add_loop_armature(tree, arena, q, static_cast<const T*>(nullptr), M);
+  crba(tree, arena, q, Poses<T>{X}, columns, M);
 }
 
 }  // namespace sarrus

@@ -2,6 +2,7 @@
 // inverse of M, Omega = M^-1 J^T and Lambda^-1 = J M^-1 J^T (van der Merwe 5.51, 5.58).
 #pragma once
 
+#include "../simd/lanes.hpp"
 #include "crba.hpp"
 #include "frames.hpp"
 #include "rnea.hpp"
@@ -24,12 +25,14 @@ template <class T> void factorise(const Tree& tree, Arena& arena, T* M) {
   const int n = tree.nv, *up = tree.mass_parent;
   T* size = arena.take<T>(n);
   for (int k = 0; k < n; ++k) size[k] = M[k * n + k];
+  int* run = arena.take<int>(n);  // of ancestors one after another, the first one's number
+  outward(tree, [&](int k) { run[k] = k > 0 && up[k] == k - 1 ? run[k - 1] : k; });
   inward(tree, [&](int k) {
     M[k * n + k] = unless_rounding(M[k * n + k], size[k]);
     const T inverse = T(1.0) / M[k * n + k];
     for (int i = up[k]; i >= 0; i = up[i]) {
       const T l = M[k * n + i] * inverse;
-      for (int j = i; j >= 0; j = up[j]) M[i * n + j] -= l * M[k * n + j];
+      for (int j = i; j >= 0; j = up[run[j]]) subtract_scaled(M + i * n + run[j], M + k * n + run[j], l, j - run[j] + 1);
       M[k * n + i] = l;
     }
   });
@@ -50,18 +53,72 @@ template <class F, class T> SARRUS_INLINE void solve_outward(const Tree& tree, c
   });
 }
 
-/// X (nv x count) becomes M^-1 X, row by row: so many right-hand sides are as many numbers side by side.
-template <class T> void solve_rows(const Tree& tree, const T* L, T* X, int count) {
-  const int n = tree.nv, *up = tree.mass_parent;
-  inward(tree, [&](int k) {
-    for (int i = up[k]; i >= 0; i = up[i]) subtract_scaled(X + i * count, X + k * count, L[k * n + i], count);
-  });
-  outward(tree, [&](int k) {
-    const T inverse = T(1.0) / L[k * n + k];
-    for (int c = 0; c < count; ++c) X[k * count + c] *= inverse;
-    for (int i = up[k]; i >= 0; i = up[i]) subtract_scaled(X + k * count, X + i * count, L[k * n + i], count);
-  });
-}
+/// M^-1 of many right-hand sides, which stand side by side in packets R, or of packets of states one after the other. A few of them stay in registers
+/// while the rows that a row takes in pass by: those behind a velocity, which in the order from the ground outward follow it, and then those before it.
+template <class T> class RowSolver {
+ public:
+  template <class R> static constexpr int columns = width_of<R> / width_of<T>;
+
+  RowSolver(const Tree& tree, Arena& arena, const T* L) : tree_(tree), L_(L), n_(tree.nv) {
+    order_ = arena.take<int>(n_), place_ = arena.take<int>(n_), carried_ = arena.take<int>(n_);
+    int placed = 0;
+    outward(tree, [&](int k) { order_[placed] = k, place_[k] = placed++, carried_[k] = 1; });
+    inward(tree, [&](int k) {
+      if (const int i = tree.mass_parent[k]; i >= 0) carried_[i] += carried_[k];
+    });
+  }
+
+  /// X (nv x count, row by row) becomes M^-1 X.
+  template <class R> void solve(R* X, int count) const { in_tiles(X, count, false); }
+
+  /// M^-1 (nv x nv): symmetric, so that of a column what stands above the diagonal is enough.
+  template <class R> void invert(Arena& arena, T* out) const {
+    const Arena::Scope scope(arena);
+    const int count = (n_ + columns<R> - 1) / columns<R>;
+    R* X = arena.take<R>(n_ * count);
+    std::fill(X, X + n_ * count, R(0.0));
+    const auto entry = [&](int k, int place) -> T& { return reinterpret_cast<T*>(X + k * count)[place]; };
+    for (int k = 0; k < n_; ++k) entry(k, place_[k]) = T(1.0);
+    in_tiles(X, count, true);
+    for (int k = 0; k < n_; ++k)
+      for (int p = place_[k]; p < n_; ++p) out[k * n_ + order_[p]] = out[order_[p] * n_ + k] = entry(k, p);
+  }
+
+ private:
+  /// upper: columns are those of the unit matrix, in the order of velocities, and nothing below the diagonal is asked for.
+  template <class R> void in_tiles(R* X, int count, bool upper) const {
+    const auto rows = [&](int end) { return upper ? std::min(n_, end * columns<R>) : n_; };
+    int begin = 0;
+    for (; begin + 4 <= count; begin += 4) tile<4>(X + begin, count, rows(begin + 4));
+    for (; begin + 2 <= count; begin += 2) tile<2>(X + begin, count, rows(begin + 2));
+    if (begin < count) tile<1>(X + begin, count, rows(begin + 1));
+  }
+  template <int size, class R> void tile(R* X, int stride, int rows) const {
+    for (int p = rows - 1; p >= 0; --p) {
+      const int k = order_[p], last = std::min(rows, p + carried_[k]);
+      R sum[size], *row = X + k * stride;
+      for (int c = 0; c < size; ++c) sum[c] = row[c];
+      for (int other = p + 1; other < last; ++other) {
+        const int j = order_[other];
+        for (int c = 0; c < size; ++c) sum[c] -= R(L_[j * n_ + k]) * X[j * stride + c];
+      }
+      for (int c = 0; c < size; ++c) row[c] = sum[c];
+    }
+    for (int p = 0; p < rows; ++p) {
+      const int k = order_[p];
+      const R inverse = R(T(1.0) / L_[k * n_ + k]);
+      R sum[size], *row = X + k * stride;
+      for (int c = 0; c < size; ++c) sum[c] = row[c] * inverse;
+      for (int i = tree_.mass_parent[k]; i >= 0; i = tree_.mass_parent[i])
+        for (int c = 0; c < size; ++c) sum[c] -= R(L_[k * n_ + i]) * X[i * stride + c];
+      for (int c = 0; c < size; ++c) row[c] = sum[c];
+    }
+  }
+
+  const Tree& tree_;
+  const T* L_;
+  int n_, *order_, *place_, *carried_;  // carried: with itself
+};
 
 /// a = M^-1 (tau - h), as aba() has it of a tree alone: with what armature of joints that close loops ties.
 template <class T> SARRUS_NOINLINE void tied_dynamics(const Tree& tree, Arena& arena, const T* q, const T* v, const T* tau,
@@ -80,10 +137,7 @@ template <class T> void mass_matrix_inverse(const Tree& tree, Arena& arena, cons
   T* L = arena.take<T>(n * n);
   crba(tree, arena, q, L);
   factorise(tree, arena, L);
-  for (int i = 0; i < n * n; ++i) out[i] = T(i % (n + 1) == 0 ? 1.0 : 0.0);
-  solve_rows(tree, L, out, n);
-  for (int i = 0; i < n; ++i)  // it is symmetric, and exactly so
-    for (int j = 0; j < i; ++j) out[i * n + j] = out[j * n + i] = T(0.5) * (out[i * n + j] + out[j * n + i]);
+  RowSolver<T>(tree, arena, L).template invert<Along<T>>(arena, out);
 }
 
 /// Y = L^-T J^T (nv x 6) of a frame, and L.

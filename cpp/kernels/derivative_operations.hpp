@@ -2,15 +2,11 @@
 #pragma once
 
 #include "../loops/efforts_pullback.hpp"
-#include "../simd/lanes.hpp"
 #include "call.hpp"
 #include "operation_sizes.hpp"
 #include "verdict.hpp"
 
 namespace sarrus {
-
-/// What holds directions of a state, or one of each of several.
-template <class T> using Along = std::conditional_t<std::is_same_v<T, double>, SideBySide, T>;
 
 SARRUS_KERNEL(inverse_dynamics_vjp, {
   const RneaInput<T> motion = {in[0], in[1], in[2], {in[4], in[5]}, call.wrenches(), call.wrench};

@@ -102,15 +102,29 @@ template <class R, class T = double> class SensitivityEquation {
   /// Blocks of J.
   const T* J() const { return equation_->matrix.J; }
   T terms() const { return equation_->terms; }
-  /// M, dense: of substructures composed anew.
-  void mass_matrix(Arena& arena, const T* q, T* M) const {
-    const Saddle<T>& matrix = equation_->matrix;
+  /// M, dense, of what is solved by substructures: composed anew. Null else.
+  const T* composed_mass_matrix(Arena& arena, const T* q) const {
+    if (!equation_->pieces) return nullptr;
+    T* M = arena.take<T>(tree_.nv * tree_.nv);
+    crba(tree_, arena, q, M);
+    return M;
+  }
+  /// M x of motions side by side; M as above.
+  template <class S> void momentum(const T* M, const S* x, S* Mx) const {
     const int n = tree_.nv;
-    if (equation_->pieces) return crba(tree_, arena, q, M);
-    std::fill(M, M + n * n, T(0.0));
-    for (int i = 0; i < n; ++i)
-      for (int k = 0, j = i; k < matrix.entries(i); ++k, j = tree_.column_parent[j])
-        M[i * n + j] = M[j * n + i] = matrix.M[matrix.first_entry(i) + k];
+    for (int i = 0; i < n; ++i) Mx[i] = S(0.0);
+    for (int i = 0; i < n && M; ++i)
+      for (int k = 0; k < n; ++k) Mx[i] += x[k] * S(M[i * n + k]);
+    if (M) return;
+    const Saddle<T>& matrix = equation_->matrix;
+    const T* entry = matrix.M;
+    for (int i = 0; i < n; ++i) {
+      S sum = Mx[i] + x[i] * S(*entry++);
+      const int entries = matrix.entries(i);
+      for (int k = 1, j = tree_.column_parent[i]; k < entries; ++k, j = tree_.column_parent[j], ++entry)
+        sum += x[j] * S(*entry), Mx[j] += x[i] * S(*entry);
+      Mx[i] = sum;
+    }
   }
   T inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
   T row_weight(int r) const { return equation_->matrix.row_weight[r]; }
@@ -230,6 +244,7 @@ template <class R> class ForwardSensitivity {
   ForwardSensitivity(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool later = false)
       : tree_(tree), arena_(arena), in_(in), equation_(tree, arena, in, later) {}
   void find_multipliers(bool rows_depend) { equation_.find_multipliers(arena_, rows_depend); }
+  void take_multipliers() { equation_.take_multipliers(arena_); }
   /// For many directions: by matrices, where there is nothing that they do not hold. Once the multipliers stand.
   void prepare() {
     if (!is_plain_tree(tree_) || !has_plain_rows(tree_)) return;
@@ -388,15 +403,29 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T
                                Inverse inverse_dynamics) {
   const int n = tree.nv;
   T *a = arena.take<T>(n), *L = arena.take<T>(n * n);
-  aba(tree, arena, AbaInput<T>{in.q, in.v, in.tau, in.wrenches, in.wrench}, a);
-  inverse_dynamics(RneaInput<T>{in.q, in.v, a, {}, in.wrenches, in.wrench}, out.q, out.v);
-  crba(tree, arena, in.q, L);
+  const auto work = rnea(tree, arena, RneaInput<T>{in.q, in.v, zeros<T>(arena, n), {}, in.wrenches, in.wrench}, a);
+  crba(tree, arena, in.q, work.poses(), work.columns, L);
   factorise(tree, arena, L);
-  std::fill(out.tau, out.tau + ForwardDerivatives<T>::size(n) - 2 * n * n, T(0.0));
-  for (T* unit : {out.tau, out.displacement, out.change})
-    for (int k = 0; k < n; ++k) unit[k * n + k] = T(1.0);
-  for (int i = 0; i < n * n; ++i) out.q[i] = -out.q[i], out.v[i] = -out.v[i];
-  for (T* X : {out.q, out.v, out.tau}) solve_rows(tree, L, X, n);
+  for (int k = 0; k < n; ++k) a[k] = in.tau[k] - a[k];
+  solve_inward(tree, L, a, 1), solve_outward(tree, L, a, 1);
+  inverse_dynamics(RneaInput<T>{in.q, in.v, a, {}, in.wrenches, in.wrench}, out.q, out.v);
+  const RowSolver<T> by_mass(tree, arena, L);
+  std::fill(out.displacement, out.displacement + 2 * n * n, T(0.0)), std::fill(out.velocity, out.residual + 2 * n, T(0.0));
+  for (int k = 0; k < n; ++k) out.displacement[k * n + k] = out.change[k * n + k] = T(1.0);
+  using R = Along<T>;
+  by_mass.template invert<R>(arena, out.tau);
+  const int count = (2 * n + columns_of<T, R> - 1) / columns_of<T, R>;  // of q, and behind them of v
+  R* X = arena.take<R>(n * count);
+  std::fill(X, X + n * count, R(0.0));
+  for (int k = 0; k < n; ++k) {
+    T* row = reinterpret_cast<T*>(X + k * count);
+    for (int j = 0; j < n; ++j) row[j] = -out.q[k * n + j], row[n + j] = -out.v[k * n + j];
+  }
+  by_mass.solve(X, count);
+  for (int k = 0; k < n; ++k) {
+    const T* row = reinterpret_cast<const T*>(X + k * count);
+    std::copy(row, row + n, out.q + k * n), std::copy(row + n, row + 2 * n, out.v + k * n);
+  }
 }
 template <class R>
 void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in,
@@ -421,13 +450,10 @@ class AllowedMotions {
     const Arena::Scope scope(arena);
     R *d = arena.take<R>(nv_), *x = arena.take<R>(state.equation().unknowns()), *Mx = arena.take<R>(nv_);
     double* reach = arena.take<double>(nv_);
-    for (int k = 0; k < nv_; ++k) reach[k] = std::sqrt(inverse_or_zero(M[k * nv_ + k]));  // massless: P sees none
+    for (int k = 0; k < nv_; ++k) reach[k] = std::sqrt(inverse_or_zero(state.equation().inertia(k)));  // massless: P sees none
     const auto project = [&] {
       state.project(d, displacements, x);
-      for (int i = 0; i < nv_; ++i) {
-        Mx[i] = R(0.0);
-        for (int k = 0; k < nv_; ++k) Mx[i] += x[k] * R(M[i * nv_ + k]);
-      }
+      state.equation().momentum(M, x, Mx);
     };
     int old = 0;
     for (int sample = 0; old < 2 && count < nv_; sample += width_of<R>) {
@@ -496,7 +522,8 @@ class AllowedMotions {
       }
     const double left = size();
     if (!(left > tolerances::present * whole) || !(whole > tolerances::present)) return false;
-    for (int k = 0; k < nv_; ++k) me[k] /= left, my_mass[k] /= left;
+    const double inverse = 1.0 / left;
+    for (int k = 0; k < nv_; ++k) me[k] *= inverse, my_mass[k] *= inverse;
     ++count;
     return true;
   }
@@ -509,8 +536,7 @@ template <class R>
 double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<double>& in, const ForwardSensitivity<R>& state,
                                const ForwardDerivatives<double>& out) {
   const int n = tree.nv, unknowns = n + tree.loops.rows;
-  double* M = arena.take<double>(n * n);
-  state.equation().mass_matrix(arena, in.q, M);
+  const double* M = state.equation().composed_mass_matrix(arena, in.q);
   const AllowedMotions changes(tree, arena, state, M, false);
   std::optional<AllowedMotions> of_positions;
   if (state.holds_velocities_only()) of_positions.emplace(tree, arena, state, M, true);
@@ -565,9 +591,13 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
     tree_dynamics_derivatives<R>(tree, arena, in, out);
     return 0.0;
   }
-  ForwardSensitivity<R> state(tree, arena, in);
+  const bool along = tangent && tree.loops.rows > 0;
+  ForwardSensitivity<R> state(tree, arena, in, along);
+  // any multipliers will do there: J^T lambda = 0 of what rows that depend on one another carry for nothing stays so, and its rate, DJ^T lambda, is
+  // what some Dlambda takes up
+  if (along) state.take_multipliers();
   state.prepare();
-  if (tangent && tree.loops.rows > 0) {
+  if (along) {
     const double worst = derivatives_along_loops(tree, arena, in, state, out);
     return worst > tolerances::contradiction ? std::max(worst, state.error()) : state.error();
   }

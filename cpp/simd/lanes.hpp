@@ -1,6 +1,8 @@
 // How many states share the registers of the instruction set level that a file is compiled for.
 #pragma once
 
+#include <type_traits>
+
 #include "packet.hpp"
 
 namespace sarrus {
@@ -27,6 +29,9 @@ using SideBySide = double;
 #else
 using SideBySide = Packet<loop_lanes>;
 #endif
+
+/// What holds directions of a state, or one of each of several.
+template <class T> using Along = std::conditional_t<std::is_same_v<T, double>, SideBySide, T>;
 
 /// States of variants.
 using OwnLanes = Packet<loop_lanes, true>;

@@ -13,7 +13,7 @@ from tests.effort import examples
 from tests.laws.test_choice_laws import recut
 from tests.oracles import Dense
 from tests.random_closed import ALL_CONSTRAINTS, closed_mechanisms, random_closed
-from tests.random_mechanisms import mechanisms, random_state, seeds
+from tests.random_mechanisms import PLAIN_JOINTS, mechanisms, random_mechanism, random_state, seeds
 
 D = sarrus.derivatives
 SMOOTH = tuple(kind for kind in ALL_CONSTRAINTS if kind != "pfaffian of q")
@@ -83,6 +83,21 @@ def test_under_wrenches_on_ground_that_moves(robot, seed):
 @given(mechanisms(springs=True, armature=True), seeds())
 def test_forward_dynamics_of_trees(robot, seed):
     """M^-1 times the derivatives of inverse dynamics, negative."""
+    are_those_of_inverse_dynamics(robot, seed)
+
+
+@pytest.mark.parametrize("branching", [0.0, 0.3, 1.0])
+def test_forward_dynamics_of_large_trees(branching):
+    """Of which columns fill several registers, and velocities stand in another order than bodies outward."""
+    robot = random_mechanism(7, bodies=24, joints=PLAIN_JOINTS, branching=branching, shuffled=True, armature=True)
+    assert robot.nv > 32
+    q = are_those_of_inverse_dynamics(robot, 7)
+    M, inverse = robot.mass_matrix(q), robot.mass_matrix_inverse(q)
+    assert_close(M @ inverse, np.eye(robot.nv), np.linalg.cond(M) * 1e-15)
+    assert_array_equal(inverse, inverse.T)
+
+
+def are_those_of_inverse_dynamics(robot, seed):
     rng = np.random.default_rng(seed)
     q, v, tau = random_state(robot, rng)
     a = robot.forward_dynamics(q, v, tau)
@@ -90,8 +105,10 @@ def test_forward_dynamics_of_trees(robot, seed):
     size = np.linalg.cond(M) * 1e-15 if robot.nv else 0.0
     for column, needs in ((found.q, inverse.q), (found.v, inverse.v), (-found.tau, np.eye(robot.nv))):
         assert_close(M @ column, -needs, 1e-9 + size)
+    assert_array_equal(found.tau, found.tau.T)
     assert_array_equal(found.displacement, np.eye(robot.nv))
     assert_array_equal(found.velocity, 0)
+    return q
 
 
 # ---- closed mechanisms -----------------------------------------------------------------------------------------------
@@ -186,7 +203,9 @@ def test_multipliers(name, cut):
     v, tau = robot.project_velocity(q, rng.normal(size=robot.nv)), rng.normal(size=robot.nv)
     found = D.forward_dynamics(robot, q, v, tau)
     zero = np.zeros(robot.nv)
-    for d in np.linalg.svd(found.displacement)[0].T[:2]:
+    directions, allowed, _ = np.linalg.svd(found.displacement)
+    # what is none, of mechanisms with one freedom, would be differences of one configuration's rounding
+    for d in directions.T[:2][allowed[:2] > 1e-9]:
         d, u, w = found.displacement @ d, *rng.normal(size=(2, robot.nv))
         d, u = d / max(1.0, np.abs(d).max()), found.change @ u
         for part, along, direction in (

@@ -246,9 +246,7 @@ def forward_dynamics(
     answer, *status = ask(_forward, robot, q, v, tau, how)
     if robot._rough:
         warn_of_friction(robot, q, v, options.get("time"))
-    n = robot.nv
-    by_q, by_v, by_tau, displacement, change, velocity = _parts(answer[..., : 6 * n * n], 6, n, n)
-    residual_q, residual_v = _parts(answer[..., 6 * n * n :], 2, n)
+    by_q, by_v, by_tau, displacement, change, velocity, residual_q, residual_v = _parts(answer, robot.nv)
     state, how["return_status"] = (np.array(q), np.array(v), np.array(tau)), True
     derivatives = ForwardDynamicsDerivatives._made(
         q=by_q, v=by_v, tau=by_tau, displacement=displacement, change=change, velocity=velocity, residual_q=residual_q, residual_v=residual_v,
@@ -258,10 +256,14 @@ def forward_dynamics(
     return (derivatives, *status) if status else derivatives
 
 
-def _parts(answer: Array, count: int, *shape: int) -> Array:
-    """So many parts of the last axis, of this shape, along the first one."""
-    parts = answer.reshape(*answer.shape[:-1], count, *shape)
-    return parts if answer.ndim == 1 else np.moveaxis(parts, answer.ndim - 1, 0)
+def _parts(answer: Array, n: int) -> tuple[Array, ...]:
+    """Six matrices (n, n), and two rows of residuals."""
+    matrices, rows = answer[..., : 6 * n * n], answer[..., 6 * n * n :]
+    if answer.ndim == 1:  # which is looked at in a third of the time
+        x = matrices.reshape(6, n, n)
+        return x[0], x[1], x[2], x[3], x[4], x[5], rows[:n], rows[n:]
+    x = np.moveaxis(matrices.reshape(*answer.shape[:-1], 6, n, n), -3, 0)
+    return (*x, rows[..., :n], rows[..., n:])
 
 
 def _matrix(
