@@ -106,6 +106,18 @@ def test_dimensions_that_leave_loops_open(how):
 
 
 @in_units
+def test_dry_friction_has_a_direction_where_its_joint_moves(how):
+    """A cart that moves by a sixth of its size in a second does not stand still."""
+    robot, q, v, units = in_other_units(*cart(friction=0.1), how)
+    plain, at, moving = cart(friction=0.1)
+    found = np.sort(abs(np.linalg.eigvals(robot.linearize(q, v).A))) * units.s
+    wanted = np.sort(abs(np.linalg.eigvals(plain.linearize(at, moving).A)))
+    assert_allclose(found, wanted, atol=1e-6 * wanted.max())
+    with pytest.raises(sarrus.StateError, match="stands still"):
+        robot.linearize(q, 0.0 * v)
+
+
+@in_units
 def test_samples_off_the_loops_are_refused(how):
     """Of an identification: by a millionth of the mechanism's size."""
     robot, q, v, units = in_other_units(*cart(), how)
