@@ -240,6 +240,7 @@ class ContactStep {
     problem.G = G;
     inverse_along_combined(e, factor, arena_, combine(rows, problem, J), J, G);
     if (nearly_) take_as_touching(rows, w, shift);
+    rest_where_held(e, n, J, G, v_free, shift, w);
     ConeSolution found = solve_parts(problem, arena_, p, least);
     if (!found.reached) return false;
     double* before = s_.record ? doubles(n) : nullptr;

@@ -5,10 +5,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
-from sarrus import Builder, Inertia, Prismatic, Revolute
+from sarrus import Builder, ContactPoint, Free, Inertia, Prismatic, Revolute
 from sarrus.identification import Samples
 from sarrus.identification.identify import check_states
 from tests.laws.test_invariance_laws import nearly_flat
+from tests.random_closed import ALL_CONSTRAINTS, DRIVEN, random_closed
 from tests.variants import scaled
 
 # metre, kilogram, second: small things in SI, and those of a metre in micrometres, nanograms and milliseconds, or kilometres and tonnes
@@ -118,6 +119,22 @@ def test_dry_friction_has_a_direction_where_its_joint_moves(how):
 
 
 @in_units
+def test_what_slides_slowly_has_friction_against_it(how):
+    """By a millionth of its size in a second, on the level ground: a = -mu g, and not what would keep it where it is."""
+    b = Builder("block")
+    b.add_body("block", Inertia.box(2.0, (0.2, 0.2, 0.1)))
+    b.add_joint("float", Free(), "ground", "block")
+    for i, (x, y) in enumerate([(-0.1, -0.1), (-0.1, 0.1), (0.1, -0.1), (0.1, 0.1)]):
+        b.add_frame(f"foot{i}", "block", (x, y, -0.05))
+    robot, q, v, units = in_other_units(
+        b.build(), np.array([0, 0, 0, 1, 0, 0, 0.05]), np.array([0, 0, 0, 1e-6, 0, 0]), how
+    )
+    answer = robot.contact_dynamics(q, v, np.zeros(6), [ContactPoint(f"foot{i}", friction=0.5) for i in range(4)])
+    acceleration = answer.motion / (units.velocities(robot) / units.s)
+    assert_allclose(acceleration, [0, 0, 0, -0.5 * 9.81, 0, 0], atol=1e-6)
+
+
+@in_units
 def test_samples_off_the_loops_are_refused(how):
     """Of an identification: by a millionth of the mechanism's size."""
     robot, q, v, units = in_other_units(*cart(), how)
@@ -129,3 +146,64 @@ def test_samples_off_the_loops_are_refused(how):
     rows[1, 0] += 1e-6 * units.m
     with pytest.raises(sarrus.StateError, match="sample 1 is off the loops"):
         check_states(robot, samples)
+
+
+# ---- contacts that loops hold fast -------------------------------------------------------------------------------------------
+
+
+def truss():
+    """Two rods that hold each other fast, and a pendulum on one of them; where its tip and the pendulum's end are."""
+    b = Builder("truss and pendulum")
+    for name in "abp":
+        b.add_body(name, Inertia.rod(1.0, (0, 0, 0), (1.0, 0, 0), 0.02))
+    b.add_joint("pin1", Revolute("y"), "ground", "a")
+    b.add_joint("pin2", Revolute("y"), "ground", "b", at_parent=(0.7, 0, 0))
+    b.add_joint("apex", Revolute("y"), "a", "b", at_parent=(1, 0, 0), at_child=(1, 0, 0))
+    b.add_joint("motor", Revolute("y"), "a", "p", at_parent=(0.3, 0, 0.2), actuated=True)
+    for name, body in (("tip", "a"), ("bob", "p")):
+        b.add_frame(name, body, (1, 0, 0))
+    robot = b.build()
+    return robot, robot.assemble(near={"pin1": -1.0, "pin2": -2.0, "motor": 0.4})
+
+
+@pytest.mark.parametrize("sunk", [0.0, 1e-3, -1e-9])
+@pytest.mark.parametrize("size", [1.0, 1e-6])
+def test_what_loops_hold_fast_may_touch(sunk, size):
+    """No force moves it, and none is asked for, whatever rounding or a gap says: the pendulum swings as it does without that contact."""
+    robot, q = truss()
+    robot, units = scaled(robot, size, size**3)
+    tip, bob = (robot.pose(q, name)[2, 3] for name in ("tip", "bob"))
+    touches = sarrus.control.RigidContact("tip", offset=tip + sunk * size, friction=0.5)
+    ground = sarrus.control.RigidContact("bob", offset=bob - 0.3 * size, friction=0.5)
+    how = {"method": "contact", "dt": 2e-3 * units.s, "limits": "ignore"}
+    with_it = sarrus.simulate(robot, q, np.zeros(3), 0.6 * units.s, [touches, ground], **how)
+    without = sarrus.simulate(robot, q, np.zeros(3), 0.6 * units.s, ground, **how)
+    assert_allclose(with_it.q, without.q, atol=1e-9)
+
+
+def test_what_loops_hold_fast_has_no_forces():
+    """In one state: a closed mechanism all of whose bodies touch, most of them held."""
+    robot, q = truss()
+    for speed in np.linspace(0.1, 1.0, 7):
+        v = robot.project_velocity(q, [0.0, 0.0, speed])
+        touching = [ContactPoint(name, (0.3, 0.1, 1.0), 0.5) for name in ("a", "b", "tip", "bob")]
+        for answer in (
+            robot.contact_impact(q, v, touching),
+            robot.contact_dynamics(q, 0.0 * v, [0.0, 0.0, speed], touching),
+        ):
+            assert not answer.forces[:3].any()
+            assert abs(answer.forces[3]).max() > 1e-3
+
+
+@pytest.mark.parametrize("seed", [3, 28])
+def test_rounding_of_what_is_held_finds_forces(seed):
+    """Of random closed mechanisms, where it did not: touching bodies that have hardly any freedom, at rest."""
+    kinds = tuple(kind for kind in ALL_CONSTRAINTS if kind not in DRIVEN and "pfaffian" not in kind)
+    closed, rng = random_closed(seed, kinds=kinds, loops=1, bodies=4, mobility=3), np.random.default_rng(seed)
+    robot, q = closed.robot, closed.q
+    touching = [ContactPoint(name, rng.normal(size=3), 0.5) for name in robot.bodies]
+    J = np.vstack([robot.constraint_jacobian(q), *(robot.jacobian(q, name)[3:] for name in robot.bodies)])
+    _, s, V = np.linalg.svd(J)
+    still = V[int((s > 1e-9).sum()) :]
+    v = still.T @ (still @ rng.normal(size=robot.nv))
+    assert abs(robot.contact_impact(q, v, touching).forces).max() < 1e-9 * max(1.0, abs(v).max())
