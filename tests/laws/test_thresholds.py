@@ -8,6 +8,7 @@ import sarrus
 from sarrus import Builder, ContactPoint, Free, Inertia, Prismatic, Revolute
 from sarrus.identification import Samples
 from sarrus.identification.identify import check_states
+from sarrus.rolling import Cylinder, Plane, RollingContact, Sphere, Torus
 from tests.laws.test_invariance_laws import nearly_flat
 from tests.random_closed import ALL_CONSTRAINTS, DRIVEN, random_closed
 from tests.variants import scaled
@@ -207,3 +208,22 @@ def test_rounding_of_what_is_held_finds_forces(seed):
     still = V[int((s > 1e-9).sum()) :]
     v = still.T @ (still @ rng.normal(size=robot.nv))
     assert abs(robot.contact_impact(q, v, touching).forces).max() < 1e-9 * max(1.0, abs(v).max())
+
+
+# ---- surfaces ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metre", [1e-6, 1e-3, 1.0, 1e3, 1e6, 1e9])
+def test_where_surfaces_face_each_other_is_found(metre):
+    """From a hundredth of the coordinates away, in what is told in micrometres, too."""
+    for one, other, lengths in (
+        (Plane(), Sphere(0.1 * metre), [metre, metre, 1.0, 1.0]),
+        (Cylinder(0.5 * metre), Sphere(0.1 * metre), [1.0, metre, 1.0, 1.0]),
+        (Plane(), Torus(0.3 * metre, 0.1 * metre), [metre, metre, 1.0, 1.0]),
+    ):
+        contact = RollingContact(one, other)
+        eta = np.array([0.3, 0.2, 0.5, 0.4, 0.1]) * [*lengths, 1.0]
+        pose = contact.pose(eta)
+        found, gap = contact.locate(pose, 1.01 * eta)
+        assert_allclose(found / [*lengths, 1.0], eta / [*lengths, 1.0], atol=1e-9)
+        assert abs(gap) < 1e-12 * metre
