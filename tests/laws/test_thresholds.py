@@ -67,6 +67,17 @@ def test_a_run_does_not_start_off_its_loops(how):
 
 
 @in_units
+def test_it_is_said_what_is_off_the_loops(how):
+    """A hundredth of the size, or ten sizes a second."""
+    robot, q, v, units = in_other_units(*cart(), how)
+    slider = units.velocities(robot) * units.s * [0.01, 0.0, 0.0]
+    with pytest.raises(sarrus.StateError, match=r"off the loops: 'knee' stands open by [^:,]*; assemble"):
+        robot.forward_dynamics(robot.integrate(q, slider), v, np.zeros(3))
+    with pytest.raises(sarrus.StateError, match="'knee' does not allow this velocity"):
+        robot.forward_dynamics(q, v + 1e3 * slider / units.s, np.zeros(3))
+
+
+@in_units
 def test_motions_that_contradict_the_loops(how):
     """All three joints are given, one by a thousandth too fast: no motion is that; and the same without it is one."""
     robot, q, v, units = in_other_units(*cart(), how)
