@@ -66,6 +66,18 @@ def test_a_run_does_not_start_off_its_loops(how):
     assert runs.status.all()
 
 
+@pytest.mark.parametrize("second", [1.0, 1e-6, 1e-12])
+def test_a_run_that_chooses_its_steps_may_be_as_short_as_it_likes(second):
+    """What it gives up at are steps that are short beside the run."""
+    plain, q, v = cart()
+    robot, at, moving, units = in_other_units(plain, q, v, (1e-9, 1e-21, second))
+    runs = [
+        sarrus.simulate(one, x, rate, 0.3 * s, dt=0.02 * s, method="dopri5").q[-1]
+        for one, x, rate, s in ((plain, q, v, 1.0), (robot, at, moving, second))
+    ]
+    assert_allclose(runs[1] / units.coordinates(robot), runs[0], atol=1e-6)
+
+
 @in_units
 def test_it_is_said_what_is_off_the_loops(how):
     """A hundredth of the size, or ten sizes a second."""
