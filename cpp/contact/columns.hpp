@@ -89,6 +89,21 @@ inline void hold_rows(const LoopEquation<double>& e, int count, const double* J,
   }
 }
 
+/// Where the loops hold rows fast, w (count) is what else moves them: of `motion` (nv) rounding, which no force could take away; `shift` (count, or
+/// null), by which w is more than that, cannot ask for what nothing can do, either.
+inline void rest_where_held(const LoopEquation<double>& e, int count, const double* J, const double* G, const double* motion,
+                            const double* shift, double* w) {
+  const int nv = e.matrix.tree.nv;
+  const double size = in_metric(e.matrix, motion);
+  for (int i = 0; i < count; ++i) {
+    if (G[i * count + i] != 0.0) continue;
+    const double besides = shift ? shift[i] : 0.0, moves = w[i] - besides;
+    double free = 0.0;
+    for (int c = 0; c < nv; ++c) free += square(J[i * nv + c]) * e.matrix.mobility[c];
+    if (moves * moves <= square(tolerances::at_rest) * free * size) w[i] = std::max(besides, 0.0);
+  }
+}
+
 /// G (count x count).
 template <class P = SideBySide>
 SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,

@@ -131,7 +131,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
                       take(2 * most),
                       take(most),
                       arena.take<MomentFriction>(2 * most)};
-  double speed = 1.0, turning = 1.0;
+  double speed = tree.length, turning = 1.0;  // a length of the mechanism, and a radian, a second
   for (int i = 1; i < tree.links; ++i) {
     speed = std::max(speed, std::sqrt(dot(k.link[i].V.linear, k.link[i].V.linear)));
     turning = std::max(turning, std::sqrt(dot(k.link[i].V.angular, k.link[i].V.angular)));
@@ -179,6 +179,9 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
   std::fill(p, p + n, 0.0), std::fill(answer.force, answer.force + 3 * most, 0.0);
   std::fill(answer.moment, answer.moment + 3 * most, 0.0);
   inverse_along_rows(e, free.factor, arena, n, rows.J, G);
+  double* motion = take(nv);
+  for (int c = 0; c < nv; ++c) motion[c] = free.x[c] + (impact ? v[c] : 0.0);
+  rest_where_held(e, n, rows.J, G, motion, nullptr, rows.w);
   const ConeProblem problem = {
       rows.count, n, G, rows.w, rows.friction, nullptr, nullptr, rows.slips ? rows.slip : nullptr, rows.moments, rows.moment};
   answer.cones = solve_parts(problem, arena, p, least);

@@ -248,9 +248,15 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
     for (int j = 0; j < d; ++j) terms += B[i * d + j] * y[j] * B[i * d + j] * y[j];
   }
   Cascade<double> space(arena, d, m + d);
+  // limits that depend on active ones: steps along these do not move along them, either, but for rounding
+  bool* depends = arena.take<bool>(p.limits);
+  std::fill(depends, depends + p.limits, false);
+  const auto active = [&](int i) { return std::find(w.limit, w.limit + w.count, i) != w.limit + w.count; };
+  int added = -1;
   for (int round = 0; round < 4 * patience; ++round) {
     std::copy(y, y + d, space.x);
     project_onto(f, w, space);
+    if (added >= 0 && !active(added)) depends[added] = true;
     std::copy(space.x, space.x + d, y);
     const int standing = space.directions;
     if (standing < d) space.add(B, e, sizes, m, false);
@@ -264,7 +270,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
     double far = 1.0;
     int next = -1, side = 0;
     for (int i = 0; i < p.limits; ++i) {
-      if (f.ratio[i] == 0.0 || std::find(w.limit, w.limit + w.count, i) != w.limit + w.count) continue;
+      if (f.ratio[i] == 0.0 || depends[i] || active(i)) continue;
       const double* row = f.C + i * d;
       const double along = scalar_product(row, step, d);
       if (std::abs(along) <= Cascade<double>::dependent * length) continue;
@@ -275,7 +281,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
     }
     for (int j = 0; j < d; ++j) y[j] += far * step[j];
     if (next >= 0) {
-      w.add(next, side);
+      w.add(added = next, side);
       continue;
     }
     // at the optimum of this working set: which limit has a multiplier of the wrong sign?
@@ -302,6 +308,7 @@ inline bool minimise(Arena& arena, const LimitedRows& p, const FreeSpace& f, con
     }
     if (wrong < 0) return true;
     w.drop(wrong), space.directions = std::min(standing, wrong);
+    std::fill(depends, depends + p.limits, false), added = -1;
   }
   return false;
 }

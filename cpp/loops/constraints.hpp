@@ -198,6 +198,21 @@ SARRUS_INLINE void constraint_rows(const Tree& tree, Arena& arena, const LoopSta
   }
 }
 
+/// Of each row (rows), what a radian or a length of the mechanism along each velocity that it touches moves it by at most: what its residual is
+/// compared with.
+template <class T>
+T* row_sizes(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values) {
+  T *size = arena.take<T>(tree.loops.rows), *mobility = arena.take<T>(tree.nv);
+  const Arena::Scope scope(arena);
+  const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
+  for (int k = 0; k < tree.nv; ++k) mobility[k] = square(T(state.numbers(tree.unit[k])));
+  ConstraintRows<T> asked;
+  asked.J = arena.take<T>(tree.loops.entries), asked.scale = size, asked.mobility = mobility;
+  constraint_rows(tree, arena, state, asked, 0, tree.loops.constraints);
+  for (int r = 0; r < tree.loops.rows; ++r) size[r] = sqrt(size[r]);
+  return size;
+}
+
 /// out += scale * J v, one a row.
 template <class T> SARRUS_INLINE void add_motion_along_rows(const Tree& tree, const T* J, const T* v, const T& scale, T* out) {
   for (int i = 0; i < tree.loops.constraints; ++i) {

@@ -216,6 +216,7 @@ SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& 
   asked.J = J, asked.target = target;
   constraint_rows(tree, arena, place(tree, arena, in.q, time, pfaffian_values), asked, 0, loops.constraints);
   constraint_bias(tree, arena, in.q, in.v, time, pfaffian_values, gamma);
+  const T* unit = row_sizes(tree, arena, in.q, time, pfaffian_values);
   T worst = T(0.0);
   const auto look = [&](const Constraint& c, int r, const T* motion, const T& required) SARRUS_INLINED {
     T off = -required, size = abs(required);
@@ -223,7 +224,7 @@ SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& 
       const T part = J[c.entry + k * c.rows + r] * motion[c.column[k]];
       off += part, size += abs(part);
     }
-    const T share = abs(off) / (size * T(tolerances::allowed) + T(tolerances::at_rest));
+    const T share = abs(off) / (size * T(tolerances::allowed) + unit[c.row + r] * T(tolerances::at_rest));
     worst = select(share > worst, share, worst);
   };
   for (int i = 0; i < loops.constraints; ++i) {

@@ -104,19 +104,21 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
 
 /// Newton's steps from q onto the loops, shortened where they do not make the residual smaller. Meant for a start that is close. `weight` (nv, or null):
 /// 1, or 0 where a joint is held. Returns what is left, squared: how much the velocities that a row touches would have to move, of the row
-/// that is farthest from closed.
+/// that is farthest from closed [rad, sizes of the bodies].
 template <class T>
 T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time, const T* pfaffian_values,
                         bool plain, T* out) {
   const Loops& loops = tree.loops;
-  T *phi = arena.take<T>(loops.rows), *there = arena.take<T>(loops.rows);
   for (int k = 0; k < tree.nq; ++k) out[k] = q[k];
   if (loops.rows == 0) return T(0.0);
+  T *phi = arena.take<T>(loops.rows), *there = arena.take<T>(loops.rows);
+  const T* unit = row_sizes(tree, arena, q, time, pfaffian_values);
   const auto evaluate = [&](const T* at, Gap<T>& gap) {
     const Arena::Scope scope(arena);
     ConstraintRows<T> asked;
     asked.residual = gap.phi;
     constraint_rows(tree, arena, place(tree, arena, at, time, pfaffian_values), asked, 0, loops.constraints);
+    for (int r = 0; r < loops.rows; ++r) gap.phi[r] /= unit[r];
     gap.size = sqrt(sum_of_squares(gap.phi, loops.rows));
   };
   constexpr double whole = tolerances::least_damping;
@@ -124,33 +126,30 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
     const T whole_mu = gap.size * T(whole),
             part = select(mu > whole_mu, whole_mu / mu, T(1.0));  // shorter after one that led away
     const LoopEquation<T> e = metric_equation(tree, arena, at, weight, time, pfaffian_values, plain);
-    for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -gap.phi[r];
+    for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -gap.phi[r] * unit[r];
     const T* y = solve_tightly(e, arena, e.b).x;
     for (int k = 0; k < tree.nv; ++k) x[k] = weight ? y[k] * weight[k] * part : y[k] * part;
   };
   // near singular positions each takes away a part only
   take_steps(tree, arena, T(whole), T(50.0), T(1e300), evaluate, step, {phi, nullptr, T(0.0)}, {there, nullptr, T(0.0)}, out);
-  T *one = arena.take<T>(tree.nv), *scale = arena.take<T>(loops.rows);
-  for (int k = 0; k < tree.nv; ++k) one[k] = T(1.0);
-  ConstraintRows<T> rows;
-  rows.residual = phi, rows.scale = scale, rows.mobility = one;
-  constraint_rows(tree, arena, place(tree, arena, out, time, pfaffian_values), rows, 0, loops.constraints);
   T farthest = T(0.0);
   for (int r = 0; r < loops.rows; ++r) {
-    const T motion = phi[r] * phi[r] / scale[r];
+    const T motion = square(phi[r]);
     farthest = select(motion > farthest, motion, farthest);
   }
   return farthest;
 }
 
-/// Size, squared, below which the rows that velocities or accelerations x are to satisfy contradict each other by rounding alone: of x and of
-/// the rows' right-hand sides c, and of the rounding of what these are differences of (`size`, squares, a row; or null).
+/// Size, squared, below which the rows that velocities or accelerations x are to satisfy contradict each other by rounding alone: of x, in
+/// radians and lengths of the mechanism, and of the rows' right-hand sides c, and of the rounding of what these are differences of (`size`,
+/// squares, a row; or null).
 template <class T>
 T size_of_motion(const LoopEquation<T>& e, const T* x, const T* c, const T* size) {
   constexpr double rounding = tolerances::rounding / tolerances::contradiction;  // error / terms is compared with the latter
-  T terms = T(1e-18);  // rates below 1e-9 rad/s are none
-  for (int k = 0; k < e.matrix.tree.nv; ++k) terms += x[k] * x[k];
-  for (int r = 0; r < e.matrix.tree.loops.rows; ++r)
+  const Tree& tree = e.matrix.tree;
+  T terms = T(square(tolerances::at_rest));
+  for (int k = 0; k < tree.nv; ++k) terms += x[k] * x[k] * T(tree.numbers<T>()(tree.per_unit_square[k]));
+  for (int r = 0; r < tree.loops.rows; ++r)
     terms += (c[r] * c[r] + (size ? size[r] * T(rounding * rounding) : T(0.0))) * e.matrix.row_weight[r];
   return terms;
 }

@@ -28,20 +28,20 @@ constexpr double exact = 1e-15;
 constexpr double closed = 1e-10;
 /// The same for configurations that somebody gives, who may have written them down with six digits.
 constexpr double given_closed = 1e-6;
-/// What Newton's steps leave of loops that they close, and a margin [rad, m].
+/// What Newton's steps leave of loops that they close, and a margin [rad, sizes of the bodies].
 constexpr double projected = 1e-9;
 /// A state that is farther off the loops is not one of this mechanism, and accelerations would mean nothing; nearer, it may be measured
-/// [rad, m; of the velocities, or of 1 rad/s, m/s].
+/// [rad, sizes of the bodies; of the velocities, or of 1 rad/s, or such a size a second].
 constexpr double off_loops = 1e-3;
 /// Of the accelerations, the share that a gap of the loops may move before it is the gap that decides about them, and the state counts as off.
 constexpr double decides = 0.1;
 
 /// What rounding and badly closed loops may do to a motion that they allow, and to the forces that it needs, relative.
 constexpr double allowed = 1e-6;
-/// Velocities and accelerations that are nothing [rad/s, m/s; per s].
+/// Velocities and accelerations that are nothing [rad/s, sizes of the bodies a second; per s].
 constexpr double at_rest = 1e-9;
 
-// ---- steps of a simulation [rad, m] ----------------------------------------------------------------------------------------------------
+// ---- steps of a simulation [rad, sizes of the bodies] ---------------------------------------------------------------------------------
 
 /// What a step's projection leaves: a hundred eps. Less would be rounding of the rows, and a share of it would drift.
 constexpr double no_drift = 1e-14;

@@ -14,7 +14,7 @@
 //
 // What comes near in this step gets rows, nothing else: with far corners in it the problem has many more rows of the same rank. What was left out
 // and would sink in by what was found gets them then, so that this is a matter of cost. Where the cones are not solved the step is halved,
-// twice; then what nearly touches counts as touching; and then it fails. It is never applied half solved.
+// twice; then what nearly touches counts as touching, at first but for what motions close; and then it fails. It is never applied half solved.
 #pragma once
 
 #include "../contact/cone_residuals.hpp"
@@ -32,13 +32,15 @@ struct LinearRates {
   double *stiffness, *damping;
 };
 
+/// What nearly touches, where the cones are not solved otherwise: it is as far away as it is; or it touches, but for what motions close; or it touches.
+enum class Nearly { apart, closes, touches };
+
 /// Whether the cones were solved, and whether there were any.
 enum class StepOutcome { failed, free, pushed };
 
 class ContactStep {
  public:
-  /// nearly: what nearly touches may count as touching, where the cones are not solved otherwise.
-  ContactStep(System<double>& s, double time, double h, const SimulationState<double>& x, bool nearly = false)
+  ContactStep(System<double>& s, double time, double h, const SimulationState<double>& x, Nearly nearly)
       : s_(s), tree_(s.tree), arena_(s.arena), x_(x), time_(time), h_(h), nv_(s.tree.nv), nearly_(nearly) {}
 
   /// The state is that after the step, or where the cones were not solved what it was.
@@ -239,7 +241,8 @@ class ContactStep {
     double *G = doubles(n * n), *least = doubles(n);
     problem.G = G;
     inverse_along_combined(e, factor, arena_, combine(rows, problem, J), J, G);
-    if (nearly_) take_as_touching(rows, w, shift);
+    if (nearly_ != Nearly::apart) take_as_touching(rows, n, G, w, shift);
+    rest_where_held(e, n, J, G, v_free, shift, w);
     ConeSolution found = solve_parts(problem, arena_, p, least);
     if (!found.reached) return false;
     double* before = s_.record ? doubles(n) : nullptr;
@@ -265,14 +268,30 @@ class ContactStep {
     return true;
   }
 
-  /// Where points outnumber the motions of what they are on, distances of nanometres make velocities that no motion has: which points carry is
-  /// then theirs to say, by forces without bound. As near as what gets rows at once they count as touching instead, and velocities of rows are
-  /// those of motions.
-  void take_as_touching(StepRows& rows, double* w, double* shift) const {
+  /// Where points outnumber the motions of what they are on, distances of nanometres make velocities that no motion has, or that a motion has which
+  /// hardly moves the points: which of these carry is then theirs to say, by forces without bound. As near as what gets rows at once they count
+  /// as touching instead, but for what motions that do move them close: the least squares of what is to be closed and, small beside it, of what
+  /// closes it, s <- G (G + c)^-1 s.
+  void take_as_touching(StepRows& rows, int n, const double* G, double* w, double* shift) {
+    const Arena::Scope scope(arena_);
+    int *at = arena_.take<int>(n), count = 0, i = 0;
     for (StepRow& row : rows) {
       if (!row.acts || !row.contact) continue;
-      if (!row.bounces && std::abs(row.distance) < row.near) *w -= row.shift, *shift = row.shift = 0.0;
-      w += 3, shift += 3;
+      if (!row.bounces && std::abs(row.distance) < row.near) at[count++] = i;
+      i += 3;
+    }
+    double *A = doubles(count * count), *closes = doubles(count), largest = 0.0;
+    for (int k = 0; k < count; ++k) largest = std::max(largest, G[at[k] * n + at[k]]);
+    for (int k = 0; k < count; ++k) {
+      closes[k] = shift[at[k]];
+      for (int l = 0; l < count; ++l) A[k * count + l] = G[at[k] * n + at[l]];
+      A[k * count + k] += square(contact_steps::near) * largest;
+    }
+    const bool solved = nearly_ == Nearly::closes && largest > 0.0 && solve_dense(count, A, closes);
+    for (int k = 0; k < count; ++k) {
+      double closed = 0.0;
+      for (int l = 0; l < count && solved; ++l) closed += G[at[k] * n + at[l]] * closes[l];
+      w[at[k]] += closed - shift[at[k]], shift[at[k]] = closed;
     }
   }
 
@@ -329,7 +348,8 @@ class ContactStep {
   const SimulationState<double>& x_;
   double time_, h_;
   int nv_;
-  bool nearly_, pushed_ = false;
+  Nearly nearly_;
+  bool pushed_ = false;
   struct {
     double positions = 0.0, momentum = 0.0, natural_map = 0.0;
     ConeResiduals cones;
@@ -350,33 +370,36 @@ inline void extrapolate(System<double>& s, double end, const double* whole, cons
 }
 
 /// The step, or where its cones are not solved its halves; false: nor theirs. What nothing pushes moves to second order.
-inline bool halved_step(System<double>& s, double time, double h, const SimulationState<double>& x, int halvings) {
+inline bool halved_step(System<double>& s, double time, double h, const SimulationState<double>& x, Nearly nearly,
+                        int halvings = contact_steps::halvings) {
   const Arena::Scope scope(s.arena);
   const int size = s.integrated();
   double *before = s.arena.take<double>(size), *whole = s.arena.take<double>(size);
   std::copy(x.q, x.q + size, before);
-  const StepOutcome outcome = ContactStep(s, time, h, x).take();
+  const StepOutcome outcome = ContactStep(s, time, h, x, nearly).take();
   if (outcome == StepOutcome::pushed || s.status != 0.0) return true;
   if (outcome == StepOutcome::free) {
     std::copy(x.q, x.q + size, whole), std::copy(before, before + size, x.q);
     for (const double begin : {time, time + 0.5 * h})
-      if (ContactStep(s, begin, 0.5 * h, x).take() != StepOutcome::free) return std::copy(whole, whole + size, x.q), true;
+      if (ContactStep(s, begin, 0.5 * h, x, nearly).take() != StepOutcome::free) return std::copy(whole, whole + size, x.q), true;
     extrapolate(s, time + h, whole, x);
     return true;
   }
   if (halvings == 0) return false;
   for (const double begin : {time, time + 0.5 * h})
-    if (s.status == 0.0 && !halved_step(s, begin, 0.5 * h, x, halvings - 1)) return std::copy(before, before + size, x.q), false;
+    if (s.status == 0.0 && !halved_step(s, begin, 0.5 * h, x, nearly, halvings - 1))
+      return std::copy(before, before + size, x.q), false;
   return true;
 }
 
 /// As it is, in halves, or with what nearly touches as touching; else its status says that it is none.
 inline void contact_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
-  if (halved_step(s, time, h, x, contact_steps::halvings)) return;
-  if (ContactStep(s, time, h, x, true).take() == StepOutcome::failed)
-    s.status = no_convergence;
-  else if (s.record)
-    *s.record->as_touching += 1.0;
+  for (const Nearly nearly : {Nearly::apart, Nearly::closes, Nearly::touches})
+    if (halved_step(s, time, h, x, nearly)) {
+      if (nearly != Nearly::apart && s.record) *s.record->as_touching += 1.0;
+      return;
+    }
+  s.status = no_convergence;
 }
 
 }  // namespace sarrus

@@ -393,15 +393,18 @@ class RollingContact:
             way = X[:3, :3] @ two.point + X[:3, 3] - one.point
             return one.frame.T @ way, one.frame.T @ X[:3, :3] @ two.frame
 
+        # what is as far on either surface as a radian is on the more curved one
+        length, unit = self._units(start)
+
         def off(u: Array) -> Array:
             way, axes = seen(u)
-            return np.concatenate([way[:2], axes[:2, 2]])
+            return np.concatenate([way[:2] / length, axes[:2, 2]])
 
         u, h = start[:4].copy(), 1e-6
         for _ in range(50):
-            slopes = np.stack([(off(u + h * e) - off(u - h * e)) / (2 * h) for e in np.eye(4)], axis=-1)
+            slopes = np.stack([(off(u + h * e) - off(u - h * e)) / (2 * h) for e in np.diag(unit)], axis=-1)
             step = np.linalg.lstsq(slopes, -off(u), rcond=None)[0]
-            u = u + step * min(1.0, 0.5 / max(np.abs(step).max(), 1e-12))
+            u = u + unit * step * min(1.0, 0.5 / max(np.abs(step).max(), 1e-12))
             if np.abs(step).max() < 1e-12:
                 break
         way, axes = seen(u)
@@ -501,6 +504,13 @@ class RollingContact:
                 )
             path.append(fine + error)
         return np.array(path)
+
+    def _units(self, eta: Array) -> tuple[float, Array]:
+        """A radius of curvature at eta (5,), or a metre where there is none, and how much of the coordinates of both surfaces (4,) goes as far."""
+        surfaces = self._geometries(eta)[:2]
+        largest = float(max(np.abs(s.curvature).max() for s in surfaces))
+        length = 1.0 / largest if largest > 0.0 else 1.0
+        return length, length / np.concatenate([np.linalg.norm(s.metric, axis=0) for s in surfaces])
 
     def _geometries(self, eta: Array) -> tuple[SurfaceGeometry, SurfaceGeometry, Array]:
         return self.first.geometry(eta[..., :2]), self.second.geometry(eta[..., 2:4]), eta[..., 4]

@@ -176,3 +176,14 @@ def test_a_joint_that_no_loop_holds_is_named():
     assert robot.warnings == ("nothing has inertia along joint 'loose': forward dynamics has no answer",)
     with pytest.raises(sarrus.StateError, match="nothing has inertia along joint 'loose'"):
         robot.forward_dynamics(robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv))
+
+
+@pytest.mark.parametrize("method", ["rk4", "contact", "implicit_midpoint", "dopri5"])
+def test_a_run_says_what_has_no_inertia(method):
+    """Neither constraints, of which there are none, nor the steps are at fault."""
+    b = Builder("ball")
+    b.add_body("ball", NOTHING)
+    b.add_joint("float", sarrus.Free(), "ground", "ball")
+    robot = b.build()
+    with pytest.raises(sarrus.IntegrationError, match="nothing has inertia along joint 'float'"):
+        sarrus.simulate(robot, robot.neutral(), np.zeros(6), 0.1, method=method)

@@ -87,6 +87,20 @@ def test_heel_and_toe_of_one_foot():
     )
 
 
+@pytest.mark.parametrize(("seed", "size"), [(108, 0.01), (133, 0.01), (207, 0.01), (265, 0.1)])
+def test_four_surfaces_on_legs_of_three_joints(seed, size):
+    """Feet that shall not turn ask for more than legs can do, and limits of their forces depend on one another: the nearest is an answer."""
+    robot, rng = sarrus.mechanisms.quadruped(), np.random.default_rng(seed)
+    home = robot.assemble()
+    q, v = robot.integrate(home, 0.05 * rng.normal(size=robot.nv)), 0.1 * rng.normal(size=robot.nv)
+    feet = [SurfaceContact(foot, (size, size), friction=0.3) for foot in FEET]
+    solution = TaskControl(robot, trunk(robot, home), control.Limits(), feet).solve(0.0, q, v)
+    assert solution.status == "solved" or "missed, held back by" in solution.status
+    for force in solution.forces.values():
+        x, y, z = force[:3]
+        assert max(abs(x), abs(y)) <= 0.3 / np.sqrt(2.0) * z + 1e-9 * robot.mass * 9.81
+
+
 def test_a_sphere_rolls():
     """The lowest point of a spherical foot keeps its velocity, zero, while the foot rolls on."""
     b = sarrus.Builder("roller")

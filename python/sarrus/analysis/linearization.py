@@ -32,7 +32,7 @@ from .actuation.efforts import actuation_matrix
 from .assembly.closing import closing, prepared
 from .independent_coordinates import Coordinates, best_shown, chosen, judge, velocity_names
 from .linear_algebra import transposed
-from .scaling import velocity_scale
+from .scaling import sliding, velocity_scale
 
 _linear_equations = _undeclared("linear_equations")
 
@@ -41,7 +41,7 @@ _linear_equations = _undeclared("linear_equations")
 STEP, HALVINGS = 0.05, 10
 # of the largest entry of A
 DOUBTFUL = 1e-5
-# a velocity at which Coulomb friction has a direction, of the largest
+# a velocity at which Coulomb friction has a direction, of the largest, in radians and lengths of the mechanism
 MOVING = 1e-3
 
 
@@ -226,9 +226,9 @@ def linearize(
     answer: Any = _linear_equations(robot, q, v, tau, order, scale, wrenches=wrenches, time=time, **cast(Any, options))
     numbers, status = answer if options.get("return_status") else (answer, None)
     asked = _Asked.at(robot, numbers[numbers.size - robot.nv :].tolist()) if asked is None else asked
-    _moves_where_friction_is(robot, q, v, time)
     # nobody knows the rates of rows that are a function of q
     sure = not robot._asks_for_rows and bool(numbers[0] if numbers.ndim == 1 else numbers[..., 0].all())
+    _moves_where_friction_is(robot, q, v, time, 0.0 if sure else 1.0)
     if not sure:
         for k, names in ((1, asked.names[: asked.m]), (3, asked.names)):
             status = judge(numbers[..., k : k + 2], names, True, status)
@@ -342,14 +342,21 @@ def _differences(
     return A, transposed(error) / reach
 
 
-def _moves_where_friction_is(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None) -> None:
+def _moves_where_friction_is(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None, least: float
+) -> None:
+    """Raise where a joint with friction is slower than MOVING of the fastest, which counts as no slower than `least` [per s]."""
     rough = robot._rough
     if not rough:
         return
-    slow = MOVING * np.maximum(1.0, abs(np.asarray(v, dtype=float)).max(axis=-1, initial=0.0))[..., None]
+    fastest = abs(np.asarray(v, dtype=float) / velocity_scale(robot)).max(axis=-1, initial=least)[..., None]
     states = cast(Any, robot.joint_states(q, v, time=time, return_status=True))[0]
     for name, velocity in states.v.items():
-        if name in rough and np.any((abs(velocity) < slow) & (np.asarray(rough[name].type.friction) > 0.0)):
+        if name not in rough:
+            continue
+        joint = rough[name].type
+        slow = MOVING * fastest * np.where(sliding(joint), robot._length, 1.0)
+        if np.any((abs(velocity) <= slow) & (np.asarray(joint.friction) > 0.0)):
             fault = "stands still and has Coulomb friction, which jumps there: motion has no linear equations"
             raise StateError(f"joint '{name}' {fault}; linearise where it moves, or without the friction")
 

@@ -318,13 +318,14 @@ def warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: Arr
     if not rough:
         return
     v = np.asarray(v, dtype=float)
-    rest = 1e-14 * abs(v).max(axis=-1, initial=0.0)[..., None]
+    unit = cast(Any, robot)._units_of_motion[1][0]
+    rest = 1e-14 * abs(v / unit[: robot.nv]).max(axis=-1, initial=0.0)[..., None]
     closing = any(j.closes_loop for j in rough.values())
     of_loops = robot._loop_joint_velocities(q, v, time=time, return_status=True)[0] if closing else v
     for name, j in rough.items():
         at = slice(j._all_v.start - robot.nv, j._all_v.stop - robot.nv)
         velocity = of_loops[..., at] if j.closes_loop else v[..., j.v_slice]
-        if np.any((abs(velocity) <= rest) & (np.asarray(j.type.friction) > 0.0)):
+        if np.any((abs(velocity) <= rest * unit[j._all_v]) & (np.asarray(j.type.friction) > 0.0)):
             fault = f"joint '{name}' stands still and has Coulomb friction, which jumps there"
             warnings.warn(f"{fault}: the derivatives leave it out", ModelWarning, stacklevel=3)
             return

@@ -31,7 +31,8 @@ def forward_by_dimensions(
     """(..., n) a cotangent of the acceleration times its derivatives; NaN by those that leave loops open."""
     answer = _forward(robot, *state, cotangent, **{**how, "return_status": True})[0]
     value, opens = (answer[..., k, places(robot)[1]] for k in (0, 1))
-    speed = np.abs(state[1]).max(axis=-1, initial=1.0)[..., None]
+    unit = cast(Any, robot)._units_of_motion[1][0, : robot.nv]
+    speed = np.abs(np.asarray(state[1]) / unit).max(axis=-1, initial=1.0)[..., None]
     return np.where(np.abs(opens) > 1e-6 * speed, np.nan, value)
 
 

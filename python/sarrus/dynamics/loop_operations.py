@@ -627,17 +627,22 @@ def raise_undecided(mechanism: LoopFunctions, operation: str, arguments: dict[st
 def raise_off_loops(mechanism: LoopFunctions, operation: str, arguments: dict[str, Any]) -> NoReturn:
     """Say which constraint stands open, or which forbids the velocity."""
     q, v, time = arguments["q"], np.asarray(arguments["v"]), arguments.get("time")
-    opened, gap = _worst(mechanism, mechanism.constraint_residual(q, time=time))
-    slips = mechanism.constraint_jacobian(q, time=time) @ v - mechanism.constraint_velocity(q, time=time)
-    forbidding, rate = _worst(mechanism, slips)
-    fault = f"'{opened}' stands open by {gap:.3g} rad or m"
+    J, unit = mechanism.constraint_jacobian(q, time=time), cast(Any, mechanism)._units_of_motion[1][0, : mechanism.nv]
+    rows = np.linalg.norm(J * unit, axis=1)  # what a radian or a length of the mechanism moves each by
+    rows = np.where(rows > 0.0, rows, 1.0)
+    gaps, slips = mechanism.constraint_residual(q, time=time), J @ v - mechanism.constraint_velocity(q, time=time)
+    (opened, gap), (forbidding, rate) = _worst(mechanism, gaps / rows), _worst(mechanism, slips / rows)
+    by, along = (
+        np.abs(x[mechanism._constraints[name].rows]).max() for x, name in ((gaps, opened), (slips, forbidding))
+    )
+    fault = f"'{opened}' stands open by {by:.3g} rad or m"
     cure = "assemble() and project_configuration() find a configuration that closes the loops"
     if operation in VELOCITIES or (
-        gap <= tolerances.off_loops and rate <= tolerances.off_loops * max(1.0, float(np.abs(v).max(initial=0.0)))
+        gap <= tolerances.off_loops and rate <= tolerances.off_loops * float(np.abs(v / unit).max(initial=1.0))
     ):
         fault += ", near a position in which rows say the same: that gap decides whether they hold the mechanism fast"
     elif gap <= 1e-3 * max(1.0, rate):
-        fault = f"'{forbidding}' does not allow this velocity ({rate:.3g} rad/s or m/s along its rows)"
+        fault = f"'{forbidding}' does not allow this velocity ({along:.3g} rad/s or m/s along its rows)"
         cure = "project_velocity() finds the nearest one that the loops allow"
     raise StateError(
         f"{operation} has no answer off the loops: {fault}; {cure}{'' if operation in CHECKED else ', and check=False answers all the same'}"

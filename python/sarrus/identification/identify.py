@@ -13,6 +13,7 @@ import numpy as np
 from .._arrays import Array, NDArray, check_counts, checked_number, checked_truth
 from .._core import tolerances
 from .._showing import Brief, table
+from ..analysis.assembly.closing import closing
 from ..analysis.independent_coordinates import velocity_names
 from ..control.sampling import Efforts
 from ..errors import ModelError, StateError
@@ -200,10 +201,10 @@ def identify(
 
 def check_states(robot: Mechanism, data: Samples) -> None:
     """Raise what is wrong with the samples' states: sizes, loops that stand open, motors that do not determine the motion."""
-    residual = robot.constraint_residual(data.q)
-    if residual.size and (worst := np.abs(residual).max(axis=1)).max() > tolerances.torn:
+    off = np.abs(closing(robot, (), ()).loops.residual(data.q)).max(axis=1, initial=0.0)
+    if off.max(initial=0.0) > tolerances.torn:
         raise StateError(
-            f"sample {int(worst.argmax())} is off the loops by {worst.max():.3g} [rad, m]: bring q onto them by robot.project_configuration(q)"
+            f"sample {int(off.argmax())} is off the loops by {off.max():.3g} [rad, sizes of the bodies]: bring q onto them by robot.project_configuration(q)"
         )
     few = np.linspace(0, len(data) - 1, min(len(data), 32)).astype(int)
     for i in () if data.a is None else few:

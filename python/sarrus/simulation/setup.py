@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, real_array
-from .._core import Status, tolerances
+from .._core import Status
 from ..control.element import Run
 from ..control.elements import Contact, EndStop, RigidContact, ShapeContacts, Stiction
 from ..control.terms import ForceElements, force_elements
@@ -95,11 +95,8 @@ class Setup:
         asked["time"] = time
         q, v = np.where(unsound[..., None], robot.neutral(), q), np.where(unsound[..., None], 0.0, v)
         q, lost = robot.project_configuration(q, **asked)
-        residual, off = robot.constraint_residual(q, **asked)
         v, forbidden = robot.project_velocity(q, v, **asked)
-        with np.errstate(invalid="ignore"):
-            closed = (lost == 0) & (off == 0) & (np.abs(residual).max(axis=-1, initial=0.0) <= tolerances.torn)
-        closed &= ~unsound & ((forbidden == Status.FINISHED) | (forbidden == Status.CONTRADICTORY))
+        closed = ~unsound & (lost == 0) & ((forbidden == Status.FINISHED) | (forbidden == Status.CONTRADICTORY))
         return q, v, np.where(closed, forbidden, Status.UNSOUND)
 
 

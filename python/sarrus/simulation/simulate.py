@@ -347,8 +347,10 @@ class Integration:
             statistics=self._statistics(seconds), status=said, events=events, checkpoint=state, touching=self.touching,
         )  # fmt: skip
         if status in FAILURES:
+            idle = next(iter(self.mechanism._massless), None)
+            why = f"nothing has inertia along joint '{idle}', which has no acceleration," if idle else FAILURES[status]
             raise IntegrationError(
-                f"{FAILURES[status]} at t = {state['t']:.9g} s, after {core.counts['steps']} steps of '{self.setup.method}'; "
+                f"{why} at t = {state['t']:.9g} s, after {core.counts['steps']} steps of '{self.setup.method}'; "
                 f"{self._said_by_laws(x[-1])}what was computed up to there is in .trajectory of this error",
                 trajectory,
             )

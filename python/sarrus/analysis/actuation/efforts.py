@@ -25,7 +25,7 @@ from ...dynamics.operations import _operation
 from ...dynamics.options import Distribution, StateOptions, TimeOptions, Unpack, Wrenches
 from ...dynamics.states import of_states
 from ...errors import ModelError, NotRealizableError, ShapeError, StateError, check_choice
-from ..assembly.closing import on_its_tree, prepared
+from ..assembly.closing import closing, on_its_tree, prepared
 from ..independent_coordinates import joint_velocity, loop_motions
 from ..linear_algebra import applied, orthonormal, solutions, transposed
 from ..scaling import velocity_scale
@@ -298,8 +298,9 @@ def raise_not_realizable(
 ) -> NoReturn:  # fmt: skip
     """Say which constraint forbids one motion, where that is asked for, or which joints lack a motor."""
     J = robot.constraint_jacobian(q, time=time)
-    velocity = _off(J, np.asarray(v, dtype=float), robot.constraint_velocity(q, time=time))
-    acceleration = _off(J, np.asarray(a, dtype=float), robot.constraint_bias(q, v, time=time))
+    rows = 1.0 / closing(robot, (), ()).loops.row_scale
+    velocity = _off(J, np.asarray(v, dtype=float), robot.constraint_velocity(q, time=time), rows)
+    acceleration = _off(J, np.asarray(a, dtype=float), robot.constraint_bias(q, v, time=time), rows)
     if exact and max(velocity.max(initial=0.0), acceleration.max(initial=0.0)) > 1.0:
         raise StateError(_motion_fault(robot, velocity, acceleration))
     names, free, unit = robot.actuated, loop_motions(robot, J), velocity_scale(robot)
@@ -373,7 +374,7 @@ def _both(limits: Any) -> tuple[ArrayLike, ArrayLike]:
     return low, high
 
 
-def _off(J: Array, x: Array, required: Array) -> Array:
+def _off(J: Array, x: Array, required: Array, unit: Array) -> Array:
     """How far J x is from what it must be, in units of what is still tolerated."""
     size = applied(np.abs(J), np.abs(x)) + np.abs(required)
-    return np.abs(applied(J, x) - required) / (tolerances.allowed * size + tolerances.at_rest)
+    return np.abs(applied(J, x) - required) / (tolerances.allowed * size + tolerances.at_rest * unit)
