@@ -258,7 +258,7 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
 /// Of all lambda with the same J^T lambda, the one of least norm. What dependent rows carry is, so near to a division of zero by zero, the
 /// rounding of it; lambda = J y takes that out, and J^T J y = f is the saddle equation with nothing for M and one for S:
 ///
-///   [0 J^T; J -1] [y; lambda] = [J^T lambda; 0]
+///   [0 J^T; J -1] [y; lambda] = [f; 0],  f = M a + h - tau = J^T lambda
 ///
 /// A y may be as large as it likes, so entries of J that are rounding would count: they are left out. Of substructures only the loops' rows
 /// count, S is zero for the joints at the cuts, and what gives way to an armature is what it is. Returns lambda of what was solved.
@@ -270,14 +270,16 @@ T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, 
   const int nv = tree.nv, counting = whole.loops.rows, carrying = e.pieces ? e.pieces->pieces.compliant_row : loops.rows;
   const int rows = e.pieces ? loops.rows : loops.rows + loops.motor_rows;
   const int entries = e.pieces ? loops.mass_first[nv] : nv;
-  T* lambda = arena.take<T>(matrix.rows);
-  for (int r = 0; r < matrix.rows; ++r) lambda[r] = -solution.y[nv + r];
+  T *lambda = arena.take<T>(matrix.rows), *moves = arena.take<T>(nv + matrix.rows), *missing = arena.take<T>(nv + matrix.rows);
+  // what M says of f has the rounding of forces, and J^T lambda that of all that dependent rows carry for nothing
+  for (int k = 0; k < nv + matrix.rows; ++k) moves[k] = k < nv || k - nv >= carrying ? solution.y[k] : T(0.0);
+  residual(matrix, e.lifted(arena, e.b), static_cast<const T*>(moves), missing);
   T *J = arena.take<T>(loops.entries), *nothing = arena.take<T>(entries), *epsilon = arena.take<T>(nv),
     *inverse = arena.take<T>(nv);
   T *S = arena.take<T>(rows), *one = arena.take<T>(rows), *mu = arena.take<T>(rows), *b = arena.take<T>(nv + rows),
     *x = arena.take<T>(nv + rows);
   for (int k = 0; k < entries; ++k) nothing[k] = T(0.0);
-  for (int k = 0; k < nv; ++k) epsilon[k] = b[k] = T(0.0);
+  for (int k = 0; k < nv; ++k) epsilon[k] = T(0.0), b[k] = -missing[k];
   for (int r = 0; r < rows; ++r) one[r] = T(1.0), S[r] = T(r < counting || r >= carrying ? 1.0 : 0.0), mu[r] = b[nv + r] = T(0.0);
   const T* scale = e.pieces ? e.pieces->scale : e.scale;
   for (int i = 0, entry = 0; i < loops.constraints; ++i) {
@@ -287,7 +289,6 @@ T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, 
         const T& x = matrix.J[entry];
         const auto rounding = x * x * matrix.mobility[c.column[k]] < scale[c.row + r] * T(1e-28);
         J[entry] = select(rounding, T(0.0), x) * T(c.row + r < carrying ? 1.0 : 0.0);
-        b[c.column[k]] += J[entry] * lambda[c.row + r];
         epsilon[c.column[k]] += J[entry] * J[entry];
         if (c.row + r >= counting)
           mu[c.row + r] += J[entry] * J[entry] * tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single);
