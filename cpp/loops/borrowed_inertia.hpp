@@ -35,13 +35,33 @@ template <class T, class F> SARRUS_INLINE void each_entry(const Saddle<T>& s, F&
   }
 }
 
+/// J without entries that are rounding beside those that other rows of a constraint have in the same column. A row of nothing but these moves nothing:
+/// as small as it is beside its own size, it would be held like any other.
+template <class T> SARRUS_INLINE const T* without_rounding(const Saddle<T>& s, Arena& arena) {
+  int entries = 0;
+  for (int i = 0; i < s.constraints; ++i) entries += s.tree.loops.constraint[i].rows * s.tree.loops.constraint[i].columns;
+  T* clean = arena.take<T>(entries);
+  for (int i = 0, first = 0; i < s.constraints; ++i) {
+    const Constraint& c = s.tree.loops.constraint[i];
+    for (int k = 0; k < c.columns; ++k, first += c.rows) {
+      T largest = T(0.0);
+      for (int r = first; r < first + c.rows; ++r) largest = select(abs(s.J[r]) > largest, abs(s.J[r]), largest);
+      for (int r = first; r < first + c.rows; ++r)
+        clean[r] = select(abs(s.J[r]) < largest * tolerance<T>(1e-14, 1e-6), T(0.0), s.J[r]);
+    }
+  }
+  return clean;
+}
+
 /// Adds to `epsilon` (nv) what the factor is to borrow, makes it the `mobility` (nv) of massless velocities, and adds what these move to the
 /// `scale` of the rows, which was found without them.
 template <class T>
-SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& s, Arena& arena, T* mobility, T* scale, T* epsilon) {
+SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mobility, T* scale, T* epsilon) {
+  const Arena::Scope scope(arena);
+  Saddle<T> s = matrix;
+  s.J = without_rounding(matrix, arena);
   const char* lacks = s.tree.lacks_inertia;
   const int nv = s.tree.nv;
-  const Arena::Scope scope(arena);
   T *inertia = arena.take<T>(nv), *size = arena.take<T>(s.rows), *moved = arena.take<T>(s.rows);
   const auto find_moved = [&] {
     for (int r = 0; r < s.rows; ++r) moved[r] = T(0.0);

@@ -1,5 +1,6 @@
 """Bodies without mass that loops hold: what is well-posed on the loops is answered, as with a mass that tends to zero, and what is not is named."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus import Builder, Inertia, Prismatic, Revolute
+from sarrus.description import RollingSpec
 from sarrus.simulation.arguments import METHODS
 
 LIGHT = 1e-9  # [kg] beside 1 kg
@@ -187,3 +189,25 @@ def test_a_run_says_what_has_no_inertia(method):
     robot = b.build()
     with pytest.raises(sarrus.IntegrationError, match="nothing has inertia along joint 'float'"):
         sarrus.simulate(robot, robot.neutral(), np.zeros(6), 0.1, method=method)
+
+
+def test_rounding_holds_nothing():
+    """A disc upright on a yoke without mass, on level ground: by how its yoke is turned the height's row is zero or rounding, and no motion feels it."""
+    steer, roll, mass, radius = 0.05, 0.1, 2.0, 0.3
+    b = Builder("disc on a yoke")
+    b.add_body("yoke")
+    b.add_body("disc", Inertia(mass, (0, 0, 0), np.diag([steer, roll, steer])))
+    b.add_joint("plane", sarrus.Gimbal("rz tx ty"), "ground", "yoke", at_parent=(0, 0, radius))
+    b.add_joint("axle", Revolute("y"), "yoke", "disc")
+    rolls = RollingSpec("floor", "disc", radius, (0, 0, 0), (0, 1, 0), "ground", (0, 0, 0), (0, 0, 1), None)
+    robot = sarrus.Mechanism(dataclasses.replace(b.build().description, constraints=(rolls,)))
+    heading = np.linspace(0.05, 6.0, 64)
+    q = np.stack([heading, np.full(64, 0.4), np.full(64, -0.2), np.full(64, 0.7)], axis=-1)
+    v = np.array([0.3, radius - 0.2 * 0.3, -0.4 * 0.3, 1.0])
+    for a in (
+        robot.forward_dynamics(q, v, [0.02, 0, 0, 0.5]),
+        [robot.forward_dynamics(x, v, [0.02, 0, 0, 0.5]) for x in q],
+    ):
+        assert_allclose(
+            np.asarray(a)[:, [0, 3]], np.tile([0.02 / steer, 0.5 / (roll + mass * radius**2)], (64, 1)), rtol=1e-9
+        )
