@@ -175,11 +175,11 @@ def calibrate(
         robot, list(rows.inputs), dimensions, [name for name in frames_here if name in rows.seen], list(rows.joints)
     )
     x = np.zeros(len(chosen))
-    residual, moves = rows.at(chosen, x)
-    looked = moves.closes
-    if not moves.determined.all():
+    residual, place = rows.at(chosen, x)
+    looked, determined = place.moves.closes, place.moves.determined
+    if not determined.all():
         raise StateError(
-            f"the inputs do not determine the position at {int(np.argmin(moves.determined))}: more joints, or another position"
+            f"the inputs do not determine the position at {int(np.argmin(determined))}: more joints, or another position"
         )
     binding = tuple(n for n, closes in zip(chosen.names, looked, strict=True) if not closes)
     if not looked.any():
@@ -190,16 +190,16 @@ def calibrate(
         if _size(residual) < least:
             break
         weight = _believed(residual, loss)
-        change = _least_step(rows.derivatives(moves) * weight[:, None], residual * weight, known)
+        change = _least_step(rows.derivatives(place) * weight[:, None], residual * weight, known)
         better = _descended(rows, chosen, x, change, residual, loss)
         if better is None:
             break
         settled = _cost(better[1], loss) > (1.0 - SETTLED) * _cost(residual, loss)
-        x, residual, moves = better
+        x, residual, place = better
         if settled:
             break
     weight = _believed(residual, loss)
-    J = rows.derivatives(moves) * weight[:, None]
+    J = rows.derivatives(place) * weight[:, None]
     base = independent_columns(J, None, 1.0 / known)
     if not len(base.kept):
         raise ModelError(
@@ -228,15 +228,15 @@ def _of_lengths_and_angles(name: str, value: tuple[float, float]) -> list[float]
 
 def _descended(
     rows: _Rows, chosen: Dimensions, x: Array, change: Array, residual: Array, loss: str
-) -> tuple[Array, Array, Any] | None:
-    """By the longest part of a change by which the cost does not grow: changes, residual and what moves there."""
+) -> tuple[Array, Array, _Place] | None:
+    """By the longest part of a change by which the cost does not grow: changes, residual and the place."""
     part = 1.0
     while part >= 1e-2:
         there = x - part * change
         try:
-            trial, moves = rows.at(chosen, there)
+            trial, place = rows.at(chosen, there)
             if _cost(trial, loss) <= _cost(residual, loss) * (1.0 + 1e-9) + 1e-24 * len(trial):
-                return there, trial, moves
+                return there, trial, place
         except (AssemblyError, StateError):
             pass
         part *= 0.5
@@ -267,6 +267,18 @@ def _least_step(J: Array, residual: Array, known: Array) -> Array:
     U, s, Vt = np.linalg.svd(J * known, full_matrices=False)
     shows = s > max(1.0, SHARPEST * s.max(initial=0.0))
     return np.asarray(known * (Vt[shows].T @ ((U[:, shows].T @ residual) / s[shows])))
+
+
+class _Place(NamedTuple):
+    """Where all that is measured is, frame to (n, 4, 4), and how it moves there."""
+
+    pose: dict[str, Array]
+    moves: Moves
+
+    def apart(self, a: str, b: str) -> Array:
+        """(n, 3) from one frame to the other, or the ground."""
+        one, other = (np.zeros(3) if name == "ground" else self.pose[name][:, :3, 3] for name in (a, b))
+        return np.broadcast_to(other - one, (len(self.moves.determined), 3))
 
 
 class _Rows:
@@ -317,19 +329,19 @@ class _Rows:
         self.read: NDArray[np.bool_] = np.isfinite(np.concatenate(values))
         self.names = [label for label, there in zip(labels, self.read, strict=True) if there]
 
-    def at(self, dimensions: Dimensions, x: Array) -> tuple[Array, Moves]:
-        """Residuals (rows,) with these changes, and how all that is measured moves; AssemblyError where loops stay open."""
+    def at(self, dimensions: Dimensions, x: Array) -> tuple[Array, _Place]:
+        """Residuals (rows,) with these changes, and the place; AssemblyError where loops stay open."""
         robot = dimensions.changed(x)
         q, status = robot.assemble(near=self.start, fixed=dimensions.led(self.inputs, x), return_status=True)
         if np.any(status):
             raise AssemblyError(f"at inputs {int(np.argmax(status != 0))} the loops stay open")
         self.start = q
-        self.moves = dimensions.moves(robot, q, x, self.seen, list(self.joints))
-        self.pose = {name: robot.pose(q, name) for name in self.seen}
+        moves = dimensions.moves(robot, q, x, self.seen, list(self.joints))
+        place = _Place({name: robot.pose(q, name) for name in self.seen}, moves)
         length, angle = self.noise
         parts: list[Array] = []
         for name, y in self.frames.items():
-            X = self.pose[name]
+            X = place.pose[name]
             shift = (X[:, :3, 3] - (y if y.ndim == 2 else y[:, :3, 3])) / length
             if y.ndim == 3:
                 there = np.asarray(np.isfinite(y).all(axis=(1, 2)))
@@ -338,7 +350,7 @@ class _Rows:
                 shift = np.hstack([np.where(there[:, None], turn, np.nan), shift])
             parts.append(shift.ravel())
         for (a, b), y in self.distances.items():
-            parts.append((np.linalg.norm(self._apart(a, b), axis=1) - y) / length)
+            parts.append((np.linalg.norm(place.apart(a, b), axis=1) - y) / length)
         states = robot.joint_states(q)
         for name, y in self.joints.items():
             unit = length if robot.joint(name).kind == "Prismatic" else angle
@@ -346,24 +358,21 @@ class _Rows:
             if offset in dimensions.names:
                 off = off - x[dimensions.names.index(offset)]
             parts.append((off if unit == length else (off + np.pi) % (2.0 * np.pi) - np.pi) / unit)
-        return np.concatenate(parts)[self.read], self.moves
+        return np.concatenate(parts)[self.read], place
 
-    def _apart(self, a: str, b: str) -> Array:
-        place = [np.zeros(3) if name == "ground" else self.pose[name][:, :3, 3] for name in (a, b)]
-        return np.broadcast_to(place[1] - place[0], (self.n, 3))
-
-    def derivatives(self, moves: Moves) -> Array:
+    def derivatives(self, place: _Place) -> Array:
         """(rows, p)."""
         length, angle = self.noise
-        p, parts = len(moves.closes), []
-        shifts = {name: self.pose[name][:, :3, :3] @ moves.frames[name][:, 3:] for name in self.seen}
+        moves, parts = place.moves, []
+        p = len(moves.closes)
+        shifts = {name: place.pose[name][:, :3, :3] @ moves.frames[name][:, 3:] for name in self.seen}
         for name, y in self.frames.items():
             J = shifts[name] / length
             if y.ndim == 3:
                 J = np.concatenate([moves.frames[name][:, :3] / angle, J], axis=1)
             parts.append(J.reshape(-1, p))
         for a, b in self.distances:
-            apart = self._apart(a, b)
+            apart = place.apart(a, b)
             along = apart / np.maximum(np.linalg.norm(apart, axis=1), 1e-300)[:, None]
             change: Any = sum(sign * shifts[name] for name, sign in ((b, 1.0), (a, -1.0)) if name != "ground")
             parts.append(np.einsum("ni,nip->np", along, change) / length)
