@@ -22,9 +22,7 @@ template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipli
   LoopInput<T> in = {call.in[0], call.in[1], call.in[2], call.wrenches(), call.wrench, call.in[3], call.in[4]};
   OffLoops<T> off;
   if (call.parameters.check) in.off = &off;
-  T error = constrained_dynamics(call.tree, call.arena, in, a, multipliers, residual);
-  if (residual) error = select(*residual > error, *residual, error);
-  return verdict_of_solution(error, off);
+  return verdict_of_solution(constrained_dynamics(call.tree, call.arena, in, a, multipliers, residual), off);
 }
 
 SARRUS_KERNEL(forward_dynamics, {

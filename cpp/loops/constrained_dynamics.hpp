@@ -315,10 +315,11 @@ T* least_multipliers(const Tree& whole, Arena& arena, const LoopEquation<T>& e, 
 }
 
 /// The same of the whole (rows), and the relative residual that they leave. Near a singular position the least ones lose what rows that nearly
-/// depend on each other carry: then no row is dependent, and the multipliers are those of the solution.
+/// depend on each other carry: then no row is dependent, and the multipliers are those of the solution, which leave clearly less. (What the
+/// accelerations leave by themselves, either does.) Returns what the better ones leave.
 template <class T>
-void least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& solution, T* multipliers,
-                       T& left) {
+T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& solution, T* multipliers,
+                    T& left) {
   const Saddle<T>& matrix = e.solved();
   const int nv = matrix.tree.nv;
   const T *b = e.lifted(arena, e.b), *lambda = least_multipliers(tree, arena, e, solution);
@@ -327,9 +328,10 @@ void least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e,
   for (int r = 0; r < matrix.rows; ++r) least[nv + r] = -lambda[r];
   const T with_least = e.relative(residual(matrix, b, static_cast<const T*>(least), work)),
           with_any = e.relative(residual(matrix, b, solution.y, work));
-  const auto lossy = both(with_least > T(tolerances::unresolved), with_any < with_least);
+  const auto lossy = both(with_least > T(tolerances::unresolved), with_any < with_least * T(0.1));
   for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -solution.y[nv + r], lambda[r]);
   left = select(lossy, with_any, with_least);
+  return select(with_any < with_least, with_any, with_least);
 }
 
 /// a; if not null, the least multipliers (rows), the relative residual that both leave, and how far a may be off. Returns what a leaves at best.
@@ -339,11 +341,10 @@ T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T
   const LoopSolution<T> solution = solve_tightly(e, arena, e.b);
   for (int k = 0; k < tree.nv; ++k) a[k] = solution.x[k];
   if (in.off) see_gap(e, arena, solution, *in.off);
-  if (multipliers) {
-    least_multipliers(tree, arena, e, solution, multipliers, accuracy[0]);
-    accuracy[1] = relative_error(e, arena, solution);
-  }
-  return solution.error;
+  if (!multipliers) return solution.error;
+  const T left = least_multipliers(tree, arena, e, solution, multipliers, accuracy[0]);
+  accuracy[1] = relative_error(e, arena, solution);
+  return select(left > solution.error, left, solution.error);
 }
 
 }  // namespace sarrus

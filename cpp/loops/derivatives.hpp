@@ -91,9 +91,9 @@ template <class R, class T = double> class SensitivityEquation {
     for (int r = 0; r < rows; ++r) multipliers[r] = -solution_->x[tree_.nv + r];
     if (!dependent) return;
     T *least = arena.take<T>(rows), left = T(0.0);
-    least_multipliers(tree_, arena, *equation_, *solution_, least, left);
+    const T at_best = least_multipliers(tree_, arena, *equation_, *solution_, least, left);
     for (int r = 0; r < rows; ++r) multipliers[r] = select(rows_depend, least[r], multipliers[r]);
-    error = select(both(rows_depend, left > error), left, error);
+    error = select(both(rows_depend, at_best > error), at_best, error);
   }
 
   int unknowns() const { return tree_.nv + tree_.loops.rows; }
