@@ -298,12 +298,17 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
     rule.apply(y, held);
     for (int first = 0; first < n; first += together) {
       const int count = std::min(together, n - first);
-      for (int d = 0; d < count; ++d) along(y[first + d].rate, d) = P(1.0);
+      P seed[together];  // as large as what it is taken from again
+      for (int d = 0; d < count; ++d) {
+        seed[d] = P(1.0);
+        for (int r = 0; r < n; ++r) seed[d] = most(seed[d], P(abs(along(held[r].rate, d)) / rule.unit(r).value));
+        along(y[first + d].rate, d) = seed[d] *= rule.unit(first + d).value;
+      }
       rule.apply(y, out);
       for (int d = 0; d < count; ++d) {
         y[first + d].rate = R(0.0);
         for (int r = 0; r < n; ++r)
-          A[r * n + first + d] = P(r == first + d ? 1.0 : 0.0) - (along(out[r].rate, d) - along(held[r].rate, d));
+          A[r * n + first + d] = P(r == first + d ? 1.0 : 0.0) - (along(out[r].rate, d) - along(held[r].rate, d)) / seed[d];
       }
     }
     P off = P(0.0);

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus import Builder, Inertia, Prismatic, Revolute, control
@@ -80,3 +81,22 @@ def test_limits_are_of_their_own_size(size, mass):
     with pytest.warns(sarrus.LimitWarning, match="so do 2 others"):
         beyond = run(0.99)
     assert {limit["quantity"] for limit in beyond.statistics["limits"]} == {"position", "velocity", "effort"}
+
+
+@pytest.mark.parametrize("kind", ["pid", "stiction", "contact", "drive"])
+@pytest.mark.parametrize("method", ["euler", "semi_implicit", "rk4", "rkmk4", "implicit_midpoint"])
+@pytest.mark.parametrize("size", SIZES)
+def test_gradients_of_a_run_of_another_size(method, kind, size):
+    """By the numbers of what acts, whose changes may be of any size beside those of the state: the same forward and back."""
+    robot = cart(*size)
+    q = robot.assemble(near={"rail": 0.0, "pin": 0.9, "foot": -1.9})
+    how = {"method": method, "dt": 2e-3, "limits": "ignore"}
+    start = q, robot.complete_velocity(q, {"foot": 0.4}), 0.05, acting(kind, *size)
+    runs = sarrus.simulate_many(robot, *start, **how)
+    w = np.zeros((1, len(runs.t), robot.nv))
+    w[:, -1] = [1.0 / size[0] if name == "rail" else 1.0 for name in robot.joints if name != "knee"]
+    back = sarrus.derivatives.rollouts_vjp(runs, q=w).parameters
+    S = sarrus.simulate(robot, *start, sensitivities=list(back), **how).sensitivities
+    for name, found in back.items():
+        wanted = w[0, -1] @ S.parameters[name][-1, : robot.nv]
+        assert_allclose(found[0], wanted, rtol=0, atol=1e-8 * np.abs(wanted).max(), err_msg=name)
