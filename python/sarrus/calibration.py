@@ -278,7 +278,7 @@ class _Place(NamedTuple):
     def apart(self, a: str, b: str) -> Array:
         """(n, 3) from one frame to the other, or the ground."""
         one, other = (np.zeros(3) if name == "ground" else self.pose[name][:, :3, 3] for name in (a, b))
-        return np.broadcast_to(other - one, (len(self.moves.determined), 3))
+        return np.broadcast_to(other - one, (self.moves.determined.size, 3))
 
 
 class _Rows:

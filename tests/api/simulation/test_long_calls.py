@@ -31,17 +31,23 @@ def test_ctrl_c_ends_runs_of_several_mechanisms_on_threads():
 
 
 def test_runs_that_are_done_by_then_are_kept():
+    """Interrupted when the first of them are done, whenever that is."""
     robots, q = several(64)
-    begun = time.perf_counter()
-    first = sarrus.simulate_many(robots[:1], q[:1], np.zeros(3), 8.0, every=8000)
-    one = time.perf_counter() - begun
-    # two threads have done some of them by then, and not all: they would need 32 times as long
-    threading.Timer(8.0 * one, os.kill, (os.getpid(), signal.SIGINT)).start()
-    runs = sarrus.simulate_many(robots, q, np.zeros(3), 8.0, every=8000, threads=2)
+    robots, q, told = robots * 4, np.tile(q, (4, 1)), []
+
+    def interrupt(done, runs):
+        told.append((done, runs))
+        if len(told) == 1:
+            threading.Timer(0.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    runs = sarrus.simulate_many(robots, q, np.zeros(3), 8.0, every=8000, threads=2, progress=interrupt)
+    assert told[0][0] < told[0][1] == len(robots)
     done = runs.status == sarrus.results.Status.FINISHED
-    assert done[0] and not done.all() and (runs.status[~done] == sarrus.results.Status.INTERRUPTED).all()
+    assert done.any() and not done.all() and (runs.status[~done] == sarrus.results.Status.INTERRUPTED).all()
     assert np.isfinite(runs.q[done]).all() and np.isnan(runs.q[~done, -1]).all()
-    assert np.abs(runs.q[0] - first.q[0]).max() < 1e-9  # side by side with others the last digits are others
+    first = int(done.argmax())
+    one = sarrus.simulate_many([robots[first]], q[first : first + 1], np.zeros(3), 8.0, every=8000)
+    assert np.abs(runs.q[first] - one.q[0]).max() < 1e-9  # side by side with others the last digits are others
 
 
 def test_the_interpreter_ends_while_a_daemon_thread_is_inside():
