@@ -91,9 +91,13 @@ def _of_core(name: str, kind: type | None = None, *, axes: int = 2, rows: bool =
             if rows and robot._asks_for_rows:
                 rates = f"whose rate the derivatives of {declared.__name__} lack"
                 raise StateError(f"rows of the constraints are a function of q, {rates}")
-            if kind is None:
-                return core(robot, *arguments, **options)
-            answer, *status = ask(core, robot, *arguments, options)
+            try:
+                if kind is None:
+                    return core(robot, *arguments, **options)
+                answer, *status = ask(core, robot, *arguments, options)
+            except TypeError:
+                declared(robot, *arguments, **options)  # says by the name that was called what is missing
+                raise
             of_one = (slice(None),) * axes
             derivatives = kind(*(answer[(..., k, *of_one)] for k in range(answer.shape[-1 - axes])))
             return (derivatives, *status) if status else derivatives
