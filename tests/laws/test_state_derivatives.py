@@ -183,3 +183,9 @@ def test_rows_that_are_a_function_are_refused(closed):
     for name, inputs in (("constraint_residual", (q,)), ("constraint_rates", (q, v))):
         with pytest.raises(sarrus.StateError, match=f"derivatives of {name} lack"):
             getattr(D, name)(closed.robot, *inputs, time=time)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_missing_argument_is_one_of_the_function_that_was_called(name):
+    with pytest.raises(TypeError, match=rf"^{name}\(\) missing \d required positional argument"):
+        getattr(D, name)(sarrus.mechanisms.pendulum())
