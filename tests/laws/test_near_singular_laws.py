@@ -159,10 +159,9 @@ def test_a_gap_does_not_hold_an_overconstrained_linkage_fast(name, substructures
                 answered += 1
                 assert np.abs(a - want).max() < 1e-4 * np.abs(want).max()
             elif status != 3:
-                with pytest.raises(
-                    sarrus.StateError,
-                    match=r"stands open.* decides whether they hold the mechanism fast.*project_config",
-                ):
+                decides = "decides whether they hold the mechanism fast"  # a gap of rounding is rounding, too
+                said = rf"stands open.* {decides}.*project_config" if gap > 1e-12 else decides
+                with pytest.raises(sarrus.StateError, match=said):
                     robot.forward_dynamics(there, v, tau)
                 closed = robot.project_configuration(there)
                 assert_allclose(robot.forward_dynamics(closed, v, tau), want, atol=100 * gap * np.abs(want).max())
