@@ -73,8 +73,15 @@ def inputs_of(robot, name, numbers):
     raise AssertionError(name, said)
 
 
+def rounding_decides(robot, name, inputs, options, rng):
+    """Whether starts within 1e-10 of each other come to different ends: from far off the loops Newton's steps are as chaotic as that."""
+    q = robot.integrate(np.repeat(inputs["q"], 64, axis=0), 1e-10 * rng.normal(size=(64, robot.nv)))
+    ends, status = ASKED[name](robot, **{k: np.repeat(x, 64, axis=0) for k, x in inputs.items()} | {"q": q}, **options)
+    return np.ptp(status) > 0 or (status[0] == 0 and np.ptp(ends, axis=0).max() > 1e-6)
+
+
 def same_answers(variants, each, rng):
-    robot, checked, refused = variants.base, 0, []
+    robot, checked, refused, undecided = variants.base, 0, [], 0
     numbers = states(robot, rng)
     for name in sorted((ASKED.keys() & OPERATIONS.keys()) - WITHOUT):
         inputs, options, said = inputs_of(robot, name, numbers)
@@ -83,6 +90,9 @@ def same_answers(variants, each, rng):
             continue
         result, status = ASKED[name](variants, **inputs, **options)
         for i, one in enumerate(each):
+            if name in FAR and rounding_decides(one, name, {k: x[i : i + 1] for k, x in inputs.items()}, options, rng):
+                undecided += 1
+                continue
             rows = {k: np.repeat(x[i : i + 1], 4, axis=0) for k, x in inputs.items()}  # side by side, too
             expected, expected_status = (x[0] for x in ASKED[name](one, **rows, **options))
             assert status[i] == expected_status, (name, i)
@@ -91,7 +101,7 @@ def same_answers(variants, each, rng):
                 result[i], expected, rtol=0, atol=(1e-5 if name in FAR else 3e-9) * size, err_msg=f"{name}, {i}"
             )
         checked += 1
-    assert checked > 55
+    assert checked > 55 and undecided < N
     assert not [name for name in refused if name not in OF_FLOATING and not name.startswith("cached")], refused
 
 
