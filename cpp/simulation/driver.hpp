@@ -270,7 +270,7 @@ class AdaptiveRun {
       const bool sound = status == 0.0 && is_finite(there.data(), n) && std::isfinite(error);
       if (!sound || (error > 1.0 && !length.settles())) {
         if (step <= 1e-12 * std::max(std::min(1.0, end - at.time), std::abs(at.time))) {
-          done.status = status != 0.0 ? status : sound ? no_convergence : diverged;
+          done.status = status != 0.0 ? status : double(sound ? no_convergence : diverged);
           break;
         }
         length.reject(step, sound ? error : HUGE_VAL, length.rejected() && s_.nearly_singular(at.time, at.x));
