@@ -105,9 +105,6 @@ constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
 /// And one that is none of a regular equation: so near a singular position, or so nearly, but not quite, the same are some rows, that rounding
 /// decides what is independent.
 constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
-/// Of the least multipliers' residual what others must leave at most for those to count as losing something: accelerations that were found beside
-/// multipliers a thousand times too large leave some of their own.
-constexpr double loses = 1e-3;
 /// Where rounding of the loops' rows moves accelerations by more than that, relative, nobody could use their derivatives: towards a singular
 /// position, at the distance d, this is 1e-16 / d; q of closed loops is known no better, and derivatives change with it as 1 / d^4. Half of
 /// 1e-4 rad.
