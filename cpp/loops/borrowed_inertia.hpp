@@ -41,13 +41,13 @@ template <class T> SARRUS_INLINE const T* without_rounding(const Saddle<T>& s, A
   int entries = 0;
   for (int i = 0; i < s.constraints; ++i) entries += s.tree.loops.constraint[i].rows * s.tree.loops.constraint[i].columns;
   T* clean = arena.take<T>(entries);
+  const T rounding = tolerance<T>(tolerances::no_entry, tolerances::no_entry_in_single);
   for (int i = 0, first = 0; i < s.constraints; ++i) {
     const Constraint& c = s.tree.loops.constraint[i];
     for (int k = 0; k < c.columns; ++k, first += c.rows) {
       T largest = T(0.0);
       for (int r = first; r < first + c.rows; ++r) largest = select(abs(s.J[r]) > largest, abs(s.J[r]), largest);
-      for (int r = first; r < first + c.rows; ++r)
-        clean[r] = select(abs(s.J[r]) < largest * tolerance<T>(1e-14, 1e-6), T(0.0), s.J[r]);
+      for (int r = first; r < first + c.rows; ++r) clean[r] = select(abs(s.J[r]) < largest * rounding, T(0.0), s.J[r]);
     }
   }
   return clean;

@@ -328,7 +328,7 @@ T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, co
   for (int r = 0; r < matrix.rows; ++r) least[nv + r] = -lambda[r];
   const T with_least = e.relative(residual(matrix, b, static_cast<const T*>(least), work)),
           with_any = e.relative(residual(matrix, b, solution.y, work));
-  const auto lossy = both(with_least > T(tolerances::unresolved), with_any < with_least * T(0.1));
+  const auto lossy = both(with_least > T(tolerances::unresolved), with_any < with_least * T(tolerances::loses));
   for (int r = 0; r < tree.loops.rows; ++r) multipliers[r] = select(lossy, -solution.y[nv + r], lambda[r]);
   left = select(lossy, with_any, with_least);
   return select(with_any < with_least, with_any, with_least);

@@ -105,6 +105,10 @@ constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
 /// And one that is none of a regular equation: so near a singular position, or so nearly, but not quite, the same are some rows, that rounding
 /// decides what is independent.
 constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
+/// Of the least multipliers' residual what others leave at most where those lose something: what accelerations leave by themselves, either does.
+constexpr double loses = 0.1;
+/// Beside the largest entry that a constraint's rows have in a column, what is rounding of it.
+constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;
 /// Where rounding of the loops' rows moves accelerations by more than that, relative, nobody could use their derivatives: towards a singular
 /// position, at the distance d, this is 1e-16 / d; q of closed loops is known no better, and derivatives change with it as 1 / d^4. Half of
 /// 1e-4 rad.

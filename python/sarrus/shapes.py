@@ -6,6 +6,7 @@ declared. Files say it where their tables do: :mod:`sarrus.io.formats`.
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import math
 from dataclasses import dataclass
@@ -54,12 +55,13 @@ class Volume(NamedTuple):
         return np.diag(sum(self.squares) - np.array(self.squares))
 
 
-class Solid(AnyShape):
+class Solid(AnyShape, abc.ABC):
     """A shape with a volume of its own."""
 
     @property
+    @abc.abstractmethod
     def _volume(self) -> Volume:
-        raise NotImplementedError
+        """What it fills."""
 
     @property
     def _reach(self) -> float:  # type: ignore[override]
