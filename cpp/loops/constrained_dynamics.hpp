@@ -164,6 +164,14 @@ template <class T> void solve_once(const LoopEquation<T>& e, Arena& arena, const
   for (int k = 0; k < e.matrix.tree.nv + e.matrix.tree.loops.rows; ++k) x[k] = lowered[k];
 }
 
+/// Of the whole, in the arena, with corrections.
+template <class T> const T* solve_corrected(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T* b) {
+  const Saddle<T>& matrix = e.solved();
+  T* y = arena.take<T>(matrix.plan.unknowns);
+  refine(matrix, arena, factor, e.lifted(arena, b), y, tolerances::most_corrections);
+  return e.lowered(arena, y);
+}
+
 /// [a; -lambda], and the same as it was solved for: with the velocities and rows of substructures where there are any.
 template <class T> struct LoopSolution {
   const T *x, *y;

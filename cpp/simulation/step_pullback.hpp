@@ -429,12 +429,7 @@ template <class P, class R> class StepPullback {
     std::copy(x + n_, x + n_ + rows_, y);
     return true;
   }
-  const P* solve_finely(const Closing& c, const P* b) const {
-    const Saddle<P>& matrix = c.least->e.solved();
-    P* y = take(matrix.plan.unknowns);
-    refine(matrix, arena_, c.least->factor, c.least->e.lifted(arena_, b), y, tolerances::most_corrections);
-    return c.least->e.lowered(arena_, y);
-  }
+  const P* solve_finely(const Closing& c, const P* b) const { return solve_corrected(c.least->e, arena_, c.least->factor, b); }
 
   /// lambda of where a projection led becomes that of where it began.
   void open(const Closing& c, const P* after, P* lambda) {

@@ -100,13 +100,11 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
     if (c.child < 0) gamma[row].rate = gamma[row].rate - entry.rate * R(solution.x[column]);
   });
 
-  const Saddle<P>& matrix = e.solved();
-  P *b = arena.template take<P>(n + rows + loops.rotor_rows), *y = arena.template take<P>(matrix.plan.unknowns);
+  P* b = arena.template take<P>(n + rows + loops.rotor_rows);
   for (int d = 0; d < directions_of<R>; ++d) {
     const Arena::Scope scope(arena);
     for (int k = 0; k < n + rows + loops.rotor_rows; ++k) b[k] = k < n + rows ? along(side[k].rate, d) : P(0.0);
-    refine(matrix, arena, solution.factor, e.lifted(arena, b), y, tolerances::most_corrections);
-    const P* x = e.lowered(arena, y);
+    const P* x = solve_corrected(e, arena, solution.factor, static_cast<const P*>(b));
     for (int k = 0; k < n; ++k) along(a[k].rate, d) = x[k];
   }
 }
@@ -149,13 +147,11 @@ template <class P, class R> struct LeastMotion<Dual<P, R>> {
     for (int k = 0; k < n; ++k) side[k] = T(0.0);
     for (int r = 0; r < rows; ++r) side[n + r] = change[r] * T(share);
     bend(side);
-    const Saddle<P>& matrix = plain.e.solved();
-    P *b = arena.template take<P>(all), *y = arena.template take<P>(matrix.plan.unknowns);
+    P* b = arena.template take<P>(all);
     for (int d = 0; d < directions_of<R>; ++d) {  // of any size, while motions are as small as drifts are: so corrected
       const Arena::Scope of_direction(arena);
       for (int k = 0; k < all; ++k) b[k] = k < n + rows ? sarrus::along(side[k].rate, d) : P(0.0);
-      refine(matrix, arena, plain.factor, plain.e.lifted(arena, b), y, tolerances::most_corrections);
-      const P* rates = plain.e.lowered(arena, y);
+      const P* rates = solve_corrected(plain.e, arena, plain.factor, static_cast<const P*>(b));
       for (int k = 0; k < n; ++k) sarrus::along(x[k].rate, d) = rates[k];
     }
     return x;
