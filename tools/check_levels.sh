@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Do the kernels compile for registers of every width? A machine builds its own level, and the baseline for one state only; what other levels make
-# of the same files is only looked at here:  tools/check_levels.sh [LEVEL ...]
+# Do the kernels compile for registers of every width? A machine builds its own level; what other levels make of the same files is only looked at
+# here:  tools/check_levels.sh [LEVEL ...]
 #   CXX, EIGEN, PYTHON   as in tools/sanitize.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -20,21 +20,21 @@ case $sanitizers in
 esac
 case $sanitizers in
   *address*) flags+=(-march=native) level=native ;;  # wide registers: an array that is not aligned shows
-  *thread*) flags+=(-DSARRUS_FALLBACK) tests=-O0 ;;  # one state and many share the same between threads: what goes side by side would double the build
+  *thread*) flags+=(-DSARRUS_ONE_STATE) tests=-O0 ;;  # one state and many share the same between threads: what goes side by side would double the build
 esac
 flags+=("-DSARRUS_LEVEL=\"$level\"")
 
 # Each group is compiled as one file, so that what its files have in common is compiled once: in four fifths of the time. Where the tests
 # spend little time, nothing is optimised, in half of the time. No test takes derivatives of steps: they are made for one state.
 groups() {  # NAME OPTION... FILE...
-  echo "one $tests" cpp/kernels/{{tree,loop,derivative,simulation}_kernels,shared_{one,joints},table}
+  echo "one $tests" cpp/kernels/{{tree,loop,derivative,simulation}_kernels,shared_{one,joints},table} cpp/loops/pivoted_qr
   case $sanitizers in *thread*) ;; *)
     echo "many $tests" cpp/kernels/{{tree,loop,derivative,simulation}_batches,shared_many}
     echo "variants $tests" cpp/kernels/{variant_{batches,simulation},shared_variants}
   esac
-  echo "rates -O0" cpp/kernels/{{rate,control,contact}_kernels,shared_rates}
+  echo "rates -O0" cpp/kernels/{rate,control,contact}_kernels
   echo "mechanism -O0" cpp/mechanism/{mechanism,closing,bake,variants,elimination,fronts,substructures} tests/cpp/test_core
-  echo "steps -O0 -DSARRUS_FALLBACK" cpp/kernels/{step_kernels,shared_steps}
+  echo "steps -O0 -DSARRUS_ONE_STATE" cpp/kernels/{step_kernels,shared_steps}
 }
 compile() {
   local name=$1 options=()

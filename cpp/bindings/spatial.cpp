@@ -15,18 +15,18 @@ namespace {
 
 namespace py = pybind11;
 using Array = py::array_t<double, py::array::c_style | py::array::forcecast>;
-using Shape = std::vector<py::ssize_t>;
+using Sizes = std::vector<py::ssize_t>;
 
-py::ssize_t count(const Shape& shape) {
+py::ssize_t count(const Sizes& shape) {
   py::ssize_t n = 1;
   for (const auto k : shape) n *= k;
   return n;
 }
-Shape shape_of(const Array& x) { return {x.shape(), x.shape() + x.ndim()}; }
+Sizes shape_of(const Array& x) { return {x.shape(), x.shape() + x.ndim()}; }
 
 /// The leading axes of x, whose last ones are an item's.
-Shape leading(const char* name, const Array& x, const Shape& item) {
-  const Shape shape = shape_of(x);
+Sizes leading(const char* name, const Array& x, const Sizes& item) {
+  const Sizes shape = shape_of(x);
   const auto axes = static_cast<std::ptrdiff_t>(shape.size()) - static_cast<std::ptrdiff_t>(item.size());
   if (axes < 0 || !std::equal(item.begin(), item.end(), shape.begin() + axes)) {
     std::string wanted, got;
@@ -38,12 +38,12 @@ Shape leading(const char* name, const Array& x, const Shape& item) {
 }
 
 /// Defines name(x): f(item of x, item of the result) for each item.
-template <class F> void map(py::module_& m, const char* name, const char* argument, const Shape& item, const Shape& result, F f,
+template <class F> void map(py::module_& m, const char* name, const char* argument, const Sizes& item, const Sizes& result, F f,
                             const char* doc) {
   m.def(
       name,
       [=](const Array& x) {
-        Shape shape = leading(argument, x, item);
+        Sizes shape = leading(argument, x, item);
         const auto n = count(shape), in = count(item), out = count(result);
         shape.insert(shape.end(), result.begin(), result.end());
         Array y(shape);
@@ -57,12 +57,12 @@ template <class F> void map(py::module_& m, const char* name, const char* argume
 
 /// Defines name(x, y), of items with the same leading axes.
 template <class F>
-void map(py::module_& m, const char* name, const char* first, const Shape& item1, const char* second, const Shape& item2,
-         const Shape& result, F f, const char* doc) {
+void map(py::module_& m, const char* name, const char* first, const Sizes& item1, const char* second, const Sizes& item2,
+         const Sizes& result, F f, const char* doc) {
   m.def(
       name,
       [=](const Array& x, const Array& y) {
-        Shape shape = leading(first, x, item1);
+        Sizes shape = leading(first, x, item1);
         if (leading(second, y, item2) != shape)
           throw py::value_error(std::string(first) + " and " + second + " differ in their leading axes");
         const auto n = count(shape), in1 = count(item1), in2 = count(item2), out = count(result);
@@ -111,7 +111,7 @@ void store_transform(const Transform<double>& X, double* out) {
 
 using In = const double*;
 using Out = double*;
-const Shape three{3}, four{4}, six{6}, ten{10}, matrix{3, 3}, homogeneous{4, 4}, spatial{6, 6};
+const Sizes three{3}, four{4}, six{6}, ten{10}, matrix{3, 3}, homogeneous{4, 4}, spatial{6, 6};
 
 void bind_rotations(py::module_& m) {
   map(
@@ -190,7 +190,7 @@ void bind_product_of_exponentials(py::module_& m) {
       "product_of_exponentials",
       [](const Array& screws, const Array& q) {
         const py::ssize_t n = q.ndim() ? q.shape(q.ndim() - 1) : 0;
-        Shape poses = leading("screws", screws, {n, 6}), columns = poses;
+        Sizes poses = leading("screws", screws, {n, 6}), columns = poses;
         if (leading("q", q, {n}) != poses) throw py::value_error("screws and q differ in their leading axes");
         const auto states = count(poses);
         poses.insert(poses.end(), {4, 4}), columns.insert(columns.end(), {6, n});

@@ -30,7 +30,7 @@ double control_tasks(const Tree& tree, const TaskControl& c, const double* param
 }  // namespace
 
 SARRUS_SHARED_CONTROL(, double)
-#ifndef SARRUS_FALLBACK
+#ifndef SARRUS_ONE_STATE
 SARRUS_SHARED_CONTROL(, Packet<loop_lanes>)
 #endif
 

@@ -112,6 +112,12 @@ SARRUS_KERNEL(difference_derivatives, derivatives<double, Operation::difference>
 SARRUS_KERNEL(coordinates_by_tangent, coordinates_by_tangent(tree, arena, in[0], out);)
 SARRUS_KERNEL(tangent_by_coordinates, tangent_by_coordinates(tree, arena, in[0], out);)
 
+// what other files of kernels ask on numbers that carry their rates
+SARRUS_SHARED_RATES(, double)
+#ifndef SARRUS_ONE_STATE
+SARRUS_SHARED_RATES(, Packet<loop_lanes>)
+#endif
+
 void add_rate_kernels(KernelTable& table) {
 #define SARRUS_ADD(name, ...)                                          \
   table.one[static_cast<int>(Operation::name)] = one<Operation::name>; \

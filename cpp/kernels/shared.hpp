@@ -1,12 +1,14 @@
 // Algorithms that more than one file of kernels needs. They are compiled once a level: what joints are asked in shared_joints.cpp, the rest for one
-// state in shared_one.cpp, for packets in shared_many.cpp, on numbers that carry their rates in shared_rates.cpp, and control of tasks in
+// state in shared_one.cpp, for packets in shared_many.cpp, on numbers that carry their rates in rate_kernels.cpp, and control of tasks in
 // control_kernels.cpp. Whoever includes this header calls those: compiled into each file anew, they would double the time of a build.
 #pragma once
 
 #include "../control/tasks.hpp"
 #include "../dynamics/aba.hpp"
+#include "../dynamics/crba.hpp"
 #include "../dynamics/ltdl.hpp"
 #include "../loops/constrained_dynamics.hpp"
+#include "../loops/efforts.hpp"
 #include "../loops/loop_joints.hpp"
 #include "../loops/projection.hpp"
 #include "../simd/lanes.hpp"
@@ -21,6 +23,10 @@
   EXTERN template RneaWork<T> rnea(const Tree&, Arena&, const RneaInput<T>&, T*);                                               \
   EXTERN template AbaWork<T> aba(const Tree&, Arena&, const AbaInput<T>&, T*);                                                  \
   EXTERN template T* sparse_mass_matrix(const Tree&, Arena&, Poses<T>, const Motion<T>*);                                       \
+  EXTERN template void crba(const Tree&, Arena&, const T*, Poses<T>, const Motion<T>*, T*);                                     \
+  EXTERN template void crba(const Tree&, Arena&, const T*, T*);                                                                 \
+  EXTERN template void add_loop_armature(const Tree&, Arena&, const T*, const T*, T*);                                          \
+  EXTERN template void coordinate_rate(const Tree&, const T*, const T*, T*);                                                    \
   EXTERN template void place(const Tree&, Arena&, Poses<T>, const Motion<T>*, LoopState<T>&);                                   \
   EXTERN template LoopState<T> place(const Tree&, Arena&, const T*, const T*, const T*);                                        \
   EXTERN template void rows_between_bodies(const Tree&, Arena&, const LoopState<T>&, const Constraint&,                         \
@@ -37,6 +43,11 @@
   EXTERN template LoopEquation<T> loop_equation(const Tree&, Arena&, const LoopInput<T>&);                                      \
   EXTERN template LoopEquation<T> metric_equation(const Tree&, Arena&, const T*, const T*, const T*, const T*, bool,            \
                                                   OffLoops<T>*, T*, T*);                                                        \
+  EXTERN template LoopSolution<T> solve_tightly(const LoopEquation<T>&, Arena&, const T*);                                      \
+  EXTERN template T moved_by_errors(const LoopEquation<T>&, Arena&, const Factor<T>&, const T&, const T&, bool);                \
+  EXTERN template MotorEquation<T> motor_equation(const Tree&, Arena&, const LoopState<T>&, Poses<T>, const Motion<T>*,         \
+                                                  const Sharing<T>&, OffLoops<T>*);                                             \
+  EXTERN template SharedOut<T> solve(const Tree&, Arena&, MotorEquation<T>&, const T*, OffLoops<T>*);                           \
   EXTERN template T* least_multipliers(const Tree&, Arena&, const LoopEquation<T>&, const LoopSolution<T>&);                    \
   EXTERN template T constrained_dynamics(const Tree&, Arena&, const LoopInput<T>&, T*, T*, T*);
 
@@ -60,7 +71,7 @@
 
 namespace sarrus {
 SARRUS_SHARED_JOINTS(extern, double)
-#ifndef SARRUS_FALLBACK
+#ifndef SARRUS_ONE_STATE
 SARRUS_SHARED_JOINTS(extern, Packet<loop_lanes>)
 #ifdef SARRUS_TREE_LANES_DIFFER
 SARRUS_SHARED_JOINTS(extern, Packet<tree_lanes>)
@@ -70,7 +81,7 @@ SARRUS_SHARED_JOINTS(extern, Packet<tree_lanes>)
 SARRUS_SHARED(extern, double)
 SARRUS_SHARED_CONTROL(extern, double)
 SARRUS_SHARED_RATES(extern, double)
-#ifndef SARRUS_FALLBACK
+#ifndef SARRUS_ONE_STATE
 SARRUS_SHARED(extern, Packet<loop_lanes>)
 SARRUS_SHARED_CONTROL(extern, Packet<loop_lanes>)
 SARRUS_SHARED_RATES(extern, Packet<loop_lanes>)

@@ -4,7 +4,7 @@
 
 namespace sarrus {
 SARRUS_SHARED_JOINTS(, double)
-#ifndef SARRUS_FALLBACK
+#ifndef SARRUS_ONE_STATE
 SARRUS_SHARED_JOINTS(, Packet<loop_lanes>)
 #ifdef SARRUS_TREE_LANES_DIFFER
 SARRUS_SHARED_JOINTS(, Packet<tree_lanes>)

@@ -10,14 +10,13 @@
 
 namespace sarrus {
 
-/// States abreast, and their rates along a few directions: two of the state, which is what one freedom has, and one of a parameter.
-#ifdef SARRUS_FALLBACK
+/// States abreast, and their rates along one direction: along several at once a compiler takes three times as long.
+#ifdef SARRUS_ONE_STATE
 using Abreast = double;
-using Rates = double;
 #else
 using Abreast = Packet<loop_lanes>;
-using Rates = Several<Abreast, 3>;
 #endif
+using Rates = Abreast;
 
 struct StepAtHand {
   const Tree& tree;

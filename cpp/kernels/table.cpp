@@ -18,7 +18,7 @@ extern "C" const sarrus::KernelTable* sarrus_kernel_table() {
     sarrus::add_step_kernels(t);
     sarrus::add_control_kernels(t);
     sarrus::add_contact_kernels(t);
-#ifndef SARRUS_FALLBACK  // kernels that are compiled quickly, for machines that they will hardly meet
+#ifndef SARRUS_ONE_STATE
     sarrus::add_tree_batches(t);
     sarrus::add_loop_batches(t);
     sarrus::add_derivative_batches(t);

@@ -23,43 +23,7 @@ class PivotedQr {
  public:
   int rank = 0;
 
-  PivotedQr(int m, int n, double* A, Arena& arena, double negligible = tolerances::negligible, double size = 0.0)
-      : m_(m),
-        n_(n),
-        A_(A),
-        V_(arena.take<double>(m * std::min(m, n))),
-        pivot_(arena.take<int>(n)),
-        diagonal_(arena.take<double>(n)),
-        inverse_(arena.take<double>(n)),
-        turn_(arena.take<double>(n)),
-        arena_(arena) {
-    // squares of what is left of each column, and of what it was when that was last summed up: differences lose digits
-    double largest = size, *left = arena.take<double>(n), *summed = arena.take<double>(n);
-    for (int j = 0; j < n; ++j) pivot_[j] = j, left[j] = summed[j] = dot_product(m, column(j), column(j));
-    for (; rank < std::min(m, n); ++rank) {
-      const int best = static_cast<int>(std::max_element(left + rank, left + n) - left), from = first(rank);
-      double *v = V_ + rank * m, *longest = column(best);
-      for (int i = from; i < m; ++i) v[i] = i < rank ? 0.0 : longest[i];
-      const double length = std::sqrt(dot_product(m - from, v + from, v + from));
-      largest = std::max(largest, length);
-      if (length <= negligible * largest || length == 0.0) break;
-      if (best != rank) swap(longest, column(rank)), std::swap(pivot_[best], pivot_[rank]);
-      left[best] = left[rank], summed[best] = summed[rank];
-      diagonal_[rank] = v[rank] > 0.0 ? -length : length;
-      const double head = v[rank] - diagonal_[rank], inverse_head = 1.0 / head;
-      inverse_[rank] = 1.0 / diagonal_[rank], turn_[rank] = -head / diagonal_[rank];  // 2 along an axis, exactly
-      for (int i = rank; i < m; ++i) v[i] *= inverse_head;
-      v[rank] = 1.0;
-      int next = rank + 1;
-      for (; next + together <= n; next += together) reflect<together>(rank, column(next));
-      for (; next < n; ++next) reflect<1>(rank, column(next));
-      for (int j = rank + 1; j < n; ++j) {
-        left[j] -= square(column(j)[rank]);
-        if (!(left[j] > 1e-8 * summed[j]))
-          left[j] = summed[j] = dot_product(m - rank - 1, column(j) + rank + 1, column(j) + rank + 1);
-      }
-    }
-  }
+  PivotedQr(int m, int n, double* A, Arena&, double negligible = tolerances::negligible, double size = 0.0);
   double R(int i, int j) const { return i == j ? diagonal_[i] : A_[j * m_ + i]; }
   const double* above_diagonal(int j) const { return A_ + j * m_; }
   double inverse(int i) const { return inverse_[i]; }  // 1 / R(i, i)
@@ -77,39 +41,7 @@ class PivotedQr {
     times(b);
   }
   /// Of all y with A y nearest to b the shortest: R R^T z = Q^T b, y = R^T z; b becomes what is left of it.
-  void solve(double* b, double* y) const {
-    times_transpose(b);
-    if (rank == n_) {
-      for (int i = rank - 1; i >= 0; --i) {
-        const double x = y[pivot_[i]] = b[i] * inverse_[i];
-        add_multiple(i, -x, column(i), b);
-      }
-      std::fill(b, b + rank, 0.0);
-      if (rank < m_) times(b);  // else nothing is left
-      return;
-    }
-    const Arena::Scope scope(arena_);
-    const auto take = [&](int size) { return arena_.take<double>(size); };
-    double *R_rows = take(rank * n_), *L = take(rank * rank), *z = take(rank), *along = take(n_);
-    const auto row = [&](int i) { return R_rows + i * n_; };
-    for (int i = 0; i < rank; ++i) {
-      for (int k = i; k < n_; ++k) row(i)[k] = R(i, k);
-      for (int j = 0; j <= i; ++j) {
-        const double sum = dot_product(n_ - i, row(i) + i, row(j) + i) - dot_product(j, L + i * rank, L + j * rank);
-        L[i * rank + j] = i == j ? std::sqrt(std::max(sum, 1e-300)) : sum / L[j * rank + j];
-      }
-    }
-    for (int j = 0; j < n_; ++j) y[j] = 0.0;
-    for (int twice = 0; twice < 2; ++twice) {  // the second time takes away what R R^T has lost
-      for (int i = 0; i < rank; ++i) z[i] = (b[i] - dot_product(i, L + i * rank, z)) / L[i * rank + i];
-      for (int i = rank - 1; i >= 0; --i) z[i] /= L[i * rank + i], add_multiple(i, -z[i], L + i * rank, z);
-      std::fill(along, along + n_, 0.0);
-      for (int i = 0; i < rank; ++i) add_multiple(n_ - i, z[i], row(i) + i, along + i);
-      for (int i = 0; i < rank; ++i) b[i] -= dot_product(n_ - i, row(i) + i, along + i);
-      for (int k = 0; k < n_; ++k) y[pivot_[k]] += along[k];
-    }
-    times(b);
-  }
+  void solve(double* b, double* y) const;
 
  private:
   using Wide = WideDoubles;
@@ -119,14 +51,7 @@ class PivotedQr {
   double* column(int j) const { return A_ + j * m_; }
   /// Where the packet begins in which the reflection does.
   static int first(int k) { return k - k % width; }
-  void swap(double* a, double* b) const {
-    int i = 0;
-    for (; i + width <= m_; i += width) {
-      Wide &to = *reinterpret_cast<Wide*>(a + i), &from = *reinterpret_cast<Wide*>(b + i), kept = to;
-      to = from, from = kept;
-    }
-    std::swap_ranges(a + i, a + m_, b + i);
-  }
+  void swap(double* a, double* b) const;
   /// x of `count` columns, one behind the other, reflected.
   template <int count> void reflect(int k, double* x) const {
     const double* v = V_ + k * m_;

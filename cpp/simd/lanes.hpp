@@ -24,7 +24,7 @@ constexpr int loop_lanes = tree_lanes;
 #endif
 
 /// Directions of one state.
-#ifdef SARRUS_FALLBACK
+#ifdef SARRUS_ONE_STATE
 using SideBySide = double;
 #else
 using SideBySide = Packet<loop_lanes>;

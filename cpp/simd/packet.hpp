@@ -7,10 +7,10 @@
 #include <cstdint>
 
 #if defined(__GNUC__)
-#if defined(__OPTIMIZE__) && !defined(SARRUS_FALLBACK)
+#if defined(__OPTIMIZE__) && !defined(SARRUS_ONE_STATE)
 #define SARRUS_INLINE inline __attribute__((always_inline))
 #define SARRUS_INLINED __attribute__((always_inline))  // of a lambda
-#else  // a debugger sees every function, and a fallback is compiled quickly
+#else  // a debugger sees every function, and recorded functions are compiled quickly
 #define SARRUS_INLINE inline
 #define SARRUS_INLINED
 #endif

@@ -11,29 +11,32 @@ from .errors import SarrusError
 
 __version__ = "0.1.0"
 
-_LEVELS = {"x86-64-v4": "_kernels_v4", "x86-64-v3": "_kernels_v3"}
+_LEVELS = {"x86-64-v4": "_kernels_v4", "x86-64-v3": "_kernels_v3", "baseline": "_kernels_baseline"}
+_REBUILD = "pip install --force-reinstall --no-cache-dir --no-binary sarrus sarrus"
 
 
 def _built() -> list[str]:
     """Levels that this build holds, the best first."""
-    names = [level for level, module in _LEVELS.items() if importlib.util.find_spec(f"sarrus.{module}")]
-    return [*names, "baseline"]
+    return [level for level, module in _LEVELS.items() if importlib.util.find_spec(f"sarrus.{module}")]
 
 
 def _choose() -> None:
-    isa = os.environ.get("SARRUS_ISA", "")
-    if isa not in ("", "baseline", *_LEVELS):
-        raise SarrusError(f"SARRUS_ISA={isa} is not one of {', '.join([*_LEVELS, 'baseline'])}")
-    if isa and isa not in _built():
+    """Load the kernels of the best level, or of the one that SARRUS_ISA names; no code of a level is loaded that the processor lacks."""
+    isa, built = os.environ.get("SARRUS_ISA", ""), _built()
+    if isa not in ("", *_LEVELS):
+        raise SarrusError(f"SARRUS_ISA={isa} is not one of {', '.join(_LEVELS)}")
+    if isa and isa not in built:
         cure = "install sarrus from source with SARRUS_LEVELS=all, or unset SARRUS_ISA"
-        raise SarrusError(f"SARRUS_ISA={isa} was not built; this build holds {', '.join(_built())}: {cure}")
+        raise SarrusError(f"SARRUS_ISA={isa} was not built; this build holds {', '.join(built)}: {cure}")
     if isa and not _core.processor_supports(isa):
         raise SarrusError(f"SARRUS_ISA={isa} does not run on this processor: unset it")
-    for level in [isa] if isa else _built():
-        if level == "baseline" or _core.processor_supports(level):
-            if level != "baseline":
-                _core.use_kernels(importlib.import_module(f"sarrus.{_LEVELS[level]}").table)
-            return
+    for level in [isa] if isa else built:
+        if _core.processor_supports(level):
+            return _core.use_kernels(importlib.import_module(f"sarrus.{_LEVELS[level]}").table)
+    raise ImportError(
+        f"sarrus was built for processors of the level {built[-1]}, which this one lacks: build it on this machine ({_REBUILD}), "
+        "or with SARRUS_LEVELS=all in the environment of pip for every processor"
+    )
 
 
 def build_info() -> dict[str, object]:
@@ -44,13 +47,13 @@ def build_info() -> dict[str, object]:
     dict with ``version``, ``compiler``, ``isa`` (level of the kernels in use; the environment variable ``SARRUS_ISA`` overrides the
     choice), ``lanes`` (states that a batch works on at once), ``available`` (levels that were built and run here, the best first) and
     ``processor`` (the best level that this processor has; where it is not available, sarrus was built for another one, and
-    ``SARRUS_LEVELS=auto pip install --force-reinstall --no-cache-dir --no-binary sarrus sarrus`` builds it)
+    ``pip install --force-reinstall --no-cache-dir --no-binary sarrus sarrus`` builds it)
 
     >>> import sarrus
     >>> sorted(sarrus.build_info())
     ['available', 'compiler', 'isa', 'lanes', 'processor', 'version']
     """
-    runs = [level for level in (*_LEVELS, "baseline") if _core.processor_supports(level)]
+    runs = [level for level in _LEVELS if _core.processor_supports(level)]
     return {
         "version": __version__,
         "compiler": _core.compiler(),

@@ -34,7 +34,7 @@ class Copy:
 
     def compile(self, source):
         """Whether the compiler takes a file of the core's, every template that it uses among it."""
-        options = ["-std=c++17", "-fsyntax-only", "-DSARRUS_FALLBACK", "-DEIGEN_DONT_VECTORIZE", f"-I{eigen()}"]
+        options = ["-std=c++17", "-fsyntax-only", "-DSARRUS_ONE_STATE", "-DEIGEN_DONT_VECTORIZE", f"-I{eigen()}"]
         command = ["c++", *options, str(self.folder / source)]
         return subprocess.run(command, capture_output=True, text=True)
 
