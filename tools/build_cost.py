@@ -82,6 +82,10 @@ def main() -> int:
     seconds = cpu_seconds() - before
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6  # [GB], of kilobytes on Linux
     if status:
+        print(
+            "\n".join(Path(given.log).read_text().splitlines()[-200:]) if given.log else "",
+            f"\nfailed: {given.command}",
+        )
         return 1
     units.append(yardstick())  # the machine's speed may have changed meanwhile
     unit = sum(units) / len(units)
