@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,22 +15,18 @@ import sarrus
 from sarrus.shapes import Box, Plane, Sphere
 
 from .engines import Engine, Motion, Problem, UnsupportedError
+from .tables import installed as is_there
 
 
 def installed() -> dict[str, Engine]:
     """Engines by name; what is not installed is left out."""
     known = {
         "mujoco": {"MuJoCo": in_mujoco, "MuJoCo, solref 2 dt": in_stiff_mujoco},
-        "pydrake": {"Drake, SAP": in_drake},
+        "drake": {"Drake, SAP": in_drake},
         "exudyn": {"Exudyn": in_exudyn},
-        "pinocchio": {"Pinocchio, Baumgarte": in_pinocchio},
+        "pin": {"Pinocchio, Baumgarte": in_pinocchio},
     }
-    return {
-        name: engine
-        for package, those in known.items()
-        if importlib.util.find_spec(package)
-        for name, engine in those.items()
-    }
+    return {name: engine for package, those in known.items() if is_there(package) for name, engine in those.items()}
 
 
 # ---- MuJoCo: implicitfast, Newton, elliptic cones, as its documentation advises; its default reference, and as stiff as a step allows -----------

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from pathlib import Path
 
 import numpy as np
+
+from .tables import Run, installed
 
 # Friction, springs, contact shapes and transmissions differ between the libraries or belong to none of the rows.
 NOT_RIGID_BODY_DYNAMICS = ("visual", "collision", "dynamics", "mimic", "transmission", "gazebo")
@@ -75,9 +77,7 @@ def _text(numbers: np.ndarray) -> str:
 def all_models() -> list[Model]:
     """All five, or the chain alone where example-robot-data is not installed."""
     models = [Model("chain", "chain of 100 links", chain())]
-    try:
-        distribution("example-robot-data")
-    except PackageNotFoundError:
+    if not installed("example-robot-data"):
         return models
     fingers = ("panda_finger_joint1", "panda_finger_joint2")
     return [
@@ -87,3 +87,9 @@ def all_models() -> list[Model]:
         Model("talos", "Talos (38 dof)", _robot("talos_data/robots/talos_reduced.urdf"), floating=True),
         *models,
     ]
+
+
+def models_of(run: Run) -> list[Model]:
+    """Those of a run: in its smallest form one that is fixed and one that floats."""
+    models = all_models()
+    return run.of(models, models, [m for m in models if m.name in ("panda", "solo")] or models)
