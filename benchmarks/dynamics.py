@@ -7,21 +7,18 @@ from pathlib import Path
 
 from . import floating_rows, loop_rows
 from . import rows as tree_rows
-from .models import all_models, models_of
+from .models import TITLES, models_of
 from .rows import ALGORITHMS, GROUPS, Result, Selection
 from .tables import Run, installed, verdict
+
+NAMES = TITLES | loop_rows.titles() | floating_rows.TITLES
 
 
 def rows(run: Run) -> list[Result]:
     """All that ``--only`` leaves."""
-    selection = Selection.of({word for word in run.only.split(",") if word}, titles())
+    selection = Selection.of({word for word in run.only.split(",") if word}, NAMES)
     found = tree_rows.measured(models_of(run), run, selection)
     return [*found, *loop_rows.measured(run, selection), *floating_rows.measured(run, selection)]
-
-
-def titles() -> dict[str, str]:
-    """What the table calls models."""
-    return {model.name: model.title for model in all_models()} | loop_rows.titles() | floating_rows.TITLES
 
 
 def seen(rows: Sequence[Result]) -> dict[str, float | None]:
@@ -33,7 +30,7 @@ def seen(rows: Sequence[Result]) -> dict[str, float | None]:
 
 def markdown(rows: Sequence[Result]) -> str:
     """A table of each group."""
-    names, lines = titles(), []
+    lines = []
     tables = {
         "alone-cpp": _calls,
         "loops-cpp": _solvers,
@@ -44,15 +41,15 @@ def markdown(rows: Sequence[Result]) -> str:
     }
     for group, heading in GROUPS.items():
         if members := [r for r in rows if r.group == group]:
-            lines += [f"**{heading}**", "", *tables.get(group, _comparison)(members, names), ""]
+            lines += [f"**{heading}**", "", *tables.get(group, _comparison)(members, NAMES), ""]
     return "\n".join(lines)
 
 
 def _comparison(rows: list[Result], titles: dict[str, str]) -> list[str]:
     """Two sides, of which the first is judged."""
     group = rows[0].group
-    show = _microseconds if group in ("cpp", "python") else _rate
-    compared = "sarrus / peer" if show is _microseconds else "times as fast"
+    show = microseconds if group in ("cpp", "python") else rate
+    compared = "sarrus / peer" if show is microseconds else "times as fast"
     mujoco = group == "python" and any("MuJoCo" in r.times for r in rows)
     names = "two threads | one thread" if "threads" in group else "sarrus | fastest peer"
     if group == "loops-batch":
@@ -80,7 +77,7 @@ def _solvers(rows: list[Result], titles: dict[str, str]) -> list[str]:
     peers = "".join(f" {side} |" for side in sides[1:])
     lines = [f"| model | sarrus |{peers} sarrus / faster | to reach | |", "|---" * (len(sides) + 4) + "|"]
     for r in rows:
-        cells = " | ".join(f"{_microseconds(t)} ({r.errors[side]:.0e})" for side, t in r.times.items())
+        cells = " | ".join(f"{microseconds(t)} ({r.errors[side]:.0e})" for side, t in r.times.items())
         lines.append(f"| {titles[r.model]} | {cells} | {_ratio(r)} | {_goal(r)} |")
     return lines
 
@@ -99,7 +96,7 @@ def _calls(rows: list[Result], titles: dict[str, str]) -> list[str]:
     """Without a peer."""
     lines = ["| model | function | a call | to reach | |", "|---|---|---|---|---|"]
     for r in rows:
-        time = _microseconds(next(iter(r.times.values())))
+        time = microseconds(next(iter(r.times.values())))
         lines.append(f"| {titles[r.model]} | {ALGORITHMS[r.algorithm]} | {time} | {_goal(r)} |")
     return lines
 
@@ -117,7 +114,7 @@ def plot(path: Path, results: Sequence[Result], run: Run) -> None:
     from matplotlib.figure import Figure
 
     rows = [r for r in results if r.ratio and r.group not in ("pin-threads", "loops-growth")]
-    groups, names = [g for g in GROUPS if any(r.group == g for r in rows)], titles()
+    groups = [g for g in GROUPS if any(r.group == g for r in rows)]
     figure = Figure(figsize=(9, 1.5 + 0.24 * len(rows)), layout="constrained")
     axes = figure.subplots()
     labels: list[str] = []
@@ -131,7 +128,7 @@ def plot(path: Path, results: Sequence[Result], run: Run) -> None:
             axes.plot([low, high], [y, y], color="black", linewidth=1)  # quartiles
             if r.target:
                 axes.plot([r.target] * 2, [y - 0.5, y + 0.5], color="black", linewidth=2)
-            labels.append(f"{names[r.model]}: {ALGORITHMS[r.algorithm]}")
+            labels.append(f"{NAMES[r.model]}: {ALGORITHMS[r.algorithm]}")
     axes.set_xscale("log")
     ticks = [1, 2, 4, 8, 16, 32]
     axes.set_xticks(ticks, [f"{t}×" for t in ticks])
@@ -149,11 +146,11 @@ def _goal(r: Result) -> str:
     return f"{r.goal or ''} | {verdict(r.seen, r.goal)}"
 
 
-def _microseconds(seconds: float) -> str:
+def microseconds(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} µs"
 
 
-def _rate(seconds: float) -> str:
+def rate(seconds: float) -> str:
     return f"{1e-6 / seconds:.3g} M/s"
 
 

@@ -394,46 +394,61 @@ def _row(problem: Problem, name: str, dt: float, motions: list[Motion], referenc
 
 def markdown(rows: Sequence[Row | Cost]) -> str:
     """The tables: where nothing touches, where something does, and what a step costs."""
-    measured = [row for row in rows if isinstance(row, Row) and not row.failure]
+    tried = [row for row in rows if isinstance(row, Row)]
+    failures = dict.fromkeys(f"- {r.problem}, {r.engine}, {1e3 * r.dt:g} ms: {r.failure}" for r in tried if r.failure)
+    answers = [row for row in tried if not row.failure]
+    costs = [row for row in rows if isinstance(row, Cost)]
+    return "\n".join([*smooth(answers), "", *touching(answers), "", *failures, "", *of_a_step(costs), ""])
 
-    def number(x: float, unit: str) -> str:
-        said = "0" if x == 0.0 else f"{x:.1e}" if x < 0.01 or x >= 1e4 else f"{x:.3g}"
-        return f"{said} {unit}" if np.isfinite(x) else ""
 
-    lines = [
+def smooth(rows: Sequence[Row]) -> list[str]:
+    """Of problems where nothing touches."""
+    return [
         "| problem | engine | step | CPU, a simulated second | error at the end | energy off | loops open |",
         "|---|---|---|---|---|---|---|",
+        *(
+            f"{_timed(r)} {_number(r.error, 'm')} | {_number(abs(r.energy), 'J')} | {_number(r.gap, 'm')} |"
+            for r in rows
+            if np.isfinite(r.error)
+        ),
     ]
-    lines += [
-        f"| {r.problem} | {r.engine} | {1e3 * r.dt:g} ms | {1e3 * r.seconds:.3g} ms | {number(r.error, 'm')} | {number(abs(r.energy), 'J')} | {number(r.gap, 'm')} |"
-        for r in measured
-        if np.isfinite(r.error)
-    ]
-    lines += [
-        "",
+
+
+def touching(rows: Sequence[Row]) -> list[str]:
+    """Of the others."""
+    return [
         "| problem | engine | step | CPU, a simulated second | energy at the end | loops open | sunk in | moves at the end | creep |",
         "|---|---|---|---|---|---|---|---|---|",
+        *(
+            f"{_timed(r)} {r.energy:.4f} J | {_number(r.gap, 'm')} | {_number(r.depth, 'm')} | {_number(r.moving, 'm/s')} | {_number(r.creep, 'm')} |"
+            for r in rows
+            if not np.isfinite(r.error)
+        ),
     ]
-    lines += [
-        f"| {r.problem} | {r.engine} | {1e3 * r.dt:g} ms | {1e3 * r.seconds:.3g} ms | {r.energy:.4f} J | {number(r.gap, 'm')} | "
-        f"{number(r.depth, 'm')} | {number(r.moving, 'm/s')} | {number(r.creep, 'm')} |"
-        for r in measured
-        if not np.isfinite(r.error)
-    ]
-    lines += [
-        "",
-        *dict.fromkeys(f"- {r.problem}, {r.engine}, {1e3 * r.dt:g} ms: {r.failure}" for r in rows if isinstance(r, Row) and r.failure),
-        "",
+
+
+def of_a_step(rows: Sequence[Cost]) -> list[str]:
+    """What a step costs of what stands."""
+    lines = [
         "| what stands | step | sarrus, one run | many runs | MuJoCo | sarrus / MuJoCo: one | many |",
         "|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
-    for r in (row for row in rows if isinstance(row, Cost)):
+    ]
+    for r in rows:
         ratios = ["{:.2f} ({:.2f} to {:.2f})".format(*x) if x else "" for x in (r.one_ratio, r.many_ratio)]
         peer = "" if r.mujoco is None else f"{1e6 * r.mujoco:.3g} µs"
         lines.append(
             f"| {r.problem} | {1e3 * r.dt:g} ms | {1e6 * r.one:.3g} µs | {1e6 * r.many:.3g} µs, {r.runs} | {peer} | {' | '.join(ratios)} |"
         )
-    return "\n".join([*lines, ""])
+    return lines
+
+
+def _timed(r: Row) -> str:
+    return f"| {r.problem} | {r.engine} | {1e3 * r.dt:g} ms | {1e3 * r.seconds:.3g} ms |"
+
+
+def _number(x: float, unit: str) -> str:
+    said = "0" if x == 0.0 else f"{x:.1e}" if x < 0.01 or x >= 1e4 else f"{x:.3g}"
+    return f"{said} {unit}" if np.isfinite(x) else ""
 
 
 def plot(path: Path, rows: Sequence[Row | Cost], run: Run) -> None:

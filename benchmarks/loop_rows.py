@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 import sarrus
 
 from .accuracy import Reference, relative_error
-from .allocations import count_allocations
+from .allocations import can_count, count_allocations
 from .loop_models import FAST, REDUNDANT, LoopModel
 from .loop_peers import SOURCE, PinocchioLoops, Settings
 from .measure import Sample, repeated, statement
@@ -167,7 +166,7 @@ def measured(run: Run, selection: Selection) -> list[Result]:
     for model in redundant if "loops-python" in groups else ():
         run.tell(f"{model.title}: efforts")
         results.append(efforts(model).measure(seconds))
-    if "allocations" in groups and sys.platform == "linux":
+    if "allocations" in groups and can_count():
         results += [allocations(model, "loops") for model in fast]
         results += [allocations(model, "efforts") for model in redundant]
     return results

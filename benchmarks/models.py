@@ -15,6 +15,15 @@ from .tables import Run, installed
 NOT_RIGID_BODY_DYNAMICS = ("visual", "collision", "dynamics", "mimic", "transmission", "gazebo")
 
 
+TITLES = {
+    "ur5": "UR5 (6 dof)",
+    "panda": "Panda (7 dof)",
+    "solo": "Solo12 (18 dof)",
+    "talos": "Talos (38 dof)",
+    "chain": "chain of 100 links",
+}
+
+
 @dataclass(frozen=True)
 class Model:
     """A mechanism to measure.
@@ -22,15 +31,18 @@ class Model:
     Attributes
     ----------
     name : what ``--only`` calls it
-    title : what the report calls it
     urdf : the description that all libraries read
     floating : whether its root link is free in space
     """
 
     name: str
-    title: str
     urdf: str
     floating: bool = False
+
+    @property
+    def title(self) -> str:
+        """What tables call it."""
+        return TITLES[self.name]
 
 
 def _robot(path: str, locked: tuple[str, ...] = ()) -> str:
@@ -76,15 +88,15 @@ def _text(numbers: np.ndarray) -> str:
 
 def all_models() -> list[Model]:
     """All five, or the chain alone where example-robot-data is not installed."""
-    models = [Model("chain", "chain of 100 links", chain())]
+    models = [Model("chain", chain())]
     if not installed("example-robot-data"):
         return models
     fingers = ("panda_finger_joint1", "panda_finger_joint2")
     return [
-        Model("ur5", "UR5 (6 dof)", _robot("ur_description/urdf/ur5_robot.urdf")),
-        Model("panda", "Panda (7 dof)", _robot("panda_description/urdf/panda.urdf", locked=fingers)),
-        Model("solo", "Solo12 (18 dof)", _robot("solo_description/robots/solo12.urdf"), floating=True),
-        Model("talos", "Talos (38 dof)", _robot("talos_data/robots/talos_reduced.urdf"), floating=True),
+        Model("ur5", _robot("ur_description/urdf/ur5_robot.urdf")),
+        Model("panda", _robot("panda_description/urdf/panda.urdf", locked=fingers)),
+        Model("solo", _robot("solo_description/robots/solo12.urdf"), floating=True),
+        Model("talos", _robot("talos_data/robots/talos_reduced.urdf"), floating=True),
         *models,
     ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +12,7 @@ import numpy as np
 
 import sarrus
 
-from .allocations import count_allocations, tree_calls
+from .allocations import can_count, count_allocations, tree_calls
 from .measure import Sample, interleave, ratio, repeated, statement
 from .models import Model
 from .peers import SOURCE, pin
@@ -273,7 +272,7 @@ def measured(models: list[Model], run: Run, selection: Selection) -> list[Result
         for row in rows:
             run.tell(f"{model.title}: {row.algorithm}, {row.group}")
             results.append(row.measure(run.of(3.0, 0.3, 0.0)))
-        if "allocations" in groups and sys.platform == "linux":
+        if "allocations" in groups and can_count():
             counts = count_allocations(subject.robot, tree_calls(subject.robot))
             for algorithm in algorithms:
                 count = counts[ALGORITHMS[algorithm]]

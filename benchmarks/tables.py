@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -206,15 +207,16 @@ def facts(run: Run) -> dict[str, Any]:
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "load": " ".join(f"{x:.2f}" for x in os.getloadavg()) if hasattr(os, "getloadavg") else "",
-        "sarrus": ", ".join(f"{k} {v}" for k, v in sarrus.build_info().items()),
+        "sarrus": "{version}, {compiler}, kernels {isa}".format(**sarrus.build_info()),
         "Python": f"{platform.python_version()}, NumPy {metadata.version('numpy')}",
         "peers": ", ".join(f"{package} {v}" for package in PEERS if (v := installed(package))) or "none",
         "not installed": ", ".join(package for package in PEERS if not installed(package)) or "none",
     }
     if installed("pin"):
-        from .peers import FLAGS, cxx_version
+        from .peers import FLAGS, cxx, cxx_version
 
-        found["Pinocchio's templates"] = f"{cxx_version()}, {' '.join([*FLAGS[:2], *run.peer_flags])}"
+        if shutil.which(cxx()):
+            found["Pinocchio's templates"] = f"{cxx_version()}, {' '.join([*FLAGS[:2], *run.peer_flags])}"
     return found
 
 
