@@ -21,10 +21,8 @@ def rows(run: Run) -> list[Row]:
                 [sys.executable, "-c", TIMED.format(statement)], capture_output=True, text=True, check=True
             )
             found.append(1e3 * float(done.stdout))
-    found = {statement: quantiles(seconds[1:], n=4) for statement, seconds in times.items()}
+    told = [quantiles(seconds[1:], n=4) for seconds in times.values()]
     return [
         Row(what, median, "ms", f"quartiles {low:.0f} to {high:.0f}, {rounds} fresh interpreters")
-        for what, (low, median, high) in zip(
-            ("import numpy", "import sarrus, NumPy included"), found.values(), strict=True
-        )
+        for what, (low, median, high) in zip(("import numpy", "import sarrus, NumPy included"), told, strict=True)
     ]

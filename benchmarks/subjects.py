@@ -34,7 +34,8 @@ class Subject:
     def __init__(self, model: Model, library: Path | None, count: int, seed: int = 0) -> None:
         self.model = model
         self.robot: Any = sarrus.loads(model.urdf, floating_base=model.floating)
-        self.pin = self.pin_data = self.cpp = self.mujoco = self.pin_q = self.pin_v = self.pin_a = self.pin_tau = None
+        self.pin: Any = None
+        self.pin_data = self.cpp = self.mujoco = self.pin_q = self.pin_v = self.pin_a = self.pin_tau = self.pin
         if pin is None:
             rng = np.random.default_rng(seed)
             self.q = self.robot.random(rng, size=count)
