@@ -16,7 +16,8 @@ from .tables import HERE, Row, markdown
 
 ROOT = HERE.parent
 PAGES = ("README.md", "docs/speed.md")
-BLOCK = re.compile(r"(<!-- benchmark: (.+?) -->\n).*?(<!-- /benchmark -->)", re.DOTALL)
+# from a comment to the one that closes it, or a heading
+BLOCK = re.compile(r"(<!-- benchmark: (.+?) -->\n).*?(?=<!-- /benchmark -->|\n## )", re.DOTALL)
 
 # steps of the problems of --engines that are shown, where it is not the millisecond
 SHOWN = {"gripper lifts a cube": 2e-3, "walker of twelve motors, stands": 4e-3, "DR Legs, stands": 4e-3}
@@ -38,7 +39,7 @@ def kept(table: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 def written(page: str) -> str:
     """The text with its blocks as the results have them."""
-    return BLOCK.sub(lambda block: block[1] + BLOCKS[block[2]]().rstrip() + "\n" + block[3], page)
+    return BLOCK.sub(lambda block: block[1] + BLOCKS[block[2]]().rstrip() + "\n", page)
 
 
 def _seen(table: str) -> str:

@@ -119,4 +119,10 @@ def test_pages_state_what_was_measured(page):
 
 def test_every_result_is_stated():
     text = "".join((ROOT / page).read_text(encoding="utf-8") for page in pages.PAGES)
-    assert {name for _, name, _ in pages.BLOCK.findall(text)} == pages.BLOCKS.keys()
+    assert {name for _, name in pages.BLOCK.findall(text)} == pages.BLOCKS.keys()
+
+
+def test_words_about_the_chart_are_of_the_chart():
+    bars = re.findall(r">([\d.]+)</text>", (ROOT / "docs/pictures/speed.svg").read_text(encoding="utf-8"))
+    low, high = min(bars, key=float), max(bars, key=float)
+    assert f"from {low} to {high}]" in (ROOT / "README.md").read_text(encoding="utf-8")
