@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tuple(options.peer_flags.split()),
     )
     facts = tables.facts(run)
-    texts = ["\n".join(f"- {name}: {value}" for name, value in facts.items()) + "\n"]
+    texts = [tables.told(facts)]
     print(texts[0])
     failed, seen = [], {}
     for name in dict.fromkeys(names):
@@ -87,7 +88,7 @@ def measured(name: str, run: tables.Run, picture: Path | None = None) -> tuple[l
 
 
 def write_json(path: Path, facts: dict[str, Any], rows: list[Any]) -> None:
-    """A line a row; JSON knows no NaN: null there."""
+    """A line a row; JSON knows neither NaN nor infinity: null there."""
     lines = ",\n".join(json.dumps(_known(asdict(r) if is_dataclass(r) else r._asdict())) for r in rows)  # type: ignore[arg-type]
     path.write_text(f'{{"facts": {json.dumps(facts, indent=1)},\n"rows": [\n{lines}\n]}}\n', encoding="utf-8")
 
@@ -97,7 +98,7 @@ def _known(x: Any) -> Any:
         return {key: _known(value) for key, value in x.items()}
     if isinstance(x, (list, tuple)):
         return [_known(value) for value in x]
-    return None if isinstance(x, float) and x != x else x
+    return None if isinstance(x, float) and not math.isfinite(x) else x
 
 
 def _parser() -> argparse.ArgumentParser:

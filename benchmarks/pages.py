@@ -42,27 +42,29 @@ def written(page: str) -> str:
     return BLOCK.sub(lambda block: block[1] + BLOCKS[block[2]]().rstrip() + "\n", page)
 
 
-def _seen(table: str) -> str:
+def _seen(table: str, *peers: str) -> str:
     facts, _ = kept(table)
-    return f"Seen on {facts['date'][:10]}: {facts['processor']}; sarrus {facts['sarrus']}; {facts['peers']}."
+    beside = ", ".join(f"{peer} {facts['peers'][peer]}" for peer in peers if peer in facts["peers"])
+    found = (facts["processor"], f"sarrus {facts['sarrus']}", beside)
+    return f"Seen on {facts['date'][:10]}: {'; '.join(filter(None, found))}."
 
 
 def _dynamics() -> str:
     rows = [Result(**row) for row in kept("dynamics")[1]]
     templates = kept("dynamics")[0]["Pinocchio's templates"]
-    return f"{_seen('dynamics')} Pinocchio's templates by {templates}. Medians, and ratios with their quartiles:\n\n{dynamics.markdown(rows)}"
+    return f"{_seen('dynamics', 'pin', 'mujoco')} Pinocchio's templates by {templates}. Medians, and ratios with their quartiles:\n\n{dynamics.markdown(rows)}"
 
 
 def _engines(part: Callable[[Sequence[Any]], list[str]], kind: type) -> str:
     rows = [row for row in kept("engines")[1] if ("runs" in row) == (kind is engines.Cost)]
-    found = [kind(**{key: float("nan") if x is None else x for key, x in row.items()}) for row in rows]
-    if kind is engines.Row:
-        found = [row for row in found if row.dt == SHOWN.get(row.problem, 1e-3) and not row.failure]
-    return "\n".join(part(found))
+    if kind is engines.Cost:
+        return "\n".join(part([engines.Cost(**row) for row in rows]))
+    found = [engines.Row(**{key: float("nan") if x is None else x for key, x in row.items()}) for row in rows]
+    return "\n".join(part([row for row in found if row.dt == SHOWN.get(row.problem, 1e-3) and not row.failure]))
 
 
 def _graphs() -> str:
-    return f"{_seen('graphs')}\n\n{markdown('graphs', [Row(**row) for row in kept('graphs')[1]])}"
+    return f"{_seen('graphs', 'scipy')}\n\n{markdown('graphs', [Row(**row) for row in kept('graphs')[1]])}"
 
 
 def _readme() -> str:
@@ -84,7 +86,7 @@ def _readme() -> str:
     lines.append(
         f"| inverse kinematics of 10,000 poses of a Stewart platform, one thread | {poses.time * 1e-2:.2g} s | | |"
     )
-    return "\n".join([_seen("dynamics"), "", *lines])
+    return "\n".join([_seen("dynamics", "pin", "mujoco"), "", *lines])
 
 
 def _position(row: dict[str, Any]) -> position.Row:
@@ -93,7 +95,7 @@ def _position(row: dict[str, Any]) -> position.Row:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "dynamics": _dynamics,
-    "engines, where": lambda: _seen("engines"),
+    "engines, where": lambda: _seen("engines", "pin", "mujoco", "drake", "exudyn"),
     "engines, nothing touches": lambda: _engines(engines.smooth, engines.Row),
     "engines, something touches": lambda: _engines(engines.touching, engines.Row),
     "engines, a step": lambda: _engines(engines.of_a_step, engines.Cost),

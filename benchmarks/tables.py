@@ -203,14 +203,13 @@ def installed(package: str) -> str | None:
 
 def facts(run: Run) -> dict[str, Any]:
     """Where, when and with what numbers are taken."""
-    found = {
+    found: dict[str, Any] = {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "load": " ".join(f"{x:.2f}" for x in os.getloadavg()) if hasattr(os, "getloadavg") else "",
         "sarrus": "{version}, {compiler}, kernels {isa}".format(**sarrus.build_info()),
         "Python": f"{platform.python_version()}, NumPy {metadata.version('numpy')}",
-        "peers": ", ".join(f"{package} {v}" for package in PEERS if (v := installed(package))) or "none",
-        "not installed": ", ".join(package for package in PEERS if not installed(package)) or "none",
+        "peers": {package: v for package in PEERS if (v := installed(package))},
     }
     if installed("pin"):
         from .peers import FLAGS, cxx, cxx_version
@@ -218,6 +217,18 @@ def facts(run: Run) -> dict[str, Any]:
         if shutil.which(cxx()):
             found["Pinocchio's templates"] = f"{cxx_version()}, {' '.join([*FLAGS[:2], *run.peer_flags])}"
     return found
+
+
+def told(facts: dict[str, Any]) -> str:
+    """The same as a list, with the peers that are not there."""
+    peers = facts["peers"]
+    versions = ", ".join(f"{package} {v}" for package, v in peers.items()) or "none"
+    lines = {
+        **facts,
+        "peers": versions,
+        "not installed": ", ".join(package for package in PEERS if package not in peers) or "none",
+    }
+    return "\n".join(f"- {name}: {value}" for name, value in lines.items()) + "\n"
 
 
 def _processor() -> str:
