@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+from fnmatch import filter as fnfilter
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 # before anything loads NumPy: its threads for large products wait in busy loops, and the workers that share the processors wait for them
@@ -23,9 +25,50 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def skips(reports):
+    """(test, reason) of those that were skipped."""
+    return sorted({(r.nodeid, str(r.longrepr[2] if isinstance(r.longrepr, tuple) else r.longrepr)) for r in reports})
+
+
+def skips_beside(allowed, skipped, ran):
+    """Skips that are not in the list, and lines of it that none was skipped by though their tests ran: a line each."""
+    lines = [line.split("|") for line in allowed.splitlines() if line.strip() and not line.startswith("#")]
+    rows = [(test.strip(), reason.strip(), why.strip()) for test, reason, why in lines]
+    used, unknown = set(), []
+    for test, reason in skipped:
+        row = next(
+            (r for r in rows if fnmatchcase(test.partition("[")[0], r[0].removeprefix("? ")) and r[1] in reason), None
+        )
+        used.add(row)
+        if row is None:
+            unknown.append(f"{test}: {reason.removeprefix('Skipped: ')}")
+    stale = [
+        f"{test} | {reason}"
+        for test, reason, _ in rows
+        if (test, reason, _) not in used and not test.startswith("?") and fnfilter(ran, test)
+    ]
+    return unknown, stale
+
+
+def pytest_sessionfinish(session):
+    """Fail at a skip that the list of SARRUS_ALLOWED_SKIPS has not."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    path = os.environ.get("SARRUS_ALLOWED_SKIPS")
+    if path and reporter and not hasattr(session.config, "workerinput"):
+        ran = {r.nodeid.partition("[")[0] for r in reporter.stats.get("passed", [])}
+        allowed = Path(path).read_text(encoding="utf-8")
+        unknown, stale = skips_beside(allowed, skips(reporter.stats.get("skipped", [])), ran)
+        for heading, tests in ("skipped, and not in the list", unknown), ("in the list, and not skipped", stale):
+            if tests:
+                reporter.write_line(f"\n{heading} {path}:\n  " + "\n  ".join(tests))
+        if unknown and session.exitstatus == 0:
+            session.exitstatus = 1
+
+
 def pytest_terminal_summary(terminalreporter):
     """Tests that were skipped, a line each, for ``pytest @file`` where what they lacked is there: the file that SARRUS_SKIPPED names."""
     if path := os.environ.get("SARRUS_SKIPPED"):
         # where there was nothing to try a test on, it has other names once there is
-        skipped = sorted({re.sub(r"\[.*NOTSET.*", "", r.nodeid) for r in terminalreporter.stats.get("skipped", [])})
+        names = (name for name, _ in skips(terminalreporter.stats.get("skipped", [])))
+        skipped = sorted({re.sub(r"\[.*NOTSET.*", "", name) for name in names})
         Path(path).write_text("".join(f"{test}\n" for test in skipped), encoding="utf-8")

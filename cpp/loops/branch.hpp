@@ -358,11 +358,9 @@ template <class T> class Branch {
       for (int k = 0; k < c.columns; ++k)
         for (int r = 0; r < c.rows; ++r) opening[c.row + r] += here_.J[c.entry + k * c.rows + r] * x[c.column[k]];
     }
-    if (rows > 0) {
-      StepEquation<T> equation(tree_, arena_, how_, q, &leg_.time, leg_.targets, here_.J, T(tolerances::least_square), T(0.0));
-      const T* y = equation.solve(opening);
-      for (int k = 0; k < nv; ++k) x[k] += y[k];
-    }
+    StepEquation<T> equation(tree_, arena_, how_, q, &leg_.time, leg_.targets, here_.J, T(tolerances::least_square), T(0.0));
+    const T* y = equation.solve(opening);
+    for (int k = 0; k < nv; ++k) x[k] += y[k];
   }
 
   /// One step of the lanes that are not there.

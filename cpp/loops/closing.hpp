@@ -113,6 +113,7 @@ template <class T> class StepEquation {
     const Loops& loops = tree.loops;
     const int nv = tree.nv;
     b_ = arena.take<T>(nv + rows_), y_ = arena.take<T>(nv + rows_), work_ = arena.take<T>(nv + rows_);
+    if (loops.rows == 0) return;  // a tree has no matrix: y = 0
     if (loops.substructures) {
       const LoopState<T> state = place(tree, arena, q, time, pfaffian_values);
       pieces_ = new (arena.take<SubstructuredEquation<T>>(1))
@@ -143,6 +144,7 @@ template <class T> class StepEquation {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv;
     for (int k = 0; k < nv + rows_; ++k) b_[k] = T(0.0);
+    if (tree_.loops.rows == 0) return b_;
     for (int r = 0; r < tree_.loops.rows; ++r) b_[nv + r] = -phi[r];
     if (pieces_) {
       pieces_->solve(tree_, arena_, factor_, b_, y_, 20);

@@ -8,6 +8,8 @@ import sarrus
 from benchmarks.loop_models import almost_flat
 from sarrus import mechanisms
 from sarrus.analysis.assembly.closing import closing
+from sarrus.calibration import Measurements, calibrate
+from sarrus.design import Path, Variable, design
 from tests.laws.test_choice_laws import recut as cut_anywhere
 from tests.random_closed import random_closed
 from tests.random_mechanisms import ALL_JOINTS, random_mechanism
@@ -263,3 +265,71 @@ def test_single_coordinates_are_rows(seed, size):
     for k, unit in enumerate(np.eye(robot.nv)):
         ahead, back = (np.array([*coordinates(robot.integrate(q, s * unit))]) for s in (step, -step))
         assert_allclose(J[:, k], (ahead - back) / (2 * step), rtol=0, atol=1e-8)
+
+
+def led_everywhere(robot, configurations):
+    """All joints of the tree, by where they are in these configurations."""
+    return {
+        name: np.stack([robot.joint_states(q).q[name] for q in configurations])
+        for name in robot.joints
+        if robot.joint(name).type.nq
+    }
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_tree_of_which_every_joint_is_led(seed):
+    """Nothing is left to move: the configurations are those that were asked for, however many they are."""
+    robot, rng = random_mechanism(seed, bodies=5), np.random.default_rng(seed)
+    q = [robot.random(rng)]
+    for _ in range(5):
+        q.append(robot.integrate(q[-1], 0.05 * rng.normal(size=robot.nv)))
+    for count in (1, 2, 3, 6):
+        there = robot.follow(led_everywhere(robot, q[:count]), q[0])
+        assert_allclose(robot.difference(np.stack(q[:count]), there), 0.0, atol=1e-12)
+
+
+def test_a_closed_chain_of_which_every_joint_is_led():
+    robot = mechanisms.four_bar()
+    start = robot.assemble()
+    (motor,) = robot.actuated
+    path = robot.follow({motor: robot.joint_states(start).q[motor] + np.linspace(0.0, 0.5, 8)}, start)
+    assert_allclose(robot.follow(led_everywhere(robot, path), start), path, atol=SAME)
+
+
+def arm():
+    b = sarrus.Builder("arm")
+    for name, parent in (("upper", "ground"), ("lower", "upper")):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (1.0, 0, 0), 0.01))
+        b.add_joint(name + " joint", sarrus.Revolute("y"), parent, name, at_parent=(0.1, 0, 0), actuated=True)
+    b.add_frame("hand", "lower", (1.0, 0, 0))
+    return b.build()
+
+
+LED = {"upper joint": np.linspace(0.1, 0.9, 12), "lower joint": np.linspace(-0.3, 0.5, 12) ** 2}
+
+
+def test_an_arm_led_by_all_its_joints_is_calibrated_and_designed():
+    """Both follow paths of inputs, of which an arm determines the motion without a loop."""
+    robot, true = arm(), arm().replace(placements={"lower joint.parent": (0.103, 0, 0)})
+    hand = true.pose(true.follow(LED), "hand")[:, :3, 3]
+    measured = Measurements(LED, {"hand": hand}, noise=(1e-6, 1e-6))
+    found = calibrate(robot, measured, dimensions=["lower joint.parent.x"])
+    assert_allclose(found.changes["lower joint.parent.x"], 0.003, atol=1e-8)
+    variables = [Variable("lower joint.parent.x", -0.01, 0.01)]
+    best = design(robot, LED, variables, [Path("hand", hand)], starts=1)
+    assert_allclose(best.robot.pose(best.robot.follow(LED), "hand")[:, :3, 3], hand, atol=1e-6)
+
+
+def test_an_arm_is_drawn_along_one_of_its_joints():
+    pytest.importorskip("matplotlib").use("agg")
+    assert mechanisms.pendulum().plot(drive=mechanisms.pendulum().joints[0]) is not None
+
+
+def test_what_has_no_coordinates_follows():
+    """A body that is welded to the ground, led by its joint, which has none."""
+    b = sarrus.Builder("welded")
+    b.add_body("block", sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("weld", sarrus.Fixed(), "ground", "block")
+    robot = b.build()
+    assert robot.follow({"weld": np.zeros((4, 0))}).shape == (4, 0)
+    assert robot.follow(frames={"block": np.tile(np.eye(4), (4, 1, 1))}).shape == (4, 0)

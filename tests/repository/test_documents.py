@@ -21,7 +21,7 @@ MODULES = [
 ]
 EXTRAS = ("casadi", "crocoddyl", "gymnasium", "jax", "torch")  # programs that modules of their names are for
 MISSING = [name for name in EXTRAS if importlib.util.find_spec(name) is None]
-MODULES = [name for name in MODULES if name.removeprefix("sarrus.") not in MISSING]
+MODULES = [name for name in MODULES if name.removeprefix("sarrus.") not in EXTRAS]
 
 
 class Finder(doctest.DocTestFinder):
@@ -32,12 +32,12 @@ class Finder(doctest.DocTestFinder):
 
 
 # as somebody pastes them: nothing is imported that the example does not import
-EXAMPLES = {
-    test.name: test
-    for module in MODULES
-    for test in Finder(exclude_empty=True).find(importlib.import_module(module), globs={"__name__": "__main__"})
-    if test.examples
-}
+def examples(module):
+    found = Finder(exclude_empty=True).find(importlib.import_module(module), globs={"__name__": "__main__"})
+    return {test.name: test for test in found if test.examples}
+
+
+EXAMPLES = {name: test for module in MODULES for name, test in examples(module).items()}
 
 
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
@@ -46,6 +46,19 @@ def test_docstrings(example, tmp_path, monkeypatch):
         if re.search(rf">>> import .*\b{name}\b", example.docstring):
             pytest.skip(f"{name} is not installed")
     monkeypatch.chdir(tmp_path)
+    run_example(example)
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_docstrings_for_other_programs(extra, tmp_path, monkeypatch):
+    """Skipped by name where the program is not installed, so that they run where it is."""
+    pytest.importorskip(extra, exc_type=ImportError)
+    monkeypatch.chdir(tmp_path)
+    for example in examples(f"sarrus.{extra}").values():
+        run_example(example)
+
+
+def run_example(example):
     said = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     runner.run(example, out=said.append)

@@ -1,17 +1,18 @@
 """Fuzzing: every public function and reader, with arguments that are right, nearly right and hostile.
 
-    python -m tools.fuzz [--minutes 60] [--seed N] [--only calls|files|cli|control|contact|variants] [--strict]
+    python -m tools.fuzz [--minutes 60] [--seed N] [--only calls|files|cli|control|contact|variants|adapters] [--strict]
 
 A case is a short program in Python, as text, so that a finding is its own reproducer. A child process announces each case and runs it:
 whatever ends the child, or keeps it busy, is known. The kinds take turns:
 
 calls : what the package exports is found by inspection, constructors, methods, properties, copies and pickles. arguments.txt has right
         values by a parameter's name, which its annotation or default adds to, and hostile ones
-files : URDF, SDF and MJCF from a grammar, .npz and .csv of trajectories; then elements, numbers, members and bytes of them change. Mechanisms
+files : URDF, SDF, MJCF and USD from a grammar, .npz and .csv of trajectories; then elements, numbers, members and bytes of them change. Mechanisms
         that are written and read again
 cli   : command lines, from the parser's own options
 control, contact, variants : random controllers by tasks, force elements in short runs, changed copies side by side; what comes out obeys the
         laws of motion and the limits, or an error, a status or a warning says why not
+adapters : the same questions in arrays of PyTorch, JAX, CasADi, Gymnasium and Crocoddyl, as far as they are installed, and generated code
 
 A finding is a crash; a call of more than `LIMIT` seconds; an exception that is neither of sarrus nor named in the function's docstring nor
 a TypeError nor a ValueError that sarrus raised itself (--strict: the same of TypeErrors); a warning of NumPy's; NaN, or an open loop,
@@ -42,6 +43,7 @@ import numpy as np
 import sarrus
 
 from . import pieces
+from .adapters import adapter_program
 from .calls import Calls, surface
 from .files import command_program, file_program
 from .motions import motion_program
@@ -49,14 +51,25 @@ from .verdict import STRICT, fault, in_argument, place, silent
 
 LIMIT = 60.0  # [s] of one case
 MEMORY = 8 << 30  # [bytes] of addresses that a child may have: MemoryError is an answer, the end of the process is none
-BATCH = {"calls": 400, "files": 150, "cli": 25, "control": 300, "contact": 100, "variants": 40}  # cases of one child
-TURNS = ("calls", "files", "control", "calls", "contact", "cli", "variants")
+BATCH = {
+    "calls": 400,
+    "files": 150,
+    "cli": 25,
+    "control": 300,
+    "contact": 100,
+    "variants": 40,
+    "adapters": 60,
+}  # cases of one child
+TURNS = ("calls", "files", "adapters", "control", "calls", "contact", "cli", "variants")
 
 
 def child(kind: str, seed: str, count: int, report: Any) -> None:
     """Run this many cases. A line in JSON before each, and one for each finding."""
     rng = random.Random(f"{kind} {seed}")
-    calls, programs = Calls(rng) if kind == "calls" else None, {"files": file_program, "cli": command_program}
+    calls, programs = (
+        Calls(rng) if kind == "calls" else None,
+        {"files": file_program, "cli": command_program, "adapters": adapter_program},
+    )
     answered: set[str] = set()
     space = vars(pieces)
 
@@ -150,6 +163,8 @@ def main() -> int:
     print(f"fuzz: seed {seed}, {len(surface())} public functions, constructors, properties", flush=True)
     end, turn, findings, counts, answered = time.monotonic() + 60 * given.minutes, 0, {}, dict.fromkeys(BATCH, 0), set()
     while time.monotonic() < end:
+        # however few minutes there are, each kind has its turn
+        until = min(end, time.monotonic() + max(60 * given.minutes / (1 if given.only else len(TURNS)), 1.0))
         kind = given.only or TURNS[turn % len(TURNS)]
         name = [kind, f"{seed}.{turn}"]
         turn += 1
@@ -167,7 +182,7 @@ def main() -> int:
                     counts[kind] += 1
                     last = told["program"]
                 answered |= set(told.get("answered", ()))
-                if time.monotonic() > end:
+                if time.monotonic() > until:
                     break
             else:
                 code = process.wait()

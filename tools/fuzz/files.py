@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import random
 import re
 
@@ -12,6 +13,7 @@ import sarrus.cli
 from .calls import Target
 from .pieces import GALLERY, NUMBERS, mechanism
 
+WITH_USD = importlib.util.find_spec("pxr") is not None
 PIECES = (
     b"<!DOCTYPE r [<!ENTITY a 'b'>]>", b"&a;", b"<!-- -- -->", b"<!-- --", b"x" * 20000, b"<![CDATA[", b"\0", b"\xff", b"\xef\xbb\xbf", b"<x:y/>", b"<?xml version='9'?>",
     b"<?xml version='1.0' encoding='utf-16'?>", b"<?xml version='1.0' encoding='no-such'?>", b"</link>", b"<link/>", b"<" * 300, b"<a>" * 300, b"<include file='a.xml'/>", b"<body/>", b"</body>", b"<freejoint/>", b"<default class='c'>",
@@ -213,6 +215,54 @@ def sdf(rng: random.Random) -> list[str]:
     return [line for line in [*lines, "</model>", "</sdf>"] if line]
 
 
+def usd(rng: random.Random) -> list[str]:
+    """A valid stage with any number of loops, line by line."""
+    n = rng.randint(1, 5)
+
+    def xyz() -> str:
+        return f"({', '.join(f'{rng.uniform(-1, 1):.3g}' for _ in range(3))})"
+
+    def quaternion() -> str:
+        return rng.choice(("(1, 0, 0, 0)", "(0.6, 0, 0.8, 0)", "(0, 0, 0, 1)"))
+
+    lines = ["#usda 1.0", "(", 'defaultPrim = "r"', f"metersPerUnit = {rng.choice(('1', '0.01'))}"]
+    lines += [
+        f"kilogramsPerUnit = {rng.choice(('1', '0.001'))}",
+        f'upAxis = "{rng.choice("YZ")}"',
+        ")",
+        'def Xform "r"',
+        "{",
+    ]
+    for k in range(n):
+        lines += [f'def Xform "l{k}" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])', "{"]
+        lines += [
+            "float physics:mass = 2",
+            "float3 physics:diagonalInertia = (1, 1.5, 2)",
+            f"point3f physics:centerOfMass = {xyz()}",
+        ]
+        lines += [f"double3 xformOp:translate = {xyz()}", f"quatd xformOp:orient = {quaternion()}"]
+        lines += ['uniform token[] xformOpOrder = ["xformOp:translate", "xformOp:orient"]']
+        shape = rng.choice(("", "Cube", "Sphere", "Cylinder", "Capsule"))
+        lines += [f'def {shape} "c" (prepend apiSchemas = ["PhysicsCollisionAPI"])', "{", "}"] * bool(shape)
+        lines.append("}")
+    for k in range(rng.randrange(2 * n) if n > 1 else 0):
+        parent, child = rng.sample(range(n), 2)
+        kind = rng.choice(("Revolute", "Prismatic", "Spherical", "Fixed", "Distance", ""))
+        lines += [f'def Physics{kind}Joint "j{k}"', "{", f"rel physics:body1 = </r/l{child}>"]
+        lines += [f"rel physics:body0 = </r/l{parent}>"] * (rng.random() < 0.8)
+        lines += [f'uniform token physics:axis = "{rng.choice("XYZ")}"'] * (
+            kind in ("Revolute", "Prismatic", "Spherical")
+        )
+        lines += ["float physics:lowerLimit = -30", "float physics:upperLimit = 40"] * (
+            kind in ("Revolute", "Prismatic")
+        )
+        lines += ["float physics:minDistance = 1", "float physics:maxDistance = 1"] * (kind == "Distance")
+        for side in (0, 1):
+            lines += [f"point3f physics:localPos{side} = {xyz()}", f"quatf physics:localRot{side} = {quaternion()}"]
+        lines.append("}")
+    return [*lines, "}"]
+
+
 def mutated(lines: list[str], rng: random.Random) -> bytes:
     for _ in range(rng.choice((1, 1, 2, 5))):
         at, way = rng.randrange(len(lines)), rng.randrange(6)
@@ -224,6 +274,8 @@ def mutated(lines: list[str], rng: random.Random) -> bytes:
             words[rng.randrange(len(words))] = new
             for left, right in ('""', "><"):
                 lines[at] = lines[at].replace(f"{left}{old}{right}", f"{left}{' '.join(words)}{right}", 1)
+        elif way <= 2:
+            lines[at] = re.sub(r"-?\b[0-9][0-9.e-]*", rng.choice(NUMBERS), lines[at], count=1)
         elif way == 3:
             lines[at] = ""
         elif way == 4:
@@ -272,17 +324,17 @@ def file_program(rng: random.Random) -> tuple[list[str], Target]:
     if read == 3:
         lines = [
             f"m = mechanism({rng.choice(GALLERY)!r})",
-            f"r = rewritten(m, {rng.choice(('.urdf', '.xml', '.sdf', '.json'))!r})",
+            f"r = rewritten(m, {rng.choice(('.urdf', '.xml', '.sdf', '.json', *('.usda',) * WITH_USD))!r})",
         ]
         return [*lines, "touch(r)"], Target("load", sarrus.load, None, "")
     if read == 0:
-        make = rng.choice((urdf, sdf, mjcf))
+        make = rng.choice((urdf, sdf, mjcf, *(usd,) * WITH_USD))
         lines = make(rng)
-        for _ in range(rng.choice((0, 0, 1, 3))):
+        for _ in range(rng.choice((0, 0, 1, 3)) if make is not usd else 0):
             lines.insert(
                 rng.randrange(1, len(lines)), rng.choice(("<!-- ---- -->", "<!-- a -- b --->", "<!-- <link> -->"))
             )
-        valid, floating = rng.random() < 0.15, None if make is mjcf else rng.choice((None, False, True))
+        valid, floating = rng.random() < 0.15, None if make in (mjcf, usd) else rng.choice((None, False, True))
         text = repr("\n".join(lines) if valid else mutated(lines, rng))
         call = Target("loads", sarrus.loads, None, "")
         return [f"r = {'valid' if valid else 'sarrus.loads'}({text}, floating_base={floating})", "touch(r)"], call
