@@ -53,6 +53,7 @@ from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type, note_contac
 
 Sites = dict[str, tuple[str, Transform]]  # name -> body and pose in it
 Tendons = dict[str, dict[str, float] | None]  # name -> coefficients by joint, of fixed ones
+JOINTS = ("joint", "freejoint")  # what has a name has that of its kind: a geom and a joint may share one
 DEFAULT = (0.0, 1.0, 0.0, 0.0, 0.0)  # polycoef of an equality
 
 
@@ -247,9 +248,9 @@ class _Reader(Document):
     def read(self) -> Builder:
         gravity = (0.0, 0.0, 0.0) if "gravity" in self.off else self.option.numbers("gravity", 3, (0.0, 0.0, -9.81))
         bodies = self.bodies()
-        joints = self.named(["joint", "freejoint"])
+        joints = self.named(JOINTS)
         for body in bodies:  # with the attributes of their classes, which tell their types
-            joints |= {name: element for element, _ in body.inside if (name := element.get("name")) in joints}
+            joints |= {name: e for e, _ in body.inside if e.tag in JOINTS and (name := e.get("name"))}
         equalities = self.grouped("equality")
         ends = (
             [name for k in "12" if (name := element.get(f"{end}{k}"))]
@@ -289,7 +290,7 @@ class _Reader(Document):
             for body_name, I in inertias.items():
                 inertias[body_name] = Inertia(scale * I.mass, I.com, scale * I.about_com, check=False)
         for body in bodies[1:]:
-            element, joints = body.element, [(e, frame) for e, frame in body.inside if e.tag in ("joint", "freejoint")]
+            element, joints = body.element, [(e, frame) for e, frame in body.inside if e.tag in JOINTS]
             MJCF.remark(element)
             hinges = []
             for joint, frame in joints:

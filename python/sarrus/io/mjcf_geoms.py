@@ -175,6 +175,7 @@ def touch_geoms(
     masks: dict[str, tuple[int, int]] = {}
     frictions: list[dict[str, float]] = []
     counted: set[str] = set()
+    named: dict[str, str] = {}  # geoms by their names in the file: the shapes that they are
     for body, geom in ((name, geom) for name in geoms for geom in geoms[name]):
         element, (contype, conaffinity) = geom.element, masks_of(geom)
         if not (contype or conaffinity):
@@ -193,6 +194,7 @@ def touch_geoms(
             counted.update(numbers)
             add_shape(builder, body, element, shape, geom.place, group=group, **numbers)  # type: ignore[arg-type]
             masks[group] = contype, conaffinity
+            named[element.get("name") or ""] = next(reversed(builder._shapes))
     for (one, (c, a)), (other, (d, b)) in combinations_with_replacement(masks.items(), 2):
         if not (c & b or d & a):
             builder.set_contact(one, other, touching=False)
@@ -204,12 +206,12 @@ def touch_geoms(
         shapes_of.setdefault(spec.body, []).append(spec.name)
     for element in (element for owner in document.root.all("contact") for element in owner.all("exclude", "pair")):
         excluded = element.tag == "exclude"
-        keys, known = (("body1", "body2"), names) if excluded else (("geom1", "geom2"), builder._shapes)
+        keys, known = (("body1", "body2"), names) if excluded else (("geom1", "geom2"), named)
         ends = [element.get(key) or "" for key in keys]
         if not all(end in known for end in ends):
             element.note(f"<{element.tag}> in <contact> is of what is not there or does not touch")
             continue
-        for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (x,) for x in ends)):
+        for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (named[x],) for x in ends)):
             numbers = {} if excluded else _frictions(element, pair=True)
             builder.set_contact(one, other, touching=not excluded, **numbers)
 

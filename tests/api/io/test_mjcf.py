@@ -397,6 +397,33 @@ def test_actuators():
     assert sum("control law is not read" in warning for warning in robot.warnings) == 2
 
 
+def test_names_are_those_of_one_kind():
+    """Geoms, sites and bodies may be called as joints, and geoms as bodies: from defects/files, by MuJoCo 4.0."""
+    arm = '<body name="j"><joint name="j" axis="0 1 0" class="k"/>{}</body>'
+    robot = sarrus.loads(
+        model(
+            arm.format('<site name="j"/><geom name="j" type="capsule" size=".05" fromto="0 0 0 .5 0 0"/>'),
+            '<default><joint limited="true"/><default class="k"><joint range="-30 30"/></default></default>',
+            '<actuator><motor joint="j" gear="50" armature="1e-4" damping="1e-3" ctrlrange="-2 2"/></actuator>',
+        )
+    )
+    j = specs(robot)["j"].joint
+    assert_allclose(robot.mass_matrix([0.0]), [[0.65058579]])
+    assert (j.damping[0], j.effort_limit[0]) == (2.5, 100) and robot.warnings == ()
+    assert_allclose(j.limits, [[-np.pi / 6], [np.pi / 6]])
+
+    # an unnamed geom has its body's name here; a pair is of the one that has it in the file
+    a, b = (f'<body name="{x}" pos="0 0 {z}"><freejoint/>{{}}</body>' for x, z in (("a", 1), ("b", 2)))
+    geoms = '<geom size=".1" contype="0"/>', '<geom name="a" size=".1"/>'
+    pair = '<contact><pair geom1="floor" geom2="a" friction=".3"/></contact>'
+    robot = sarrus.loads(
+        model('<geom name="floor" type="plane" size="1 1 1"/>' + a.format(geoms[0]) + b.format(geoms[1]), pair)
+    )
+    (told,) = (spec for spec in robot.description.contacts if spec.friction == 0.3)
+    body_of = {spec.name: spec.body for spec in robot.description.shapes}
+    assert {body_of[told.first], body_of[told.second]} == {"ground", "b"}
+
+
 def test_keyframes_are_configurations():
     world = body("a", '<freejoint name="f"/>', body("b", '<joint name="j" type="ball"/>')) + body(
         "c", '<joint name="k"/>'
