@@ -117,6 +117,8 @@ SDF = Format(
         Row("axis axis2", "dynamics/spring_stiffness", "stiffness", POSITIVE, unit=_STIFFNESS),
         Row("axis axis2", "dynamics/spring_reference", "rest", unit=_PLACE, needs="stiffness"),
         Row("joint", "drake:rotor_inertia", "armature", CUSTOM, unit=_INERTIA),  # times drake:gear_ratio, squared
+        Row("kinematic", "", values="true 1", note="a kinematic link is not read as one: it moves as its joints and forces let it"),
+        Row("gripper", "", note="<gripper> is not read: what it grasps stays as it is"),
     ],
     joints={
         "Fixed": "fixed", "Revolute": "revolute", "Prismatic": "prismatic", "Helical": "screw", "Universal": "universal", "Spherical": "ball",

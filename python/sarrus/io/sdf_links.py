@@ -29,6 +29,9 @@ def inertia_of(scene: Scene, key: str, link: Element) -> Inertia:
     """Of a link, in its frame."""
     if (gravity := link.child("gravity")) is not None and not truth(gravity):
         link.note("<gravity> is off for a link, which is not read: it falls like the others")
+    drag = [rate for decay in link.all("velocity_decay") for rate in decay.children]
+    if any(rate.number(None, 0.0) for rate in drag):
+        link.note("<velocity_decay> is not read: links move without that drag")
     inertial = link.child("inertial")
     if inertial is None:
         link.note(f"{link} has no <inertial>: taken are SDF's defaults, 1 kg and 1 kg m² about each axis")

@@ -26,8 +26,9 @@ drake:…                       ball, planar, screw and universal joints, and :m
 transmission, ros2_control    the joints that they name are driven, and others are passive, with a warning; without any, all that
                               move are driven, but for those that follow another
 `<collision>`                 a shape that touches (`robot.contacts`): box, cylinder, sphere; a mesh, if it is at hand, against planes
-gazebo, sensor,               known, and of no concern to the dynamics, but for joints and springs in <gazebo>
-calibration, safety_controller
+sensor, calibration,          known, and of no concern to the dynamics
+safety_controller
+gazebo                        joints, springs, and plugins by which one joint mimics another; a warning for other plugins that may act
 anything else                 a warning
 ============================  =====================================================================================
 
@@ -47,7 +48,7 @@ from ..description import joints
 from ..errors import ModelError, did_you_mean, printable
 from ..shapes import Shape
 from ..spatial import Inertia, Transform
-from . import document, drake, urdf_loops
+from . import document, drake, plugins, urdf_loops
 from .document import Element, Names, at
 from .formats import URDF
 from .table import VISIBLE
@@ -136,7 +137,9 @@ class _Reader:
             with at(element):
                 self.types[name] = _joint(element)
         pairs = self.sidecar.retype(self.types)
-        self.mimics = _mimics({n: e for n, e in self.elements.items() if n not in self.sidecar.retyped}, self.types)
+        self.mimics = _mimics(
+            {n: e for n, e in self.elements.items() if n not in self.sidecar.retyped}, self.types, self.robot
+        )
         self._read_loops()
         coupled = {name for follower, mimic in self.mimics.items() for name in (follower, mimic.leader)}
         coupled |= {name for coupling in self.couplings for name in coupling.terms} | drake.coupled(self.robot)
@@ -149,7 +152,7 @@ class _Reader:
                     continue
                 # where nothing says which joints are driven, those are that move, but for what follows another
                 joint = self.types[name]
-                moves = joint.nv > 0 and joint.kind != "Free" and not element.all("mimic")
+                moves = joint.nv > 0 and joint.kind != "Free" and not (element.all("mimic") or name in self.mimics)
                 driven, keep = moves if motors is None else name in motors, name in coupled
                 place = _origin(element)
                 self.builder.add_joint(name, joint, parent, child, at_parent=place, actuated=driven, tree=keep)
@@ -376,14 +379,26 @@ class _Mimic(NamedTuple):
     offset: float
 
 
-def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType]) -> dict[str, _Mimic]:
-    """The joints that follow another."""
-    mimics = {}
+def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType], robot: Element) -> dict[str, _Mimic]:
+    """The joints that follow another, as they say themselves or a plugin of Gazebo does."""
+    told: dict[str, tuple[Element, _Mimic]] = {}
+    for block in robot.all("gazebo"):
+        for element in block.all("plugin"):
+            if (one := plugins.mimic(element)) is not None:
+                if one.follower not in elements:
+                    fault = f"makes joint {one.follower!r} follow {one.leader!r}, which is not read"
+                    element.note(f"{element} {fault}: there is no joint {one.follower!r}")
+                    continue
+                told[one.follower] = element, _Mimic(one.leader, one.multiplier, one.offset)
     for name, element in elements.items():
-        mimic = element.child("mimic")
-        if mimic is None or made[name].nv == 0:
+        if (own := element.child("mimic")) is not None:
+            law = own.text("joint"), own.number("multiplier", 1.0), own.number("offset", 0.0)
+            told[name] = own, _Mimic(*law)
+    mimics = {}
+    for name, (mimic, (leader, multiplier, offset)) in told.items():
+        element = elements[name]
+        if made[name].nv == 0:
             continue
-        leader, multiplier, offset = mimic.text("joint"), mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
         if leader == name:
             mimic.fail("names the joint itself")
         of_many = [j for j in (name, leader) if j in made and made[j].nq != 1]

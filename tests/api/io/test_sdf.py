@@ -309,8 +309,9 @@ def test_mimic():
         '<axis><mimic joint="j"><multiplier>2</multiplier><offset>0.3</offset><reference>0.1</reference></mimic></axis>'
     )
     drakes = '<axis/><drake:mimic joint="j" multiplier="2" offset="0.1"/>'
-    for inside in (mimic, drakes):
-        r = sarrus.loads(model(*map(link, "abc"), joint("j", "a", "b"), joint("k", "b", "c", inside=inside)))
+    plugin = '<plugin name="p"><joint>j</joint><mimicJoint>k</mimicJoint><multiplier>2</multiplier><offset>.1</offset></plugin>'
+    for inside, besides in ((mimic, ""), (drakes, ""), ("<axis/>", plugin)):
+        r = sarrus.loads(model(*map(link, "abc"), joint("j", "a", "b"), joint("k", "b", "c", inside=inside), besides))
         assert (r.constraints, r.actuated, r.warnings) == (("k mimics j",), ("j",), ())
         q = r.neutral()
         q[r.joint("j").q_slice], q[r.joint("k").q_slice] = 0.4, 0.9
@@ -719,12 +720,27 @@ def test_long_chains_of_frames():
     assert_allclose(placed(r, "f3000")[:3, 3], [0, 0, 3])
 
 
+DETACHABLE = """<plugin filename="gz-sim-detachable-joint-system" name="gz::sim::systems::DetachableJoint">
+    <parent_link>a</parent_link><child_model>m</child_model><child_link>box</child_link></plugin>"""
+
+
+def test_what_is_of_no_concern_is_not_told_of():
+    still = "<velocity_decay><linear>0</linear><angular>0</angular></velocity_decay><kinematic>false</kinematic>"
+    sensors = '<plugin filename="gz-sim-imu-system" name="gz::sim::systems::Imu"/>'
+    assert not sarrus.loads(model(link("a", inside=UNIT + still), sensors)).warnings
+
+
 @pytest.mark.parametrize(
     ("parts", "warning"),
     [
         (("<color/>", link("a")), "<string>:3: <color> in <model> is not read"),
         ((link("a", inside=UNIT + "<gravity>0</gravity>"),), "<gravity> is off for a link, which is not read: it falls like the others"),
         ((link("a"), link("b")), "<link name='b'> is joined neither to the ground nor to what stands before it: it floats by itself"),
+        ((link("a", inside=UNIT + "<velocity_decay><linear>0</linear><angular>.1</angular></velocity_decay>"),), "<velocity_decay> is not read: links move without that drag"),
+        ((link("a", inside=UNIT + "<kinematic>1</kinematic>"),), "a kinematic link is not read as one"),
+        ((link("a"), DETACHABLE), "holds 'a' and 'box' together while Gazebo runs, which is not read: write a <joint> of type fixed between them"),
+        ((link("a"), '<plugin filename="gz-sim-lift-drag-system" name="gz::sim::systems::LiftDrag"/>'), "plugins are not read, whatever they do to bodies and joints: 'gz::sim::systems::LiftDrag'"),
+        ((link("a"), '<plugin name="p"><joint>j</joint><mimicJoint>k</mimicJoint></plugin>'), "makes joint 'k' follow 'j', which are no two joints: not read"),
         ((link("a", inside=UNIT.replace("<ixx>0.1", "<ixx>0.9")),), "no body of 1 kg has principal moments of inertia 0.1, 0.1, 0.9"),
     ],
 )  # fmt: skip

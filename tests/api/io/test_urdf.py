@@ -808,6 +808,32 @@ def test_two_mimics_of_one_name_give_way():
     assert r.constraints == ("a mimics b mimics c", "a mimics b mimics c_")
 
 
+PLUGIN = """<gazebo><plugin name="{}" filename="libroboticsgroup_gazebo_mimic_joint_plugin.so">
+    <joint>{}</joint><mimicJoint>{}</mimicJoint><multiplier>-2</multiplier><offset>0.5</offset></plugin></gazebo>"""
+
+
+def test_a_plugin_of_gazebo_makes_one_joint_mimic_another():
+    """k = -2 j + 0.5, as `<mimic>` says it, where the joint does not say it itself."""
+    told = sarrus.loads(robot(A, B, C, FOLLOWER, joint("j", "A", "B")))
+    plain = joint("k", "B", "C", "continuous", "")
+    read = sarrus.loads(robot(A, B, C, plain, joint("j", "A", "B"), PLUGIN.format("p", "j", "k")))
+    assert read.description == told.description and not read.warnings and read.actuated == ("j",)
+    both = sarrus.loads(robot(A, B, C, FOLLOWER, joint("j", "A", "B"), PLUGIN.format("p", "x", "k")))
+    assert both.description == told.description and not both.warnings
+    for ends in (("j", "x"), ("x", "k")):
+        free = sarrus.loads(robot(A, B, C, plain, joint("j", "A", "B"), PLUGIN.format("p", *ends)))
+        assert free.nc == 0 and "there is no joint 'x'" in free.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("buoyancy", True), ("odd", True), ("gazebo_ros_control", False), ("imu", False)]
+)
+def test_plugins_that_may_act_are_told_of(name, told):
+    plugin = f'<gazebo><plugin name="{name}" filename="lib{name}.so"/></gazebo>'
+    warnings = sarrus.loads(robot(A, B, joint("j", "A", "B"), plugin)).warnings
+    assert warnings == (f"<string>:5: plugins are not read, whatever they do to bodies and joints: '{name}'",) * told
+
+
 def test_mimic_of_a_fixed_joint_is_idle():
     r = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), joint("k", "B", "C", "fixed", '<mimic joint="j"/>')))
     assert not r.constraints and not r.warnings
