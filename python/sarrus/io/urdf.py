@@ -8,7 +8,7 @@ What becomes of each part of a file:
                               Real robot files hold tensors that no body can have (a principal moment larger than
                               the sum of the other two, or negative): they are kept as they stand, with a warning
 `<joint>`                     a joint, in the order of the file: fixed, revolute, continuous, prismatic, floating,
-                              planar (the axis is the plane's normal), ball
+                              planar (the axis is the plane's normal, x and y are those of the least turn from z to it, as in MuJoCo), ball
 `<limit>`                     limits, velocity_limit, effort_limit. Zeros are what exporters write for "not set":
                               a velocity or effort of zero is no limit, and an empty range none, with a warning;
                               so are lower and upper of other types than revolute and prismatic
@@ -51,6 +51,7 @@ from ..spatial import Inertia, Transform
 from . import document, drake, plugins, urdf_loops
 from .document import Element, Names, at
 from .formats import URDF
+from .outline import IDENTITY, on_plane
 from .table import VISIBLE
 from .urdf_loops import TAGS as LOOP_TAGS
 
@@ -154,8 +155,11 @@ class _Reader:
                 joint = self.types[name]
                 moves = joint.nv > 0 and joint.kind != "Free" and not (element.all("mimic") or name in self.mimics)
                 driven, keep = moves if motors is None else name in motors, name in coupled
-                place = _origin(element)
-                self.builder.add_joint(name, joint, parent, child, at_parent=place, actuated=driven, tree=keep)
+                place, at_child = _origin(element), None
+                if isinstance(joint, joints.Planar) and (turned := on_plane(joint.normal)) is not IDENTITY:
+                    place, at_child = place @ turned, turned
+                places: dict[str, Any] = {"at_parent": place, "at_child": at_child}
+                self.builder.add_joint(name, joint, parent, child, **places, actuated=driven, tree=keep)
 
     def _read_loops(self) -> None:
         """What URDF+ and Gazebo say of loops; poses at q = 0 only where somebody asks."""

@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -109,6 +110,28 @@ def test_joint_kinds():
             assert_allclose(spec.joint.axis, [0, 0, 1])
         if kind == "planar":
             assert_allclose(spec.joint.normal, [0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("axis", "place"),
+    [
+        ("1 0 0", [0, 2, -1]), ("0 1 0", [1, 0, -2]), ("0 0 1", [1, 2, 0]), ("0 0 -1", [1, -2, 0]), ("-1 0 0", [0, 2, 1]),
+        ("0 -1 0", [1, 0, 2]), ("1 2 2", [2 / 3, 4 / 3, -5 / 3]), ("2 -1 -2", [1, 2, 0]),
+    ],
+)  # fmt: skip
+def test_planar_joints_count_as_in_mujoco(axis, place, tmp_path):
+    """x and y are those of the least turn from z to the axis: where q = (1, 2, any angle) is, by MuJoCo 4.0, and before and after saving."""
+    text = robot(A, B, joint("j", "A", "B", "planar", f'<axis xyz="{axis}"/>'))
+    plane = sarrus.loads(text)
+    turned = sarrus.Rotation.from_axis_angle([float(x) for x in axis.split()], 0.7).matrix
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sarrus.ModelWarning)
+        plane.save(tmp_path / "plane.urdf")
+    for one in (plane, sarrus.load(tmp_path / "plane.urdf")):
+        pose = one.pose([1.0, 2.0, 0.7], "B")
+        assert_allclose(pose[:3, 3], place, atol=1e-12)
+        assert_allclose(pose[:3, :3], turned, atol=1e-12)
+        assert one.bodies == plane.bodies and one.joint("j").type == plane.joint("j").type
 
 
 def test_axis_is_x_unless_given_and_free_to_be_zero_on_a_fixed_joint():
