@@ -47,6 +47,7 @@ OF_BYTES = re.compile(COMMENT.encode(), re.DOTALL), re.compile(rb"[^\r\n]"), b" 
 WITH_TEXT = ("sdf", "gazebo", "model")  # inside of these: elsewhere all is said in attributes
 # joints and constraints of one pair of bodies: six leave nothing free, and dependent rows cost the cube of their number
 MOST_BETWEEN_TWO = 100
+ONE_FRICTION = "friction that differs with the direction is read as that of the first"
 LARGEST = 2**26  # bytes of a model, and of all that it includes
 LONGEST_TAG = 2**23  # bytes from one < to the next: there are MJCFs with the vertices of a mesh in an attribute
 LONGEST = 10000  # letters of numbers: a few dozen each are all that they need

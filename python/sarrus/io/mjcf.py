@@ -19,7 +19,7 @@ What becomes of each part of a file, where it differs from what :mod:`sarrus.io.
 `<tendon>`                     fixed ones; spatial ones guide nothing here, and are left out with a warning
 `<actuator>`                   a joint or a fixed tendon that it drives is actuated; of `damping` the linear part acts, and of limits the
                                larger, with a warning
-`<key>`                        a configuration: ``robot.configuration("home")``; a quaternion of zeros is no rotation, with a warning
+`<key>`                        a configuration: ``robot.configuration("home")``; what a short qpos does not say is as in qpos0; a quaternion of zeros is no rotation, with a warning
 mocap bodies, inactive         stay where they are, are left out; both with a warning
 equalities
 `<replicate>`                  copies, with numbers behind their names; equalities and the like name one of them, and are not copied
@@ -214,6 +214,9 @@ class _Reader(Document):
     def drives(self, joints: Mapping[str, Element], tendons: Tendons) -> Drives:
         drives = Drives()
         for element in self.grouped("actuator"):
+            if element.tag == "dcmotor" and element.get("input") == "none":
+                element.note("a <dcmotor> without an input is no motor: what it adds to its joint is not read")
+                continue
             limits = []
             if limit := self.limit(element, "forcelimited", "forcerange"):
                 limits.append(greatest(limit, element.note))
@@ -271,10 +274,13 @@ class _Reader(Document):
             with at(element):
                 self.equality(tree, element, sites, tendons)
         tree.set_reference()
-        nq = sum(map(len, tree.qpos0.values()))
+        reference = tree.reference()
         for element in self.grouped("keyframe"):
             with at(element):
-                qpos = element.numbers("qpos", nq) if "qpos" in element.attributes else None
+                qpos = None
+                if "qpos" in element.attributes:
+                    told = element.several("qpos", max(1, len(reference)))
+                    qpos = (*told, *reference[len(told) :])
                 tree.add_key(element.get("name") or "", qpos, element.note)
         return tree.finish(self.notes)
 

@@ -120,7 +120,7 @@ class Document:
         self.off |= {"spring", "damper"} if "passive" in self.off else set()
         for name in sorted(self.off):
             self.flag.note(f"{name} is switched off, and left out")
-        for element in (self.compiler, self.option, *root.all("deformable")):
+        for element in (self.compiler, self.option, self.flag, *root.all("deformable")):
             MJCF.remark(element)
         self.classes = _classes(root.all("default"))
         self.meshes, self.materials = self.assets("mesh"), self.assets("material")

@@ -16,8 +16,8 @@ from ..building.builder import Builder
 from ..errors import did_you_mean
 from ..shapes import ContactShape, Mesh, Solid
 from ..spatial import Inertia, Rotation, Transform
-from .document import Element, add_shape, at, left_out, placed_inertia
-from .formats import WAY_OUT
+from .document import ONE_FRICTION, Element, add_shape, at, left_out, placed_inertia
+from .formats import MJCF, WAY_OUT
 from .mesh_files import LARGEST
 from .mesh_inertia import mass_properties, triangles
 from .mjcf_document import Document, referred
@@ -181,6 +181,8 @@ def touch_geoms(
         if not (contype or conaffinity):
             continue
         with left_out(element, "it touches nothing"):
+            if told:
+                MJCF.remark(element)
             shape = None if geom.kind == "ellipsoid" else geom.shape
             if geom.kind == "mesh" and told:
                 shape = _mesh(document, element)
@@ -211,6 +213,9 @@ def touch_geoms(
         if not all(end in known for end in ends):
             element.note(f"<{element.tag}> in <contact> is of what is not there or does not touch")
             continue
+        for name in ("margin", "adhesion"):
+            if not excluded and any(element.several(name, 3, (0.0,))):
+                element.note(f"{name} of <pair> is not read")
         for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (named[x],) for x in ends)):
             numbers = {} if excluded else _frictions(element, pair=True)
             builder.set_contact(one, other, touching=not excluded, **numbers)
@@ -224,7 +229,7 @@ def _frictions(element: Element, *, pair: bool = False, condim: float | None = N
         if condim == 1.0:
             element.note("condim 1, without friction, is read as 3, with it")
     if pair and any(len(numbers) > k + 1 and numbers[k] != numbers[k + 1] for k in (0, 3)):
-        element.note("friction that differs with the direction is read as that of the first")
+        element.note(ONE_FRICTION)
     mu = dict(enumerate(numbers))
     coefficients = {"friction": mu.get(0, 1.0)}
     if condim >= 4.0:

@@ -11,7 +11,8 @@ from ..building.builder import Builder
 from ..building.values import checked_shape
 from ..shapes import ContactShape, Ellipsoid, Mesh, Plane
 from ..spatial import Inertia, Transform
-from .document import NO_CONTACTS, Element, add_shape, left_out, only_shape, placed_inertia
+from . import drake
+from .document import NO_CONTACTS, ONE_FRICTION, Element, add_shape, left_out, only_shape, placed_inertia
 from .formats import SDF
 from .outline import frame_along
 from .sdf_scene import Scene, base_name, pose_of, truth
@@ -134,6 +135,10 @@ def _coefficients(collision: Element) -> dict[str, float]:
         return next(iter(parts), None)
 
     numbers = {name: part.number(None) for name, way in COEFFICIENTS.items() if (part := at(way)) is not None}
+    across = at("friction/ode/mu2")
+    if across is not None and across.number(None) != numbers.get("friction", 1.0):
+        collision.note(ONE_FRICTION)
+    numbers |= drake.friction(collision)
     if at(TORSIONAL) is not None:
         mu, radius, by_patch = (at(f"{TORSIONAL}/{tag}") for tag in ("coefficient", "patch_radius", "use_patch_radius"))
         if radius is None or (by_patch is not None and not truth(by_patch)):

@@ -25,7 +25,8 @@ a link called "ground"        becomes the body "ground_link", with a warning: "g
 drake:…                       ball, planar, screw and universal joints, and :mod:`sarrus.io.drake`; <frame>: a frame
 transmission, ros2_control    the joints that they name are driven, and others are passive, with a warning; without any, all that
                               move are driven, but for those that follow another
-`<collision>`                 a shape that touches (`robot.contacts`): box, cylinder, sphere; a mesh, if it is at hand, against planes
+`<collision>`                 a shape that touches (`robot.contacts`): box, cylinder, sphere; a mesh, if it is at hand, against planes. Its friction is
+                              that of `<mu1>` in Gazebo's extensions of the link, or Drake's
 sensor, calibration,          known, and of no concern to the dynamics
 safety_controller
 gazebo                        joints, springs, and plugins by which one joint mimics another; a warning for other plugins that may act
@@ -455,8 +456,8 @@ def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[
         for collision in link.all("collision"):
             collision.note(f"shapes of <collision> may touch, {document.NO_CONTACTS}")
             with document.left_out(collision, "it touches nothing", faults.append):
-                shape = _shape(collision, beside, package_dirs)
-                document.add_shape(reader.builder, reader.body[name], collision, shape, _origin(collision))
+                shape, numbers = _shape(collision, beside, package_dirs), _friction(reader.robot, name, collision)
+                document.add_shape(reader.builder, reader.body[name], collision, shape, _origin(collision), **numbers)
     visuals = [(reader.body[name], visual) for name, link in reader.links.items() for visual in link.all("visual")]
     colors: dict[Element | str | None, tuple[float, ...]] = {}
     # what one visual defines others may name; the robot's own come first
@@ -471,6 +472,15 @@ def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[
         with document.left_out(visual, "it is not shown", faults.append):
             reader.builder.add_visual(body, _shape(visual, beside, package_dirs), _origin(visual), color=color_of)
     return faults
+
+
+def _friction(robot: Element, link: str, collision: Element) -> dict[str, float]:
+    """Of what a link touches with, as Gazebo's extensions tell it for all of the link, and Drake's for each shape."""
+    blocks = [block for block in robot.all("gazebo") if block.get("reference") == link]
+    mu1, mu2 = ([mu.number(None) for block in blocks for mu in block.all(tag)] for tag in ("mu1", "mu2"))
+    if mu2 and mu2[-1:] != (mu1 or [1.0])[-1:]:
+        collision.note(document.ONE_FRICTION)
+    return ({"friction": mu1[-1]} if mu1 else {}) | drake.friction(collision)
 
 
 def _shape(visual: Element, beside: str, package_dirs: tuple[str, ...]) -> Shape:

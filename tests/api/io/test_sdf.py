@@ -724,6 +724,39 @@ DETACHABLE = """<plugin filename="gz-sim-detachable-joint-system" name="gz::sim:
     <parent_link>a</parent_link><child_model>m</child_model><child_link>box</child_link></plugin>"""
 
 
+TOUCHING = """<collision name="c"><geometry><sphere><radius>.1</radius></sphere></geometry><surface>{}</surface>{}</collision>"""
+ODE = "<friction><ode><mu>.3</mu><mu2>{}</mu2></ode></friction>"
+PROXIMITY = "<drake:proximity_properties>{}</drake:proximity_properties>"
+
+
+@pytest.mark.parametrize(
+    ("surface", "besides", "mu", "warning"),
+    [
+        (ODE.format(".3"), "", 0.3, ""),
+        (ODE.format(".2"), "", 0.3, "friction that differs with the direction"),
+        (ODE.format(".3"), PROXIMITY.format("<drake:mu_dynamic>.5</drake:mu_dynamic>"), 0.5, ""),
+        ("", PROXIMITY.format("<drake:mu_static>.6</drake:mu_static>"), 0.6, ""),
+        ("", PROXIMITY.format("<drake:mu_dynamic>.5</drake:mu_dynamic><drake:mu_static>.6</drake:mu_static>"), 0.5, "drake:mu_static"),
+        ("<contact><collide_without_contact>1</collide_without_contact></contact>", "", None, "collide_without_contact is not read"),
+        ("<contact><collide_bitmask>1</collide_bitmask></contact>", "", None, "<collide_bitmask> is not read"),
+    ],
+)  # fmt: skip
+def test_what_changes_how_shapes_touch(surface, besides, mu, warning):
+    robot = sarrus.loads(model(link("a", inside=UNIT + TOUCHING.format(surface, besides))))
+    (shape,) = robot.description.shapes
+    told = [one for one in robot.warnings if "may touch, which they do" not in one]
+    assert shape.friction == mu and len(told) == bool(warning) and all(warning in one for one in told)
+
+
+def test_what_a_model_says_of_its_own_contacts_is_told():
+    parts = (
+        "<self_collide>0</self_collide>",
+        '<drake:collision_filter_group name="g"/>',
+        "<self_collide>1</self_collide>",
+    )
+    assert [len(sarrus.loads(model(link("a"), part)).warnings) for part in parts] == [1, 1, 0]
+
+
 def test_what_is_of_no_concern_is_not_told_of():
     still = "<velocity_decay><linear>0</linear><angular>0</angular></velocity_decay><kinematic>false</kinematic>"
     sensors = '<plugin filename="gz-sim-imu-system" name="gz::sim::systems::Imu"/>'

@@ -857,6 +857,31 @@ def test_plugins_that_may_act_are_told_of(name, told):
     assert warnings == (f"<string>:5: plugins are not read, whatever they do to bodies and joints: '{name}'",) * told
 
 
+BALL = """<link name="B"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>
+    <collision><geometry><sphere radius=".1"/></geometry>{}</collision></link>"""
+PROXIMITY = '<drake:proximity_properties><drake:mu_dynamic value=".5"/></drake:proximity_properties>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "gazebo", "mu", "warning"),
+    [
+        ("", "<mu1>.3</mu1><mu2>.3</mu2>", 0.3, ""),
+        ("", "<mu1>.3</mu1><mu2>.2</mu2>", 0.3, "friction that differs with the direction"),
+        (PROXIMITY, "<mu1>.3</mu1>", 0.5, ""),
+        ("", "<selfCollide>true</selfCollide>", None, ""),
+        ("", "<selfCollide>false</selfCollide>", None, "<selfCollide> is not read"),
+        ("", "<dampingFactor>.1</dampingFactor>", None, "<dampingFactor> in <gazebo> is not read"),
+    ],
+)  # fmt: skip
+def test_what_gazebo_and_drake_say_of_touching(inside, gazebo, mu, warning):
+    robot_ = sarrus.loads(
+        robot(A, BALL.format(inside), joint("j", "A", "B"), f'<gazebo reference="B">{gazebo}</gazebo>')
+    )
+    (shape,) = robot_.description.shapes
+    told = [one for one in robot_.warnings if "may touch, which they do" not in one]
+    assert shape.friction == mu and len(told) == bool(warning) and all(warning in one for one in told)
+
+
 def test_mimic_of_a_fixed_joint_is_idle():
     r = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), joint("k", "B", "C", "fixed", '<mimic joint="j"/>')))
     assert not r.constraints and not r.warnings
