@@ -361,12 +361,14 @@ def plot(
     named = Skeleton(robot).joint_points(configurations[-1]) if labels or panels > 1 else {}
     for text, at in [*moments, *_together(named)]:
         _label(ax, text, view @ at)
-    ax.set_title(f" {robot.name}", fontsize=canvas.FONT, loc="left")
+    ax.set_title(f" {canvas.literal(robot.name)}", fontsize=canvas.FONT, loc="left")
     return ax
 
 
 def _label(ax: Any, text: str, at: Array) -> None:
-    ax.annotate(text, at, (6.0, -11.0), textcoords="offset points", fontsize=0.8 * canvas.FONT, zorder=4)
+    ax.annotate(
+        canvas.literal(text), at, (6.0, -11.0), textcoords="offset points", fontsize=0.8 * canvas.FONT, zorder=4
+    )
 
 
 def _together(points: Mapping[str, Array]) -> list[tuple[str, Array]]:

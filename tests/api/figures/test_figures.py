@@ -225,6 +225,31 @@ def test_a_name_cannot_break_the_page(pyplot, tmp_path):
     assert "<script>" not in film._repr_html_()  # it stands in an attribute of a frame
 
 
+def test_dollars_in_names_begin_no_formula(pyplot, tmp_path):
+    """From faults.py, X5: in curves, their names, films, pictures and polygons."""
+    b = sarrus.Builder(r"$\undefined$")
+    for k in range(2):
+        b.add_body(rf"$\body$ {k}", sarrus.Inertia.sphere(1.0, 0.1))
+        b.add_joint(
+            rf"$\joint$ {k}",
+            sarrus.Revolute("y"),
+            rf"$\body$ {k - 1}" if k else "ground",
+            rf"$\body$ {k}",
+            at_child=(0, 0, 0.2),
+        )
+    robot = b.build()
+    run = sarrus.simulate(robot, [0.3, 0.1], [0.0, 0.0], 0.05)
+    runs = sarrus.simulate_many(robot, [[0.3, 0.1], [0.2, 0.1]], [0.0, 0.0], 0.05)
+    name = robot.joints[0]
+    for axes in (run.plot("q"), run.plot(name), run.plot("energy"), run.plot_phase(), run.plot("joint_wrenches"), runs.plot("q"),
+                 robot.plot(labels=True), robot.plot([0.3, 0.1], [1.0, 1.0], labels=True), robot.plot(drive=name)._fig.axes[0]):  # fmt: skip
+        axes.figure.savefig(tmp_path / "x.png")
+    run.animate(tmp_path / "x.gif", labels=True, forces=[name])
+    drawn = run.plot("q")
+    texts = [*drawn.texts, *(drawn.get_legend().get_texts() if drawn.get_legend() else ())]
+    assert {text.get_text().replace(r"\$", "$") for text in texts} == set(robot.joints)
+
+
 def test_names_in_a_page_are_text(pyplot, tmp_path):
     """From faults.py, X2: what one name says is not filled in by another, and no name begins a tag or a comment."""
     name = "<!--<script><img src=x onerror=alert(1)>$TITLE"
