@@ -522,7 +522,8 @@ def explain(
     name, gap = _worst(mechanism, mechanism.constraint_residual(result, **_besides(arguments)))
     raise StateError(
         f"{operation} does not close the loops from here: '{name}' stays open by {gap:.3g} rad or m at q = "
-        f"{np.array2string(result, precision=4, threshold=12)}; start nearer, or let assemble() look farther"
+        f"{np.array2string(result, precision=4, threshold=12)}; start nearer, or let assemble() look farther, which "
+        "tells what to do where parts do not fit"
     )
 
 

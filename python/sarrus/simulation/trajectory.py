@@ -624,7 +624,7 @@ class Trajectory:
         ----------
         path : where it goes: .gif, .mp4 (needs the program ffmpeg), or .html, a page of its own that needs no network
         speed : 2.0 shows it twice as fast
-        frames_per_second : of the film
+        frames_per_second : of the film; at most 50 of a .gif
         trace : names of frames whose origins leave a trace
         forces : names of joints and rods: an arrow for the force on the child; and of frames that :attr:`wrenches` loads, for the load's. The
             largest is 0.4 times the mechanism's size
