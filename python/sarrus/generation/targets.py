@@ -144,13 +144,17 @@ def _cuda(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[
     for f in functions:
         real = "float" if f.recorder.scalar == "float" else "double"
         arguments = [f"const {real} *{key}" for key in f.inputs] + [f"{real} *{key}" for key in f.results]
-        rows = [f"{key} + {np.size(x)} * i" for key, x in (*f.inputs.items(), *f.results.items())]
+        rows = [f"{key} + {np.size(x)} * sarrus_i" for key, x in (*f.inputs.items(), *f.results.items())]
         call = f"{f.name}({_listed(rows)})"
         texts.append(
             f"static __device__ {f.text.definition}\n"
-            f'extern "C" __global__ void {f.name}_batch(long states, {_listed(arguments)}, int *status) {{\n'
-            "  const long i = blockIdx.x * (long)blockDim.x + threadIdx.x;\n  if (i >= states) return;\n"
-            + (f"  status[i] = {call};\n}}\n" if f.returns_status else f"  {call};\n  status[i] = 0;\n}}\n")
+            f'extern "C" __global__ void {f.name}_batch(long sarrus_states, {_listed(arguments)}, int *sarrus_status) {{\n'
+            "  const long sarrus_i = blockIdx.x * (long)blockDim.x + threadIdx.x;\n  if (sarrus_i >= sarrus_states) return;\n"
+            + (
+                f"  sarrus_status[sarrus_i] = {call};\n}}\n"
+                if f.returns_status
+                else f"  {call};\n  sarrus_status[sarrus_i] = 0;\n}}\n"
+            )
         )
     return {f"{prefix}.cu": _filled("cuda.cu.txt", about=c["about"], functions="\n".join(texts))}
 
@@ -162,7 +166,10 @@ def _check(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict
     answers = {}
     for f in functions:
         robot, rng = f.recorder.robot, np.random.default_rng(1)
-        elsewhere = None if f.recorder._recording.driven else samples.configurations(robot, np.zeros(STATES), rng)
+        about = f.recorder._given
+        elsewhere = (
+            None if f.recorder._recording.driven else samples.configurations(robot, np.zeros(STATES), rng, about)
+        )
         other = Recorder(robot, configurations=elsewhere)
         results = f.compute(other)
         arguments = [other.values(x) for x in other.inputs.values()]

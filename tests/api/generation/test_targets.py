@@ -55,6 +55,18 @@ def test_check_program_has_the_cores_answers(tmp_path):
 
 
 @needs_compiler
+def test_check_program_tries_home(tmp_path):
+    """And fails where the code answers there with what is no number."""
+    robot = sarrus.mechanisms.five_bar()
+    made = generation.generate(robot, {"f": "positions:left_motor,right_motor"}, tmp_path, targets=["check"])
+    (states_,) = json.loads((tmp_path / "five_bar_check.json").read_text()).values()
+    assert np.abs(states_[0]["results"]["q"] - robot.assemble()).max() < 1e-12
+    made.source.write_text(made.source.read_text().replace("  q[0] = ", "  q[0] = 0.0 / 0.0 * "))
+    run = subprocess.run([sys.executable, tmp_path / "five_bar_check.py"], capture_output=True, text=True, check=False)
+    assert run.returncode == 1 and "off by inf" in run.stdout, run.stdout
+
+
+@needs_compiler
 def test_casadi_external(tmp_path):
     """Values, matrices column by column, and sparse Jacobians."""
     casadi = pytest.importorskip("casadi")
@@ -143,8 +155,11 @@ def test_cuda_kernels(tmp_path):
             robot, ["forward_dynamics", "mass_matrix"], tmp_path, scalar=scalar, targets=["cuda"]
         )
         text = made.others[0].read_text()
-        assert f"four_bar_forward_dynamics_batch(long states, const {scalar} *q" in text
-        assert "status[i] = four_bar_forward_dynamics(q + 3 * i, v + 3 * i, tau + 3 * i, a + 3 * i);" in text
+        assert f"four_bar_forward_dynamics_batch(long sarrus_states, const {scalar} *q" in text
+        assert (
+            "status[sarrus_i] = four_bar_forward_dynamics(q + 3 * sarrus_i, v + 3 * sarrus_i, tau + 3 * sarrus_i"
+            in text
+        )
         if shutil.which("nvcc"):
             subprocess.run(
                 ["nvcc", "-ptx", "-Werror", "all-warnings", made.others[0], "-o", tmp_path / "f.ptx"], check=True
