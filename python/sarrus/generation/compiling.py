@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arrays import Array, ArrayLike, NDArray, common_axes, real_rows
-from ..errors import SarrusError, raise_no_such_name
+from ..errors import SarrusError, ShapeError, raise_no_such_name
 
 if TYPE_CHECKING:
     from .writing import CFunction, Generated
@@ -133,6 +133,9 @@ def jax_functions(
             if not jax.config.jax_enable_x64:
                 raise TypeError("the code is of double precision: jax.config.update('jax_enable_x64', True)")
             x = [jax.numpy.asarray(one, dtype=np.float64) for one in arguments]
+            for (key, (size,)), one in zip(f.inputs.items(), x, strict=True):
+                if one.shape[-1:] != (size,):
+                    raise ShapeError(f"{key} must be (..., {size}); got {one.shape}")
             lead = np.broadcast_shapes(*(one.shape[:-1] for one in x))
             return call(*(jax.numpy.broadcast_to(one, (*lead, *shape)) for one, shape in zip(x, inputs, strict=True)))
 

@@ -70,24 +70,30 @@ def _casadi(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dic
     parts = [c["about"] + "#include <math.h>\n\n" + c["turn"]]
     for f in functions:
         columns = {key: np.asarray(x, dtype=object).T.ravel() for key, x in f.results.items()}
-        parts.append(_external(f, f.name, f.inputs, columns, {key: np.shape(x) for key, x in f.results.items()}))
+        shapes = {key: np.shape(x) for key, x in f.results.items()}
+        parts.append(_external(f, f.name, f.inputs, columns, shapes))
         nominal = {f"out_{key}": f.recorder._unasked(len(x)) for key, x in columns.items()}
         pairs = [(key, x, by) for key, x in columns.items() for by in f.inputs]
         blocks = {f"jac_{key}_{by}": f.recorder.derivatives(x, f.inputs[by]).T for key, x, by in pairs}
         sparse = {key: [x for x in block.ravel() if x.constant != 0.0] for key, block in blocks.items()}
-        parts.append(_external(f, f"jac_{f.name}", {**f.inputs, **nominal}, sparse, blocks))
+        answers = {f"out_{key}": shape for key, shape in shapes.items()}
+        parts.append(_external(f, f"jac_{f.name}", {**f.inputs, **nominal}, sparse, blocks, answers))
     return {f"{prefix}_casadi.c": "\n".join(parts)}
 
 
 def _external(
-    f: Recorded, name: str, inputs: dict[str, Numbers], results: Mapping[str, Numbers], shapes: Mapping[str, Any]
-) -> str:
-    """`shapes`: of results that are dense; or their transposed matrices, of which the entries that are zero are left out."""
+    f: Recorded, name: str, inputs: dict[str, Numbers], results: Mapping[str, Numbers], shapes: Mapping[str, Any],
+    answers: Mapping[str, tuple[int, ...]] | None = None,
+) -> str:  # fmt: skip
+    """`shapes`: of results that are dense; or their transposed matrices, of which the entries that are zero are left out; `answers`: of inputs that
+    are results of another function, where they are not vectors.
+    """
     text, returns_status = f.written(f"{name}_columns", inputs, results)
-    patterns = [[len(x), 1, 1] for x in inputs.values()]  # 1 in place of columns: dense
-    for shape in shapes.values():
+    of_inputs = [(answers or {}).get(key, (len(x),)) for key, x in inputs.items()]
+    patterns = []
+    for shape in (*of_inputs, *shapes.values()):
         if isinstance(shape, tuple):
-            patterns.append([*shape, *(1,) * (2 - len(shape)), 1])
+            patterns.append([*shape, *(1,) * (2 - len(shape)), 1])  # 1 in place of columns: dense
             continue
         there = np.array([x.constant != 0.0 for x in shape.ravel()]).reshape(shape.shape)
         starts = np.cumsum([0, *there.sum(axis=1)])

@@ -23,9 +23,15 @@ from .targets import TARGETS, Recorded, entries
 MOST_STATEMENTS = 30_000  # of one function: compilers take a minute for so many straight lines
 RESERVED = {
     # of C and C++, whose programs include the header
-    *["alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "class", "compl", "concept", "const", "const_cast", "constexpr", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "restrict", "return", "short", "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq"],
+    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "class", "compl",
+    "concept", "const", "const_cast", "constexpr", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum",
+    "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new",
+    "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast",
+    "requires", "restrict", "return", "short", "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template",
+    "this", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t",
+    "while", "xor", "xor_eq",
     # of the code: functions that it calls, constants of math.h, types
-    *["sqrt", "sqrtf", "fabs", "fabsf", "atan2", "atan2f", "rint", "rintf", "NAN", "INFINITY", "real", "flags"],
+    "sqrt", "sqrtf", "fabs", "fabsf", "atan2", "atan2f", "rint", "rintf", "NAN", "INFINITY", "real", "flags",
 }  # fmt: skip
 OF_THE_CODE = re.compile(r"t\d+|sarrus_.*|(M|FP|HUGE|MATH)_.*")  # temporaries, and names of math.h by their beginning
 MADE_BESIDE = ("batch", "columns", "handler", "lanes", "vjp")  # endings of what targets write beside a function
@@ -165,7 +171,10 @@ def generate(
             )
         made = written[short] = _described(f)
         if made.statements > most_statements:
-            raise ModelError(f"{key} takes {made.statements} statements, more than most_statements = {most_statements}")
+            raise ModelError(
+                f"{key} takes {made.statements} statements, more than most_statements = {most_statements}; samples near singular positions want "
+                "many corrections: give configurations= further from them"
+            )
         texts.append(_comment(key, made, f.text, scalar) + f.text.definition)
     if beside := [f"{key}_{end}" for key in written for end in MADE_BESIDE if f"{key}_{end}" in written]:
         raise ValueError(f"'{beside[0]}' is what targets write beside a function; a mapping gives it another name")

@@ -96,6 +96,21 @@ def test_casadi_external(tmp_path):
     assert f.jacobian().n_in() == 4
 
 
+@needs_compiler
+def test_casadi_external_of_a_square_matrix(tmp_path):
+    """Results that are matrices are matrices too where the Jacobian asks for them."""
+    casadi = pytest.importorskip("casadi")
+    robot = sarrus.mechanisms.four_bar()
+    made = generation.generate(robot, ["mass_matrix"], tmp_path, targets=["casadi"])
+    library = tmp_path / "external.so"
+    subprocess.run(["cc", "-std=c99", "-O1", "-fPIC", "-shared", *made.others, "-o", library, "-lm"], check=True)
+    M, x = casadi.external("four_bar_mass_matrix", str(library)), casadi.MX.sym("q", 3)
+    by_q = casadi.Function("by_q", [x], [casadi.jacobian(casadi.sumsqr(M(x)), x)])
+    q, e = robot.assemble(), 1e-5 * np.eye(3)
+    core = [((robot.mass_matrix(q + one) ** 2).sum() - (robot.mass_matrix(q - one) ** 2).sum()) / 2e-5 for one in e]
+    assert np.abs(np.array(by_q(q))[0] - core).max() < 1e-8
+
+
 @needs_cpp
 @pytest.mark.parametrize(
     ("name", "operation"), [("four_bar", "forward_dynamics"), ("six_axis_arm", "inverse_dynamics")]
@@ -124,6 +139,18 @@ def test_functions_for_jax(name, operation, tmp_path):
         f(*of)
     with pytest.raises(ValueError, match="targets="):
         generation.jax_functions(generation.generate(robot, [operation], tmp_path))
+
+
+@needs_cpp
+def test_functions_for_jax_refuse_other_sizes(tmp_path):
+    """A last axis of one is no column that broadcasts."""
+    jax = pytest.importorskip("jax")
+    made = generation.generate(sarrus.mechanisms.four_bar(), ["inverse_dynamics"], tmp_path, targets=["jax"])
+    f = generation.jax_functions(made)["inverse_dynamics"]
+    with jax.enable_x64(True):
+        for wrong in (np.zeros((4, 1)), np.float64(1.0), np.zeros(4)):
+            with pytest.raises(sarrus.ShapeError, match=r"v must be \(\.\.\., 3\)"):
+                f(np.zeros(3), wrong, np.zeros(3))
 
 
 @needs_cpp
