@@ -14,6 +14,7 @@ from tests.laws.test_choice_laws import recut
 from tests.oracles import Dense
 from tests.random_closed import ALL_CONSTRAINTS, closed_mechanisms, random_closed
 from tests.random_mechanisms import PLAIN_JOINTS, mechanisms, random_mechanism, random_state, seeds
+from tests.variants import scaled
 
 D = sarrus.derivatives
 SMOOTH = tuple(kind for kind in ALL_CONSTRAINTS if kind != "pfaffian of q")
@@ -239,6 +240,29 @@ def test_multipliers_of_closed_mechanisms(closed, seed):
     J = robot.constraint_jacobian(q, time=time)
     size = max(1.0, np.abs(reactions.multipliers).max(initial=0.0), np.abs(change).max(initial=0.0))
     assert_allclose(J.T @ change, slope(needs), rtol=0, atol=1e-6 * size * max(1.0, np.abs(J).max(initial=0.0)))
+
+
+@pytest.mark.parametrize("name", ["biped", "four_bar", "sarrus_linkage"])
+@pytest.mark.parametrize("m", [1.0, 1e-3, 1e-6])
+def test_multipliers_in_any_unit(name, m):
+    """Of lengths in metres or micrometres: forces on the velocities by dependent rows keep their digits."""
+    robot, units = scaled(getattr(sarrus.mechanisms, name)(), m, m**3, 1.0)
+    unit = units.velocities(robot)
+    q = robot.assemble(tolerance=1e-13)
+    v = robot.project_velocity(q, np.cos(np.arange(robot.nv)) * unit)
+    d, tau = robot.project_velocity(q, np.sin(np.arange(robot.nv)) * unit), np.zeros(robot.nv)
+    found = D.forward_dynamics(robot, q, v, tau)
+
+    def velocity(s):
+        return robot.project_velocity(robot.project_configuration(robot.integrate(q, s * d)), v)
+
+    def multipliers(s):
+        there = robot.project_configuration(robot.integrate(q, s * d))
+        return robot.forward_dynamics(there, velocity(s), tau, return_reactions=True)[1].multipliers
+
+    change = found.multipliers.q @ d + found.multipliers.v @ (slope(velocity, 1e-3) - found.velocity @ d)
+    forces, wanted = (unit * (robot.constraint_jacobian(q).T @ x) for x in (change, slope(multipliers, 1e-3)))
+    assert_allclose(forces, wanted, rtol=0, atol=1e-7 * np.abs(wanted).max())
 
 
 def test_rows_that_contradict_off_the_loops_are_told():
