@@ -102,9 +102,9 @@ template <class R, class T = double> class SensitivityEquation {
   /// Blocks of J.
   const T* J() const { return equation_->matrix.J; }
   T terms() const { return equation_->terms; }
-  /// M, dense, of what is solved by substructures: composed anew. Null else.
+  /// M, dense, where the equation does not hold all of it: with armature in joints that close loops, or solved by substructures. Null else.
   const T* composed_mass_matrix(Arena& arena, const T* q) const {
-    if (!equation_->pieces) return nullptr;
+    if (!equation_->pieces && tree_.loops.rotor_rows == 0) return nullptr;
     T* M = arena.take<T>(tree_.nv * tree_.nv);
     crba(tree_, arena, q, M);
     return M;

@@ -344,6 +344,36 @@ def test_matrices_of_plain_joints_are_what_dual_numbers_say(closed, seed, along)
         assert_allclose(product, wanted, rtol=0, atol=1e-9 * size)
 
 
+@pytest.mark.parametrize("cut", [0, 2])
+@pytest.mark.parametrize("name", ["four_bar", "delta", "stewart", "bennett"])
+def test_rotors_in_joints_that_close_loops(name, cut):
+    """Matrix, products and differences agree."""
+    description = getattr(sarrus.mechanisms, name)().description
+    closing = sarrus.Mechanism(description).loop_joints
+    joints = [
+        dataclasses.replace(j, joint=dataclasses.replace(j.joint, armature=0.3)) if j.name in closing else j
+        for j in description.joints
+    ]
+    robot = sarrus.Mechanism(dataclasses.replace(description, joints=joints), substructures=cut)
+    rng, n = np.random.default_rng(1), robot.nv
+    q = robot.assemble(tolerance=1e-13)
+    v, tau = robot.project_velocity(q, rng.normal(size=n)), rng.normal(size=n)
+    found, at = D.forward_dynamics(robot, q, v, tau), robot.forward_dynamics(q, v, tau)
+    assert_close(found.tau, [robot.forward_dynamics(q, v, tau + e) - at for e in np.eye(n)])  # which is symmetric
+    d, u, w = rng.normal(size=(3, n))
+    step = found.displacement @ d
+    there = [robot.project_configuration(robot.integrate(q, s * step)) for s in (1e-4, -1e-4, 2e-4, -2e-4)]
+    a = [robot.forward_dynamics(x, robot.project_velocity(x, v), tau) for x in there]
+    moved = [robot.project_velocity(x, v) for x in there]
+    along, follows = ((8 * (x[0] - x[1]) - (x[2] - x[3])) / 12e-4 for x in (a, moved))
+    assert_close(found.q @ d + found.v @ (follows - found.velocity @ d), along, 1e-6)
+    wanted = found.q @ d + found.v @ u + found.tau @ w
+    assert_close(D.forward_dynamics_jvp(robot, q, v, tau, d, u, w), wanted)
+    product = D.forward_dynamics_vjp(robot, q, v, tau, w)
+    for part in ("q", "v", "tau"):
+        assert_close(getattr(product, part), w @ getattr(found, part))
+
+
 def test_the_gradient_by_inertial_parameters_is_that_of_the_accelerations():
     description = sarrus.mechanisms.slider_crank().description
     bodies = [dataclasses.replace(b, inertia=b.inertia + sarrus.Inertia.sphere(1.0, 0.5)) for b in description.bodies]
