@@ -54,6 +54,7 @@ template <class R, class T = double> class SensitivityEquation {
   const T *a, *lambda = nullptr;
   T error = T(0.0);  // of the state itself, relative, or by what forbids derivatives there
   T solved = T(0.0);  // what its accelerations leave, relative
+  T rounding = T(0.0);  // what rounding of the rows would move its accelerations by, relative
   bool dependent = false;  // whether rows depend on one another, at any of the states
   bool is_tight = false;  // whether the factor solves without corrections
 
@@ -71,8 +72,9 @@ template <class R, class T = double> class SensitivityEquation {
     // what rounding of the rows would move: towards a singular position that grows as 1 / distance
     constexpr double rounding = 2e-17;
     const T size = equation_->terms + in_metric(equation_->solved(), solution.y);
-    const T moved = moved_by_errors(*equation_, arena, solution.factor, size, T(rounding), true);
-    const T least = select(moved > size * T(square(tolerances::differentiable)), T(tolerances::contradiction), T(0.0));
+    const T moved = moved_by_rounding(*equation_, arena, solution.factor, size);
+    rounding = sqrt(moved / select(size > T(0.0), size, T(1.0)));
+    const T least = select(is_near_singular(moved, size), T(tolerances::contradiction), T(0.0));
     error = select(least > error, least, error);
     // what the regularisation takes of a solution is its share of the least eigenvalue of the rows, which moves by 1 / that, squared
     const bool borrows = equation_->epsilon || equation_->pieces;

@@ -115,3 +115,5 @@ constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;
 constexpr double differentiable = 2e-12;
 
 }  // namespace sarrus::tolerances
+/// Where it moves them by less than that, derivatives are exact to rounding: from about a tenth of a radian on.
+constexpr double regular = 1e-15;
