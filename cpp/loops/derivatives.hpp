@@ -69,8 +69,6 @@ template <class R, class T = double> class SensitivityEquation {
     if (in.off) see_gap(*equation_, arena, solution, *in.off);
     for (int k = 0; k < tree.nv; ++k) acceleration[k] = solution.x[k];
     solved = error = solution.error;
-    // what rounding of the rows would move: towards a singular position that grows as 1 / distance
-    constexpr double rounding = 2e-17;
     const T size = equation_->terms + in_metric(equation_->solved(), solution.y);
     const T moved = moved_by_rounding(*equation_, arena, solution.factor, size);
     rounding = sqrt(moved / select(size > T(0.0), size, T(1.0)));
@@ -78,7 +76,8 @@ template <class R, class T = double> class SensitivityEquation {
     error = select(least > error, least, error);
     // what the regularisation takes of a solution is its share of the least eigenvalue of the rows, which moves by 1 / that, squared
     const bool borrows = equation_->epsilon || equation_->pieces;
-    const auto tight = moved * T(tolerances::regularisation) < size * T(square(rounding) * tolerances::unresolved);
+    const auto tight =
+        moved * T(tolerances::regularisation) < size * T(square(tolerances::entry_rounding) * tolerances::unresolved);
     is_tight = !borrows && !any(select(tight, T(0.0), T(1.0)) > T(0.0));
     hold_positions(arena);
     if (!later) find_multipliers(arena, depend(arena));

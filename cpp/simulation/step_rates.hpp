@@ -73,8 +73,7 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   s.flag_contradiction(T(solution.error, R(0.0)));
   // as loops/derivatives.hpp says where there is no derivative: near a singular position
   const P size = e.terms + in_metric(e.solved(), solution.y);
-  const auto singular =
-      moved_by_errors(e, arena, solution.factor, size, P(2e-17), true) > size * P(square(tolerances::differentiable));
+  const auto singular = is_near_singular(moved_by_rounding(e, arena, solution.factor, size), size);
   s.status.value = select(singular, sarrus::most(s.status.value, P(double(contradictory))), s.status.value);
   for (int k = 0; k < n; ++k) a[k] = {solution.x[k], R(0.0)};
 

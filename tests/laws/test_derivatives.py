@@ -758,6 +758,25 @@ def test_efforts_of_redundant_motors_in_joints_that_close_loops():
         assert_close(np.array([efforts[name] for name in wanted]), list(wanted.values()), 1e-9)
 
 
+@pytest.mark.parametrize("angle", [1e-2, 1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-12, 0.0])
+def test_efforts_near_a_singular_position(angle):
+    """In closed form, or a status; one of a batch as alone."""
+    robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
+    d = np.array([1.0, -1.0, 1.0])
+    q, v = angle * d, 1.3 * d
+    a = 3.0 * d
+    found, status = D.actuator_efforts(robot, q, v, a, return_status=True)
+    assert D.actuator_efforts_vjp(robot, q, v, a, [1.0], return_status=True)[1] == status
+    assert_array_equal(D.actuator_efforts(robot, np.stack([q] * 5), v, a, return_status=True)[1], np.repeat(status, 5))
+    if angle < 1e-4:
+        assert status == sarrus.results.Status.NO_ANSWER
+        with pytest.raises(sarrus.StateError, match="singular"):
+            D.actuator_efforts(robot, q, v, a)
+        return
+    assert status == 0
+    assert_allclose(found.q[0] @ d, (2 * 0.25 + 0.5) * 9.81 * np.sin(angle), atol=1e-8)
+
+
 def test_efforts_that_nobody_can_give():
     b = sarrus.Builder()
     body = sarrus.Inertia.sphere(1.0, 0.1)
