@@ -272,7 +272,7 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
   Arena& arena = s.arena;
   constexpr int together = directions_of<R>;
   const int n = s.tree.nv + s.plan.force_elements.nz;
-  MidpointRule<T> rule{s, time, h, x};
+  MidpointRule<T> rule(s, time, h, x);
   T *y = rule.take(n), *held = rule.take(n), *out = rule.take(n);
   P *A = arena.template take<P>(n * n), *step = arena.template take<P>(n);
   double *one = arena.template take<double>(n * n), *side = arena.template take<double>(n);
@@ -322,7 +322,7 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
     solve(step);
     for (int k = 0; k < n; ++k) along(y[k].rate, d) = step[k];
   }
-  if (s.tree.floats) rule.apply(y, out);  // the momentum at the end goes with y
+  if (rule.groups.count > 0) rule.apply(y, out);  // the momenta at the end go with y
   rule.finish(y);
 }
 
