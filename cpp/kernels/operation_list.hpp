@@ -135,7 +135,7 @@ enum Fact : unsigned {
   X(inverse_dynamics_by_dimensions, "q v a cotangent base_velocity? base_acceleration?", "N", loads)                            \
   X(forward_dynamics_by_dimensions, "q v tau cotangent tangent time? pfaffian_values?", "2N",                                   \
     loads | divides | on_loops | checks_loops)                                                                                  \
-  X(actuator_efforts_vjp, "q v a effort_cotangent time? pfaffian_values? weights?", "G", loads | checks_loops)
+  X(actuator_efforts_vjp, "q v a effort_cotangent time? pfaffian_values? weights?", "G", loads | on_loops | checks_loops)
 
 #define SARRUS_CONTROL_OPERATIONS(X) X(bounded_efforts, "q v a limits time? pfaffian_values? sharing?", "B", loads)
 

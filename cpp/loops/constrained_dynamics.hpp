@@ -220,6 +220,15 @@ template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, con
   return in_metric(matrix, static_cast<const T*>(r));
 }
 
+/// What rounding of the rows would move accelerations by, as above: towards a singular position it grows as 1 / distance.
+template <class T> T moved_by_rounding(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size) {
+  return moved_by_errors(e, arena, factor, size, T(tolerances::entry_rounding), true);
+}
+/// Whether it is so near to one that nobody could use derivatives.
+template <class T> SARRUS_INLINE auto is_near_singular(const T& moved, const T& size) {
+  return moved > size * T(square(tolerances::differentiable));
+}
+
 /// Whether loops that stand open so far, squared, decide about the accelerations: where rows depend on one another, a gap between them makes them
 /// independent, and they would hold the mechanism fast. `rows_only`: forces need not be withstood, where some velocities cost nothing. Farther off than states may be, rows are what they are there.
 template <class T>
@@ -254,7 +263,7 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
   residual(matrix, b, next, second);
   solve(matrix.plan, solution.factor, arena, second, work);
   const T another = sqrt(in_metric(matrix, static_cast<const T*>(second)));
-  const T rounding = sqrt(moved_by_errors(e, arena, solution.factor, size, T(2e-17)));  // it mostly cancels
+  const T rounding = sqrt(moved_by_errors(e, arena, solution.factor, size, T(tolerances::entry_rounding)));
   const T falls = correction - another;
   // corrections that are rounding themselves tell no ratio
   const auto tells = both(correction > rounding * T(tolerances::corrects), correction > T(0.0));

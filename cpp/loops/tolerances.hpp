@@ -109,9 +109,13 @@ constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
 constexpr double loses = 0.1;
 /// Beside the largest entry that a constraint's rows have in a column, what is rounding of it.
 constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;
+/// Rounding of an entry of the saddle equation beside the largest: a tenth of eps, since it mostly cancels.
+constexpr double entry_rounding = 2e-17;
 /// Where rounding of the loops' rows moves accelerations by more than that, relative, nobody could use their derivatives: towards a singular
 /// position, at the distance d, this is 1e-16 / d; q of closed loops is known no better, and derivatives change with it as 1 / d^4. Half of
 /// 1e-4 rad.
 constexpr double differentiable = 2e-12;
+/// Where it moves them by less than that, derivatives are exact to rounding: from about a tenth of a radian on.
+constexpr double regular = 1e-15;
 
 }  // namespace sarrus::tolerances

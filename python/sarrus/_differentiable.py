@@ -273,7 +273,7 @@ def run(f: Function, x: Arrays) -> Sweep:
     how.pop("motors", None)
     dt, others, start = how.pop("dt"), how.pop("controller", None), how.get("start", 0.0)
     elements = [] if others is None else list(others) if isinstance(others, Sequence) else [others]
-    how["method"] = method_for(how.get("method", "auto"), elements, varies=True)
+    how["method"] = method_for(how.get("method", "auto"), elements, True, f.robot, q, dt)
     runs, steps = math.prod(q.shape[:-1]), u.shape[-2]
     efforts = Efforts(start + dt * np.arange(steps), u.reshape(runs, *u.shape[-2:]), f.motors)
     of_each = q.reshape(runs, -1), v.reshape(runs, -1)

@@ -508,14 +508,15 @@ def explain(
     mechanism: LoopFunctions, operation: str, status: int, arguments: dict[str, Any], result: Array
 ) -> NoReturn:
     """Raise what the core's status of one state means."""
-    operation = PUBLIC.get(operation, operation)
+    of_efforts, operation = operation == "actuator_efforts_vjp", PUBLIC.get(operation, operation)
     if status == Status.OFF_LOOPS:
         raise_off_loops(mechanism, operation, arguments)
     if status == Status.CONTRADICTORY:
         raise_contradiction(mechanism, operation, arguments)
-    if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
+    if of_efforts or (operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE):
         raise StateError(
-            f"{operation} has no answer: the position is so near to a singular one that rounding decides about derivatives"
+            f"{'derivatives.' if of_efforts else ''}{operation} has no answer: the position is so near to a singular one that "
+            "rounding decides about derivatives"
         )
     if operation not in ("project_configuration", "loop_jacobian"):
         raise_undecided(mechanism, operation, arguments)

@@ -365,7 +365,7 @@ def _prepared(
     start = q if feel_the_start([*elements, *watches[0].end_stops]) else None
     runs = sum(len(these) for these in rows if not isinstance(these, slice))
     prepared = [
-        Prepared.of(one, ([], elements), watch, how, start, these if runs else None, runs, varies)
+        Prepared.of(one, ([], elements), watch, how, start, these if runs else None, runs, varies, at=q)
         for one, watch, these in zip(robots, watches, rows, strict=True)
     ]
     if any(prepared[0].forces.sampled):
