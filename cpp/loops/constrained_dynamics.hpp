@@ -351,7 +351,20 @@ T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, co
   return select(with_any < with_least, with_any, with_least);
 }
 
-/// a; if not null, the least multipliers (rows), the relative residual that both leave, and how far a may be off. Returns what a leaves at best.
+/// Of the loops' rows, the least share of J M^-1 J^T that those eliminated before leave: rounding where one depends on others; 0 where that is not
+/// known, of substructures.
+template <class T> T least_pivot(const LoopEquation<T>& e, const LoopSolution<T>& solution) {
+  if (e.pieces) return T(0.0);
+  T most = T(1.0);
+  for (int r = 0; r < e.matrix.tree.loops.rows; ++r) {
+    const T inverse = -solution.factor.D_inverse[e.matrix.plan.place[e.matrix.tree.nv + r]] * e.scale[r];
+    most = select(inverse > most, inverse, most);
+  }
+  return T(1.0) / most;
+}
+
+/// a; if not null, the least multipliers (rows), the relative residual that both leave, how far a may be off, and the rows' least pivot. Returns what a
+/// leaves at best.
 template <class T>
 T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T* a, T* multipliers, T* accuracy) {
   const LoopEquation<T> e = loop_equation(tree, arena, in);
@@ -360,7 +373,7 @@ T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T
   if (in.off) see_gap(e, arena, solution, *in.off);
   if (!multipliers) return solution.error;
   const T left = least_multipliers(tree, arena, e, solution, multipliers, accuracy[0]);
-  accuracy[1] = relative_error(e, arena, solution);
+  accuracy[1] = relative_error(e, arena, solution), accuracy[2] = least_pivot(e, solution);
   return select(left > solution.error, left, solution.error);
 }
 
