@@ -129,7 +129,7 @@ SARRUS_KERNEL(branch, {
   for (int k = 0; k < tree.nq; ++k) q[k] = out[k];
   return select(followed.branch.follow(q, out) < T(call.parameters.inputs - 1.0), T(no_answer), T(0.0));
 })
-SARRUS_KERNEL(branch_end, out[tree.nq] = FollowedBranch<T>(call).branch.follow(out, static_cast<T*>(nullptr));)
+SARRUS_KERNEL(lead, FollowedBranch<T>(call).branch.lead(out, out + tree.nq);)
 // as above: how far it is from balanced, along each free motion, is for the caller to judge
 SARRUS_KERNEL(equilibrium, {
   const int nv = tree.nv;

@@ -132,6 +132,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'u': return t.loops.actuators;
     case 'B': return t.loops.actuators + 1;
     case 'Q': return t.nq + 1;
+    case 'A': return t.nq + 4;
     case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
     case 'D': return t.nv * (6 * t.nv + 2);
     case 'L': return linear_equations_size(t.nv, 2 * t.nv) + t.nv;  // of any coordinates, and which

@@ -330,9 +330,9 @@ def along_one_step(f: Function, x: Arrays, y: Arrays, dx: Arrays) -> list[Array]
 
 
 def assembled(f: Function, x: Arrays) -> list[Array]:
-    how = dict(f.options)
+    how = {"branch": "only"} | dict(f.options)  # a function that jumps has no derivative there
     fixed = {name: x[0][..., k] for k, name in enumerate(how.pop("leading"))}
-    return [f.robot.assemble(how.pop("near", None), fixed=fixed, **how)]
+    return [f.robot.assemble(how.pop("near", None), fixed=fixed, return_status=True, **how)[0]]
 
 
 def _kept(names: str, f: Function) -> dict[str, Any]:

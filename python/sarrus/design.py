@@ -628,7 +628,10 @@ def tolerances(
         errors = rng.normal(size=(samples, len(sigma))) * sigma * moves.closes
         many = dimensions.variants(errors)
         start = np.broadcast_to(q, (samples, *q.shape))
-        found, status = many.assemble(start, fixed=dimensions.led(ways, errors), threads=threads, return_status=True)
+        led = dimensions.led(ways, errors)
+        found, status = many.assemble(
+            start, fixed=led, branch="any", threads=threads, return_status=True
+        )  # starts are near
         good = (status == 0).all(axis=1)
         lost = int((~good).sum())
         off = np.stack([_off(robot, many, q, found, name, k) for name, k in asked], axis=-1)[good]

@@ -239,7 +239,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             n, robot = len(rows), self.robot[rows.tolist()] if isinstance(self.robot, Variants) else self.robot
             ranges = {name: np.broadcast_arrays(*bounds) for name, bounds in start.items()}
             fixed = {name: low + (high - low) * rng.random((n, *low.shape)) for name, (low, high) in ranges.items()}
-            q, v = robot.assemble(fixed=fixed, return_status=True)[0], np.zeros(self.robot.nv)
+            q, v = robot.assemble(fixed=fixed, branch="only", return_status=True)[0], np.zeros(self.robot.nv)
         return np.broadcast_to(q, (len(rows), self.robot.nq)), np.broadcast_to(v, (len(rows), self.robot.nv))
 
 

@@ -372,7 +372,7 @@ class LoopFunctions(StateFunctions):
     # a configuration near q that closes the loops as well as it can, and what is left: closing.hpp
     _close = _undeclared("close")
     _branch = _undeclared("branch")  # configurations along inputs, NaN where it has ended: branch.hpp
-    _branch_end = _undeclared("branch_end")  # [q; inputs passed]
+    _lead = _undeclared("lead")  # [q; how, what is left open, inputs passed, singular positions passed]
     _mobility_numbers = _undeclared("mobility_numbers")
     _bounded_efforts = _undeclared("bounded_efforts")  # [efforts; what limits lack]: see bounded_efforts.hpp
     _effort_regressor = _undeclared("effort_regressor")  # of each motor [motion; parameters]: see effort_regressor.hpp
