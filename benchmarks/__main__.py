@@ -4,163 +4,130 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import subprocess
 import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from . import tables
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="sarrus beside its peers, in one run.")
-    parser.add_argument("--quick", action="store_true", help="0.3 s a row instead of 3; fewer states for --accuracy")
-    parser.add_argument("--only", default="", metavar="rnea,panda,cpp", help="algorithms, models and groups of rows")
-    parser.add_argument("--accuracy", action="store_true", help="errors of closed chains instead of times")
-    parser.add_argument("--simulation", action="store_true", help="simulations: time a step, drift of loops and energy")
-    parser.add_argument("--rollout", action="store_true", help="many runs beside mujoco.rollout, one thread each")
-    parser.add_argument("--control", action="store_true", help="a step of each control law, and one written by hand")
-    parser.add_argument(
-        "--position", action="store_true", help="loops closed and frames led, one by one and many at once"
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure the tables that are named; 1 if one of them fails."""
+    options = _parser().parse_args(arguments)
+    names = (
+        [*tables.TABLES] if options.all or (options.smoke and not options.tables) else options.tables or ["dynamics"]
     )
-    parser.add_argument(
-        "--variants", action="store_true", help="many mechanisms that differ in numbers, at once and one by one"
-    )
-    parser.add_argument("--derivatives", action="store_true", help="derivatives by a state, beside Pinocchio's")
-    parser.add_argument(
-        "--graphs", action="store_true", help="rings, strips and nets, beside SciPy's sparse factorisation"
-    )
-    parser.add_argument(
-        "--engines", action="store_true", help="closed chains, with and without contact, in all engines"
-    )
-    parser.add_argument("--near-singular", type=Path, metavar="FILE", help="plot errors near a singular position")
-    parser.add_argument("--import", dest="imports", action="store_true", help="what `import sarrus` costs")
-    parser.add_argument("--checks", action="store_true", help="what the look whether states are off the loops costs")
-    parser.add_argument("--build-peer", action="store_true", help="compile Pinocchio's C++ templates if need be")
-    parser.add_argument("--peer-flags", default="", metavar="FLAGS", help="further compiler flags for Pinocchio")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--plot", type=Path, metavar="FILE")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", nargs="?", help="write the table there as well")
-    options = parser.parse_args()
-
-    if options.near_singular:
-        from . import near_singular
-
-        near_singular.plot(options.near_singular)
-        return 0
-
-    if options.simulation or options.position or options.rollout or options.control:
-        from . import control, position, rollout, simulation
-
-        table = (
-            simulation.markdown(
-                list((rollout if options.rollout else control if options.control else simulation).rows(_tell))
-            )
-            if not options.position
-            else position.markdown(position.rows(_tell, 0.3 if options.quick else 2.0))
-        )
-        print(table)
-        if options.markdown:
-            options.markdown.write_text(table)
-        return 0
-
-    if options.engines:
-        from . import engines
-
-        found, silent = engines.rows(_tell, options.only)
-        table = engines.markdown(found, silent) + "\n" + engines.steps(_tell, 0.3 if options.quick else 20.0)
-        print(table)
-        if options.markdown:
-            options.markdown.write_text(table)
-        if options.plot:
-            engines.plot(found, options.plot)
-        return 0
-
-    if options.graphs:
-        from . import graphs
-
-        table = graphs.markdown(graphs.rows(_tell, 0.3 if options.quick else 2.0))
-        print(table)
-        if options.markdown:
-            options.markdown.write_text(table)
-        if options.plot:
-            graphs.plot(options.plot)
-        return 0
-
-    if options.imports or options.checks:
-        from . import checks, imports
-
-        table = imports.markdown(imports.rows()) if options.imports else checks.markdown(checks.rows())
-        print(table)
-        if options.markdown:
-            options.markdown.write_text(table)
-        return 0
-
-    try:
-        import pinocchio  # noqa: F401
-    except ImportError as error:
-        print(f"{error}: pip install '.[bench]'", file=sys.stderr)
+    if options.plot and len(names) > 1:
+        print("--plot draws one table", file=sys.stderr)
         return 2
-
-    from . import accuracy, derivatives, floating_rows, loop_peers, loop_rows, peers, report, rows, variants
-    from .models import all_models
-    from .subjects import DisagreementError
-
-    flags = tuple(options.peer_flags.split())
-
-    def peer(source: Path) -> Path | None:
+    if options.without_peers:
+        tables.hide_peers()
+    run = tables.Run(
+        2 if options.smoke else 1 if options.quick else 0,
+        options.only,
+        options.build_peer,
+        tuple(options.peer_flags.split()),
+    )
+    facts = tables.facts(run)
+    texts = [tables.told(facts)]
+    print(texts[0])
+    failed, seen = [], {}
+    for name in dict.fromkeys(names):
+        start = perf_counter()
         try:
-            return peers.build_pinocchio_peer(flags, build=options.build_peer, source=source)
-        except peers.PeerNotBuiltError as error:
-            if options.build_peer:  # what was asked for cannot be had
-                parser.exit(2, f"{error}\n")
-            print(f"{error}; the rows inside C++ have no peer", file=sys.stderr)
-            return None
-
-    if options.derivatives or options.variants:
-        seconds = 0.3 if options.quick else 2.0
-        if options.derivatives:
-            table = derivatives.markdown(derivatives.rows(_tell, seconds, peer(peers.SOURCE)))
-        else:
-            table = variants.markdown(variants.rows(_tell, seconds))
-        print(table)
-        if options.markdown:
-            options.markdown.write_text(table)
-        return 0
-
-    facts = report.facts(flags)
-    if options.accuracy:
-        found = accuracy.run(peer(loop_peers.SOURCE), _tell, options.quick)
-        table = accuracy.markdown(found, facts)
-        print(table)
-        if options.markdown:
-            options.markdown.write_text(table)
+            rows, text, seen[name] = measured(name, run, options.plot)
+        except Exception as error:  # of any kind: other tables go on
+            traceback.print_exc()
+            failed.append(f"{name}: {type(error).__name__}: {error}")
+            continue
+        texts.append(f"## {name}: {tables.TABLES[name]}\n\n{text}")
+        print(f"{name}: {len(rows)} rows in {perf_counter() - start:.1f} s" if options.smoke else texts[-1], flush=True)
         if options.json:
-            options.json.write_text(json.dumps(accuracy.as_numbers(found, facts), indent=1) + "\n")
-        return 0
-
-    models = all_models()
-    titles = {model.name: model.title for model in models} | loop_rows.titles() | floating_rows.TITLES
-    seconds = 0.3 if options.quick else 3.0
-    try:
-        selection = rows.Selection.of({word for word in options.only.split(",") if word}, titles)
-        trees, differences = rows.run(models, peer(peers.SOURCE), selection, seconds, _tell)
-        loops, loop_errors = loop_rows.run(peer(loop_peers.SOURCE), selection, seconds, _tell)
-        floating = floating_rows.run(selection, seconds, _tell)
-    except (DisagreementError, ValueError) as error:
-        print(f"no numbers: {error}", file=sys.stderr)
-        return 1
-
-    results, errors = [*trees, *loops, *floating], {**differences, **loop_errors}
-    table = report.markdown(results, facts, differences, titles)
-    print(table)
+            options.json.mkdir(parents=True, exist_ok=True)
+            write_json(options.json / f"{name}.json", facts, rows)
+    texts.append(tables.summary(seen))
+    if not options.smoke:  # whose numbers say nothing
+        print(texts[-1])
     if options.markdown:
-        options.markdown.write_text(table)
-    if options.json:
-        report.write_json(options.json, results, facts, errors)
-    if options.plot:
-        report.plot(options.plot, results, facts, titles)
-    return 0
+        options.markdown.write_text("\n".join(texts), encoding="utf-8")
+    for text in failed:
+        print(f"failed: {text}", file=sys.stderr)
+    if options.smoke and not options.without_peers:
+        print("\n# The same without peers\n", flush=True)
+        named = [f"--{name}" for name in names]
+        again = [sys.executable, "-m", "benchmarks", "--smoke", "--without-peers", *named]
+        return max(bool(failed), bool(subprocess.run(again, check=False).returncode))
+    return bool(failed)
 
 
-def _tell(what: str) -> None:
-    print(what, file=sys.stderr)
+def measured(name: str, run: tables.Run, picture: Path | None = None) -> tuple[list[Any], str, dict[str, float | None]]:
+    """Rows of a table, its text, and the numbers that have goals."""
+    run.tell(f"---- {name}")
+    module = tables.module(name)
+    rows = list(module.rows(run))
+    if hasattr(module, "markdown"):
+        text, seen = module.markdown(rows), module.seen(rows) if hasattr(module, "seen") else {}
+    else:
+        text, seen = tables.markdown(name, rows), {row.what: row.seen for row in rows}
+    if hasattr(module, "plot") and tables.installed("matplotlib"):
+        if picture:
+            module.plot(picture, rows, run)
+        elif run.size == 2:
+            with tempfile.TemporaryDirectory() as folder:
+                module.plot(Path(folder) / "picture.png", rows, run)
+    elif picture:
+        raise ValueError("--plot needs a table with a picture, and matplotlib")
+    return rows, text, seen
+
+
+def write_json(path: Path, facts: dict[str, Any], rows: list[Any]) -> None:
+    """A line a row; JSON knows neither NaN nor infinity: null there."""
+    lines = ",\n".join(json.dumps(_known(asdict(r) if is_dataclass(r) else r._asdict())) for r in rows)  # type: ignore[arg-type]
+    path.write_text(f'{{"facts": {json.dumps(facts, indent=1)},\n"rows": [\n{lines}\n]}}\n', encoding="utf-8")
+
+
+def _known(x: Any) -> Any:
+    if isinstance(x, dict):
+        return {key: _known(value) for key, value in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [_known(value) for value in x]
+    return None if isinstance(x, float) and not math.isfinite(x) else x
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="sarrus beside its peers, in one run: tables, then one summary beside the goals.",
+    )
+    group = parser.add_argument_group("tables")
+    for name, what in tables.TABLES.items():
+        group.add_argument(f"--{name}", dest="tables", action="append_const", const=name, help=what)
+    group.add_argument("--all", action="store_true", help="all of them")
+    group = parser.add_argument_group("how")
+    group.add_argument("--quick", action="store_true", help="a tenth of the time: fewer and shorter repetitions")
+    group.add_argument(
+        "--smoke",
+        action="store_true",
+        help="whether tables run: all or those that are named, in their smallest form, with peers and without",
+    )
+    group.add_argument("--without-peers", action="store_true", help="as if no other library were installed")
+    group.add_argument(
+        "--only", default="", metavar="WORDS", help="algorithms, models and groups of rows; or a problem of --engines"
+    )
+    group.add_argument("--build-peer", action="store_true", help="compile Pinocchio's C++ templates if need be")
+    group.add_argument("--peer-flags", default="", metavar="FLAGS", help="further compiler flags for Pinocchio")
+    group = parser.add_argument_group("files")
+    group.add_argument("--json", type=Path, metavar="FOLDER", help="write TABLE.json of each table there")
+    group.add_argument("--markdown", type=Path, metavar="FILE", help="write what is printed there as well")
+    group.add_argument("--plot", type=Path, metavar="FILE", help="draw the table, if it has a picture")
+    return parser
 
 
 if __name__ == "__main__":

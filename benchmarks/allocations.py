@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,15 @@ from typing import Any
 import numpy as np
 
 CALLS = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
+
+
+def can_count() -> bool:
+    """Whether the counter can be compiled and preloaded here."""
+    return sys.platform == "linux" and shutil.which(compiler()) is not None
+
+
+def compiler() -> str:
+    return os.environ.get("CC", "gcc")
 
 
 def tree_calls(robot: Any, states: int = 64) -> dict[str, list[tuple[Any, ...]]]:
@@ -43,8 +53,7 @@ def count_allocations(robot: Any, calls: Mapping[str, Sequence[tuple[Any, ...]]]
     with tempfile.TemporaryDirectory() as directory:
         counter = Path(directory) / "allocations.so"
         source = Path(__file__).with_name("allocations.c")
-        compiler = os.environ.get("CC", "gcc")
-        subprocess.run([compiler, "-O2", "-fPIC", "-shared", str(source), "-o", str(counter)], check=True)
+        subprocess.run([compiler(), "-O2", "-fPIC", "-shared", str(source), "-o", str(counter)], check=True)
         answer = subprocess.run(
             [sys.executable, "-m", "benchmarks.allocations"],
             input=pickle.dumps({"robot": robot, "calls": dict(calls), "counter": str(counter)}),

@@ -1,4 +1,4 @@
-"""Control by tasks: a step of each law, the programme of its limits, many runs, and the same two tasks by hand. ``python -m benchmarks --control``
+"""Control by tasks: a step of each law, many runs, and the same two tasks by hand. ``python -m benchmarks --control``
 
 By hand: Pinocchio's M, h and Jacobians, and ProxQP over accelerations and torques with the dynamics as equations, as inverse dynamics control is
 commonly written; everything that can be made once is.
@@ -14,28 +14,26 @@ from typing import Any
 import numpy as np
 
 import sarrus
-from sarrus import _core, control
+from sarrus import control
 
 from .models import all_models
-from .simulation import Row
-
-RUNS = 10_000
+from .tables import Row, Run, installed
 
 
-def rows(tell: Callable[[str], None]) -> Iterator[Row]:
+def rows(run: Run) -> Iterator[Row]:
     """Microseconds, and how many times as fast."""
-    for name, law, q, v, reach in laws():
-        robot = law.robot
-        found = [law._core.time_one_state(q[None], v[None], 2000) * 1e6 for _ in range(9)]
-        tell(f"{name}: {statistics.median(found):.1f} us")
+    repeats, rounds = run.of((2000, 9), (500, 5), (2, 1))
+    for name, law, q, v in laws():
+        what = f"{law.robot.name}: {name}"
+        run.tell(what)
+        found = [law._core.time_one_state(q[None], v[None], repeats) * 1e6 for _ in range(rounds)]
         acting = len(law.solve(0.0, q, v).active)
-        yield Row(f"{robot.name}: {name}", f"C++, {acting} limits act [us]", statistics.median(found), reach)
-    yield from programme(tell)
-    yield from many(tell)
-    yield from by_hand(tell)
+        yield Row(what, statistics.median(found), "µs", f"C++, {acting} limits act")
+    yield many(run)
+    yield from by_hand(run)
 
 
-def laws() -> Iterator[tuple[str, control.TaskControl, Any, Any, float]]:
+def laws() -> Iterator[tuple[str, control.TaskControl, Any, Any]]:
     """A frame led away from where it is: freely, with limits of effort that are far, and with such that act."""
     for make, frame, components in (
         (sarrus.mechanisms.delta, "platform", "tx ty tz"),
@@ -49,13 +47,13 @@ def laws() -> Iterator[tuple[str, control.TaskControl, Any, Any, float]]:
         task = control.FrameTask(frame, goal, components)
         free = control.TaskControl(robot, task, limits=None)
         most = float(np.abs(np.ravel(list(free.solve(0.0, q, v).efforts.values()))).max())
-        yield "a frame", free, q, v, 10.0
+        yield "a frame", free, q, v
         for share, what in ((2.0, "a frame, limits far"), (0.8, "a frame, limits act")):
-            yield what, control.TaskControl(robot, task, control.Limits(effort=share * most)), q, v, 15.0
+            yield what, control.TaskControl(robot, task, control.Limits(effort=share * most)), q, v
     robot = sarrus.mechanisms.six_axis_arm(sphere=0.2)
     q, v = robot.assemble(), np.zeros(robot.nv)
     tasks = [control.ForceTask(robot.constraints[0], -5.0), control.PostureTask(q, priority=1)]
-    yield "force and posture on the sphere", control.TaskControl(robot, tasks, limits=None), q, v, 10.0
+    yield "force and posture on the sphere", control.TaskControl(robot, tasks, limits=None), q, v
     robot = sarrus.mechanisms.quadruped()
     q, v = robot.assemble(), np.zeros(robot.nv)
     feet = [control.PointContact(f"{leg}_foot", 0.7) for leg in ("LF", "RF", "LH", "RH")]
@@ -63,66 +61,54 @@ def laws() -> Iterator[tuple[str, control.TaskControl, Any, Any, float]]:
         goal = robot.pose(q, "trunk")
         goal[:3, 3] += shift
         task = control.FrameTask("trunk", goal, stiffness=30.0)
-        yield what, control.TaskControl(robot, task, contacts=feet), q, v, 40.0
+        yield what, control.TaskControl(robot, task, contacts=feet), q, v
 
 
-def programme(tell: Callable[[str], None]) -> Iterator[Row]:
-    """DAQP through the core, from Python: 12 unknowns, 24 bounds; and 24 rows that no unknowns satisfy."""
-    rng = np.random.default_rng(0)
-    A = rng.normal(size=(12, 12))
-    H, f, rows_ = A @ A.T + 1e-3 * np.eye(12), rng.normal(size=12), rng.normal(size=(24, 12))
-    rows_[1] = -rows_[0]
-    low = np.full(24, -0.3)
-    low[:2] = 0.1
-    for what, (C, lower, upper) in {
-        "12 unknowns, 24 bounds": (np.eye(12), np.full(12, -0.1), np.full(12, 0.1)),
-        "infeasible": (rows_, low, np.full(24, 0.3)),
-    }.items():
-        found = fastest(lambda C=C, lower=lower, upper=upper: _core.quadratic_programme(H, f, C, lower, upper))  # type: ignore[misc]
-        tell(f"{what}: {found:.1f} us")
-        yield Row(f"quadratic programme, {what}", "from Python [us]", found, 6.0)
-
-
-def many(tell: Callable[[str], None]) -> Iterator[Row]:
+def many(run: Run) -> Row:
     """Targets of their own: side by side on two threads over one by one on one."""
-    robot = sarrus.mechanisms.delta()
+    robot, count = sarrus.mechanisms.delta(), run.of(10_000, 1000, 50)
+    run.tell(f"{count} runs of a Delta")
     q, v = robot.assemble(), np.zeros(robot.nv)
-    goals = robot.pose(q, "platform")[:3, 3] + np.random.default_rng(0).normal(size=(RUNS, 3)) * 0.03
+    goals = robot.pose(q, "platform")[:3, 3] + np.random.default_rng(0).normal(size=(count, 3)) * 0.03
 
     def law(goal: Any) -> control.TaskControl:
         return control.TaskControl(robot, control.FrameTask("platform", goal, "tx ty tz"), limits=None)
 
     start = time.perf_counter()
     sarrus.simulate_many(
-        robot, np.tile(q, (RUNS, 1)), np.tile(v, (RUNS, 1)), 0.02, controller=law(goals), threads=2, limits="ignore"
+        robot, np.tile(q, (count, 1)), np.tile(v, (count, 1)), 0.02, controller=law(goals), threads=2, limits="ignore"
     )
     together = time.perf_counter() - start
-    some = RUNS // 50
+    some = count // 50
     start = time.perf_counter()
     for goal in goals[:some]:
         sarrus.simulate(robot, q, v, 0.02, controller=law(goal), limits="ignore")
-    one_by_one = (time.perf_counter() - start) * RUNS / some
-    tell(f"{RUNS} runs: {together:.2f} s, one by one {one_by_one:.2f} s")
-    yield Row(
-        f"{RUNS} runs of a Delta, two threads", "times as fast as one by one", one_by_one / together, 6.0, at_least=True
-    )
+    one_by_one = (time.perf_counter() - start) * count / some
+    told = f"{count} runs: {together:.2f} s, one by one {one_by_one:.2f} s"
+    return Row("many runs of a Delta, two threads, over one by one", one_by_one / together, "times", told)
 
 
-def by_hand(tell: Callable[[str], None]) -> Iterator[Row]:
+def by_hand(run: Run) -> Iterator[Row]:
     """A Panda's hand and posture, torques within limits: TaskControl from Python, and Pinocchio with ProxQP."""
-    import pinocchio as pin
-    import proxsuite
-
-    urdf = next(m.urdf for m in all_models() if m.name == "panda")
-    model, robot = pin.buildModelFromXML(urdf), sarrus.loads(urdf)
+    if (urdf := next((m.urdf for m in all_models() if m.name == "panda"), None)) is None:
+        return
+    run.tell("Panda, two tasks")
+    robot = sarrus.loads(urdf)
     q, v = np.array([0.0, -0.5, 0.0, -2.0, 0.0, 1.5, 0.7]), np.zeros(robot.nv)
     frame = "panda_hand"
     goal = robot.pose(q, frame)
     goal[:3, 3] += [0.02, -0.03, 0.04]
     tasks = [control.FrameTask(frame, goal, weight=1.0), control.PostureTask(q, weight=1e-3)]
     law = control.TaskControl(robot, tasks, control.Limits(velocity=np.inf, position={}), actuated=list(robot.joints))
-    ours = fastest(lambda: law(0.0, q, v))
+    ours = fastest(lambda: law(0.0, q, v), run)
+    yield Row("Panda, two tasks, limits, from Python", ours, "µs")
+    if not (installed("pin") and installed("proxsuite")):
+        yield Row("the same by hand with Pinocchio and ProxQP, times as long", None)
+        return
+    import pinocchio as pin
+    import proxsuite
 
+    model = pin.buildModelFromXML(urdf)
     data, n = model.createData(), model.nv
     moving = [robot.joint(name).type for name in robot.joints if robot.joint(name).nv]
     limit = np.concatenate([np.ravel(kind.effort_limit) for kind in moving])
@@ -158,18 +144,17 @@ def by_hand(tell: Callable[[str], None]) -> Iterator[Row]:
         return qp.results.x[n:]
 
     difference = float(np.abs(hand() - law(0.0, q, v)).max())
-    theirs = fastest(hand)
-    tell(f"Panda from Python: {ours:.1f} us, by hand {theirs:.1f} us; torques differ by {difference:.2g} N m")
-    yield Row("Panda, two tasks, limits, from Python", "[us]", ours, 12.0)
-    yield Row("the same by hand with Pinocchio and ProxQP", "times as long", theirs / ours, 1.0, at_least=True)
+    theirs = fastest(hand, run)
+    told = f"{theirs:.1f} µs; torques differ by {difference:.2g} N m"
+    yield Row("the same by hand with Pinocchio and ProxQP, times as long", theirs / ours, "times", told)
 
 
-def fastest(call: Callable[[], Any], repeats: int = 7) -> float:
+def fastest(call: Callable[[], Any], run: Run) -> float:
     """Microseconds a call, the median of some rounds."""
-    found = []
-    for _ in range(repeats):
+    found, (rounds, seconds) = [], run.of((7, 0.1), (5, 0.02), (1, 0.0))
+    for _ in range(rounds):
         start, count = time.perf_counter(), 0
-        while time.perf_counter() - start < 0.1:
+        while not count or time.perf_counter() - start < seconds:
             for _ in range(50):
                 call()
             count += 50

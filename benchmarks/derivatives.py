@@ -5,35 +5,44 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
-import pinocchio as pin
 
 import sarrus
 
 from . import measure
-from .models import all_models
-from .peers import pinocchio_model
+from .models import models_of
+from .peers import SOURCE, pin, pinocchio_model
 from .simulation import crank_rocker
 from .subjects import DisagreementError, Subject
+from .tables import Run
 
-Row = tuple[str, float, float, float]  # what, µs, over Pinocchio's or NaN, over the function that is derived
+
+class Row(NamedTuple):
+    """Microseconds, over Pinocchio's or NaN, and over the function that is derived."""
+
+    what: str
+    time: float
+    peer: float
+    own: float
 
 
-def rows(tell: Callable[[str], None], seconds: float = 2.0, library: Path | None = None) -> list[Row]:
-    """Inverse and forward dynamics of trees, forward dynamics with loops; `library`: Pinocchio's templates, where they are compiled."""
+def rows(run: Run) -> list[Row]:
+    """Inverse and forward dynamics of trees, forward dynamics with loops, gradients of runs."""
     found: list[Row] = []
-    for model in all_models():
-        tell(model.name)
+    library, seconds, count = run.library(SOURCE), run.seconds, run.of(1000, 1000, 16)
+    for model in models_of(run):
+        run.tell(model.title)
         if library:
-            found += _in_cpp(Subject(model, library, 1000), seconds)
+            found += _in_cpp(Subject(model, library, count), seconds)
         robot = sarrus.loads(model.urdf, floating_base=model.floating)
-        found += _of_tree(model.name, robot, pinocchio_model(model), seconds)
+        found += _of_tree(model.name, robot, pinocchio_model(model) if pin else None, seconds)
     gallery = sarrus.mechanisms
-    for robot in (gallery.four_bar(), gallery.stewart(), gallery.four_bar_ladder(8), gallery.four_bar_ladder(64)):
-        tell(robot.name)
+    robots = [gallery.four_bar(), gallery.stewart(), gallery.four_bar_ladder(8), gallery.four_bar_ladder(64)]
+    for robot in run.of(robots, robots, robots[:2]):
+        run.tell(robot.name)
         q = robot.assemble()
         v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
         state = {"robot": robot, "D": sarrus.derivatives, "q": q, "v": v, "tau": v}
@@ -47,13 +56,13 @@ def rows(tell: Callable[[str], None], seconds: float = 2.0, library: Path | None
         )
         found.append(_row(f"{robot.name}: forward dynamics", times["D"], None, times["own"]))
         found.append(_row(f"{robot.name}: a cotangent times that", times["vjp"], None, times["own"]))
-        found.append(_products_of_many(robot, q, 1000, seconds))
-    found += _linear(gallery.delta(), 1000, seconds)
+        found.append(_products_of_many(robot, q, count, seconds))
+    found += _linear(gallery.delta(), count, seconds)
     for robot in (gallery.delta(), gallery.stewart()):
         q = robot.assemble()
         v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
-        found.append(_through_time(robot.name, robot, q, v, 100, 100, seconds))
-    return [*found, _through_time("crank-rocker", *crank_rocker(), 1000, 100, seconds)]
+        found.append(_through_time(robot.name, robot, q, v, *run.of((100, 100), (100, 100), (4, 5)), seconds))
+    return [*found, _through_time("crank-rocker", *crank_rocker(), *run.of((1000, 100), (1000, 100), (8, 5)), seconds)]
 
 
 def _products_of_many(robot: sarrus.Mechanism, q: np.ndarray, count: int, seconds: float) -> Row:
@@ -147,30 +156,31 @@ def _linear(robot: sarrus.Mechanism, count: int, seconds: float) -> list[Row]:
     return found
 
 
-def _of_tree(name: str, robot: sarrus.Mechanism, model: pin.Model, seconds: float) -> list[Row]:
+def _of_tree(name: str, robot: sarrus.Mechanism, model: Any, seconds: float) -> list[Row]:
     rng = np.random.default_rng(0)
-    q = pin.neutral(model)
-    v, a = rng.normal(size=(2, model.nv))
-    state = {"robot": robot, "D": sarrus.derivatives, "pin": pin, "model": model, "data": model.createData()}
-    state |= {"q": q, "at": robot.neutral(), "v": v, "a": a}
+    v, a = rng.normal(size=(2, robot.nv))
+    state = {"robot": robot, "D": sarrus.derivatives, "at": robot.neutral(), "v": v, "a": a}
+    if model:
+        state |= {"pin": pin, "model": model, "data": model.createData(), "q": pin.neutral(model)}
     found = []
     for what, own, peer in (("inverse", "inverse", "RNEA"), ("forward", "forward", "ABA")):
         codes = {
             "own": f"robot.{own}_dynamics(at, v, a)",
             "D": f"D.{own}_dynamics(robot, at, v, a)",
-            "peer": f"pin.compute{peer}Derivatives(model, data, q, v, a)",
             "vjp": f"D.{own}_dynamics_vjp(robot, at, v, a, v)",
         }
+        if model:
+            codes["peer"] = f"pin.compute{peer}Derivatives(model, data, q, v, a)"
         sides = {side: measure.statement(code, "_", [None], **state) for side, code in codes.items()}
         times = measure.interleave(sides, seconds)
-        found.append(_row(f"{name}: {what} dynamics", times["D"], times["peer"], times["own"]))
+        found.append(_row(f"{name}: {what} dynamics", times["D"], times.get("peer"), times["own"]))
         found.append(_row(f"{name}: a cotangent times that", times["vjp"], None, times["own"]))
     return found
 
 
 def _row(name: str, times: np.ndarray, peer: np.ndarray | None, own: np.ndarray) -> Row:
     beside = np.nan if peer is None else measure.ratio(times, peer)[0]
-    return name, float(np.median(times)) * 1e6, beside, measure.ratio(times, own)[0]
+    return Row(name, float(np.median(times)) * 1e6, beside, measure.ratio(times, own)[0])
 
 
 def markdown(found: list[Row]) -> str:

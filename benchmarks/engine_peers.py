@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,22 +15,18 @@ import sarrus
 from sarrus.shapes import Box, Plane, Sphere
 
 from .engines import Engine, Motion, Problem, UnsupportedError
+from .tables import installed as is_there
 
 
 def installed() -> dict[str, Engine]:
     """Engines by name; what is not installed is left out."""
     known = {
         "mujoco": {"MuJoCo": in_mujoco, "MuJoCo, solref 2 dt": in_stiff_mujoco},
-        "pydrake": {"Drake, SAP": in_drake},
+        "drake": {"Drake, SAP": in_drake},
         "exudyn": {"Exudyn": in_exudyn},
-        "pinocchio": {"Pinocchio, Baumgarte": in_pinocchio},
+        "pin": {"Pinocchio, Baumgarte": in_pinocchio},
     }
-    return {
-        name: engine
-        for package, those in known.items()
-        if importlib.util.find_spec(package)
-        for name, engine in those.items()
-    }
+    return {name: engine for package, those in known.items() if is_there(package) for name, engine in those.items()}
 
 
 # ---- MuJoCo: implicitfast, Newton, elliptic cones, as its documentation advises; its default reference, and as stiff as a step allows -----------
@@ -60,8 +55,8 @@ def mujoco_model(problem: Problem, dt: float, reference: float | None) -> tuple[
     for written in root.findall("actuator"):  # motors, which say nothing of what they do
         root.remove(written)
     actuator = ET.SubElement(root, "actuator")
-    for joint, (kp, kd, _) in problem.gains.items():
-        ET.SubElement(actuator, "position", joint=joint, kp=repr(kp), kv=repr(kd))
+    for name, (kp, kd, _) in problem.gains.items():
+        ET.SubElement(actuator, "position", joint=name, kp=repr(kp), kv=repr(kd))
     if reference is not None:
         for tag in ("connect", "weld", "joint"):
             for equality in root.findall(f"equality/{tag}"):
@@ -193,7 +188,8 @@ def in_exudyn(problem: Problem, dt: float, times: np.ndarray) -> Motion:
             "useGlobalFrame": True,
         }
         if joint.kind == "Revolute":
-            mbs.CreateRevoluteJoint(axis=X[:3, :3] @ joint.joint.axis, **place)
+            kind: Any = joint.joint
+            mbs.CreateRevoluteJoint(axis=X[:3, :3] @ kind.axis, **place)
         elif joint.kind == "Spherical":
             mbs.CreateSphericalJoint(**place)
         else:
@@ -259,7 +255,7 @@ def in_drake(problem: Problem, dt: float, times: np.ndarray) -> Motion:
     return Motion(np.array(samples), np.array([np.r_[V.rotational(), V.translational()] for V in velocities]), seconds)
 
 
-def _drake_model(problem: Problem, plant: object) -> tuple[dict[str, object], list[object]]:
+def _drake_model(problem: Problem, plant: Any) -> tuple[dict[str, Any], list[Any]]:
     """Bodies, joints, loops, shapes and motors."""
     from pydrake.geometry import Box as DrakeBox
     from pydrake.geometry import HalfSpace
@@ -288,6 +284,7 @@ def _drake_model(problem: Problem, plant: object) -> tuple[dict[str, object], li
             body.name, SpatialInertia(m, body.inertia.com, unit, skip_validity_check=True)
         )
     for joint in d.joints:
+        what: Any = joint.joint
         ends = (
             (bodies[joint.parent], RigidTransform(joint.at_parent.matrix)),
             (bodies[joint.child], RigidTransform(joint.at_child.matrix)),
@@ -295,14 +292,13 @@ def _drake_model(problem: Problem, plant: object) -> tuple[dict[str, object], li
         if joint.name in robot.loop_joints:
             if joint.kind not in ("Revolute", "Spherical"):
                 raise UnsupportedError(f"a loop closed by {joint.kind}")
-            axis = 0.02 * np.asarray(joint.joint.axis) if joint.kind == "Revolute" else None
+            axis = 0.02 * np.asarray(what.axis) if joint.kind == "Revolute" else None
             for shift in (-1.0, 1.0) if axis is not None else (0.0,):
                 p = [at @ (shift * axis if axis is not None else np.zeros(3)) for _, at in ends]
                 plant.AddBallConstraint(ends[0][0], p[0], ends[1][0], p[1])
             continue
         kinds = {"Revolute": RevoluteJoint, "Prismatic": PrismaticJoint}
         if joint.kind in kinds:
-            what = joint.joint
             made = plant.AddJoint(
                 kinds[joint.kind](
                     joint.name,
@@ -345,14 +341,14 @@ def _drake_model(problem: Problem, plant: object) -> tuple[dict[str, object], li
     return bodies, motors
 
 
-def _framed(plant: object, name: str, ends: object) -> list[object]:
+def _framed(plant: Any, name: str, ends: Any) -> list[Any]:
     """Frames of a joint on its two bodies."""
     from pydrake.multibody.tree import FixedOffsetFrame
 
     return [plant.AddFrame(FixedOffsetFrame(f"{name}.{k}", body.body_frame(), at)) for k, (body, at) in enumerate(ends)]
 
 
-def _drake_start(problem: Problem, plant: object, context: object, motors: list[object]) -> None:
+def _drake_start(problem: Problem, plant: Any, context: Any, motors: list[Any]) -> None:
     """Coordinates, velocities of hinges, and what motors hold."""
     from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 

@@ -6,10 +6,9 @@ What is compared is read from where their bodies are, by the same few lines for 
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import process_time
 
@@ -21,12 +20,12 @@ from sarrus.description.contacts import scene, touching_pairs
 from sarrus.shapes import Plane, Sphere
 
 from . import kamino
+from .tables import Run, installed
 
 sys.path.append(
     str(Path(__file__).parents[1] / "examples" / "contact")
 )  # the boxes, the walker and the gripper are the demonstrations'
 
-ROUNDS = 3
 TORN = 0.1  # [m]: no loop of a problem is that large where it is closed
 RAISED = 0.02  # the cube [m], gently enough for soft contacts
 SAMPLED = 0.02  # every so often [s], which all steps divide
@@ -227,17 +226,28 @@ def in_sarrus(problem: Problem, dt: float, times: np.ndarray, **how: object) -> 
 # ---- what a step costs ---------------------------------------------------------------------------------------------------------------
 
 
-def steps(tell: Callable[[str], None], seconds: float) -> str:
-    """CPU time a step of what stands, alone and in many runs, in turns with MuJoCo, as a table."""
+@dataclass(frozen=True)
+class Cost:
+    """Of a step of what stands [s]; ratios to MuJoCo's: median and quartiles."""
+
+    problem: str
+    dt: float
+    runs: int
+    one: float
+    many: float
+    mujoco: float | None
+    one_ratio: tuple[float, float, float] | None
+    many_ratio: tuple[float, float, float] | None
+
+
+def costs(run: Run) -> Iterator[Cost]:
+    """CPU time a step of what stands, alone and in many runs, in turns with MuJoCo."""
     from .engine_peers import mujoco_model
     from .measure import interleave, ratio
 
-    lines = [
-        "| what stands | step | sarrus, one run | many runs | MuJoCo | sarrus / MuJoCo: one | many |",
-        "|---|---|---|---|---|---|---|",
-    ]
     for problem, dt, runs, passed in standing():
-        tell(f"a step: {problem.name}")
+        run.tell(f"a step: {problem.name}")
+        runs, passed, count = run.of((runs, passed, 500), (runs, passed, 100), (2, 2, 2))
         robot = problem.solved or problem.robot
         motors = [
             sarrus.control.PID(name, proportional=kp, derivative=kd, target=q)
@@ -246,10 +256,10 @@ def steps(tell: Callable[[str], None], seconds: float) -> str:
         q, v = (np.broadcast_to(x, (runs, len(x))) for x in (problem.q, problem.v))
         how = {"dt": dt, "method": "contact", "limits": "ignore"}
 
-        def alone(problem=problem, robot=robot, motors=motors, how=how, dt=dt) -> float:
+        def alone(problem=problem, robot=robot, motors=motors, how=how, dt=dt, count=count) -> float:
             start = process_time()
-            sarrus.simulate(robot, problem.q, problem.v, 500 * dt, motors, times=[0.0, 500 * dt], **how)
-            return (process_time() - start) / 500
+            sarrus.simulate(robot, problem.q, problem.v, count * dt, motors, times=[0.0, count * dt], **how)
+            return (process_time() - start) / count
 
         def many(robot=robot, motors=motors, how=how, q=q, v=v, runs=runs, passed=passed, dt=dt) -> float:
             start = process_time()
@@ -257,27 +267,21 @@ def steps(tell: Callable[[str], None], seconds: float) -> str:
             return (process_time() - start) / (passed * runs)
 
         sides = {"one": alone, "many": many}
-        if importlib.util.find_spec("mujoco"):
+        if installed("mujoco"):
             import mujoco
 
             model, data = mujoco_model(problem, dt, None)
 
-            def theirs(model=model, data=data) -> float:
+            def theirs(model=model, data=data, count=count) -> float:
                 start = process_time()
-                mujoco.mj_step(model, data, 500)
-                return (process_time() - start) / 500
+                mujoco.mj_step(model, data, count)
+                return (process_time() - start) / count
 
-            sides["MuJoCo"] = theirs
-        times = interleave(sides, seconds)
-        told = {name: f"{1e6 * np.median(t):.3g} µs" for name, t in times.items()}
-        ratios = [
-            "{:.2f} ({:.2f} to {:.2f})".format(*ratio(times[x], times["MuJoCo"])) if "MuJoCo" in times else ""
-            for x in ("one", "many")
-        ]
-        lines.append(
-            f"| {problem.name} | {1e3 * dt:g} ms | {told['one']} | {told['many']}, {runs} | {told.get('MuJoCo', '')} | {' | '.join(ratios)} |"
-        )
-    return "\n".join([*lines, ""])
+            sides["mujoco"] = theirs
+        times = interleave(sides, run.of(20.0, 0.3, 0.0))
+        medians = [float(np.median(times[name])) if name in times else None for name in ("one", "many", "mujoco")]
+        ratios = [ratio(times[x], times["mujoco"]) if "mujoco" in times else None for x in ("one", "many")]
+        yield Cost(problem.name, dt, runs, *medians, *ratios)
 
 
 def standing() -> Iterable[tuple[Problem, float, int, int]]:
@@ -307,13 +311,14 @@ class Row:
     problem: str
     engine: str
     dt: float
-    seconds: float  # of CPU a simulated one
-    error: float  # of the farthest body at the end [m], where nothing touches
-    energy: float  # its change where nothing touches, else what is left at the end [J]
-    gap: float
-    depth: float
-    moving: float  # the fastest body at the end [m/s]
-    creep: float  # of the farthest body in the last quarter [m]
+    seconds: float = np.nan  # of CPU a simulated one
+    error: float = np.nan  # of the farthest body at the end [m], where nothing touches
+    energy: float = np.nan  # its change where nothing touches, else what is left at the end [J]
+    gap: float = np.nan
+    depth: float = np.nan
+    moving: float = np.nan  # the fastest body at the end [m/s]
+    creep: float = np.nan  # of the farthest body in the last quarter [m]
+    failure: str = ""  # why there are no numbers
 
 
 def engines() -> dict[str, Engine]:
@@ -323,33 +328,41 @@ def engines() -> dict[str, Engine]:
     return {"sarrus": in_sarrus, **engine_peers.installed()}
 
 
-def rows(tell: Callable[[str], None], only: str = "") -> tuple[list[Row], list[str]]:
-    """All of the table, and who did not answer, and why."""
-    found: list[Row] = []
-    silent: dict[str, None] = {}
+def rows(run: Run) -> Iterator[Row | Cost]:
+    """All engines on all problems, then what a step costs of what stands."""
     for problem in problems():
-        if only and only not in problem.name:
+        if run.only not in problem.name:
             continue
-        times = np.arange(round(problem.duration / SAMPLED) + 1) * SAMPLED
-        reference = None if problem.touching else in_sarrus(problem, problem.steps[-1] / 4.0, times)
-        for dt in problem.steps:
+        rounds, duration, dts = run.of(
+            (3, problem.duration, problem.steps),
+            (1, problem.duration, problem.steps[:2]),
+            (1, 2 * SAMPLED, problem.steps[:1]),
+        )
+        problem = replace(problem, duration=duration)
+        times = np.arange(round(duration / SAMPLED) + 1) * SAMPLED
+        reference = None if problem.touching else in_sarrus(problem, dts[-1] / 4.0, times)
+        for dt in dts:
             motions: dict[str, list[Motion]] = {}
-            for _ in range(ROUNDS):  # in turns
+            failures: dict[str, str] = {}
+            for _ in range(rounds):  # in turns
                 for name, engine in engines().items():
-                    tell(f"{problem.name}, {1e3 * dt:g} ms, {name}")
+                    run.tell(f"{problem.name}, {1e3 * dt:g} ms, {name}")
                     try:
                         motion = engine(problem, dt, times)
                         if not np.isfinite(motion.poses).all() or gaps(problem.robot, motion.poses) > TORN:
                             raise UnstableError
                         motions.setdefault(name, []).append(motion)
                     except UnsupportedError as reason:
-                        silent[f"{problem.name}, {name}: it has no {reason}"] = None
+                        failures[name] = f"it has no {reason}"
                     except UnstableError:
-                        silent[f"{problem.name}, {name}, {1e3 * dt:g} ms: it goes unstable"] = None
+                        failures[name] = "it goes unstable"
                     except sarrus.IntegrationError as reason:
-                        silent[f"{problem.name}, {name}, {1e3 * dt:g} ms: {str(reason).partition(';')[0]}"] = None
-            found += [_row(problem, name, dt, all_of, reference) for name, all_of in motions.items()]
-    return found, list(silent)
+                        failures[name] = str(reason).partition(";")[0]
+            yield from (_row(problem, name, dt, found, reference) for name, found in motions.items())
+            yield from (
+                Row(problem.name, name, dt, failure=why) for name, why in failures.items() if name not in motions
+            )
+    yield from costs(run)
 
 
 class UnstableError(Exception):
@@ -379,40 +392,70 @@ def _row(problem: Problem, name: str, dt: float, motions: list[Motion], referenc
     )  # fmt: skip
 
 
-def markdown(found: list[Row], silent: list[str]) -> str:
-    """The tables: where nothing touches, and where something does."""
-    smooth = [row for row in found if np.isfinite(row.error)]
-    rough = [row for row in found if not np.isfinite(row.error)]
+def markdown(rows: Sequence[Row | Cost]) -> str:
+    """The tables: where nothing touches, where something does, and what a step costs."""
+    tried = [row for row in rows if isinstance(row, Row)]
+    failures = dict.fromkeys(f"- {r.problem}, {r.engine}, {1e3 * r.dt:g} ms: {r.failure}" for r in tried if r.failure)
+    answers = [row for row in tried if not row.failure]
+    costs = [row for row in rows if isinstance(row, Cost)]
+    return "\n".join([*smooth(answers), "", *touching(answers), "", *failures, "", *of_a_step(costs), ""])
 
-    def number(x: float, unit: str) -> str:
-        said = "0" if x == 0.0 else f"{x:.1e}" if x < 0.01 or x >= 1e4 else f"{x:.3g}"
-        return f"{said} {unit}" if np.isfinite(x) else ""
 
-    lines = [
+def smooth(rows: Sequence[Row]) -> list[str]:
+    """Of problems where nothing touches."""
+    return [
         "| problem | engine | step | CPU, a simulated second | error at the end | energy off | loops open |",
         "|---|---|---|---|---|---|---|",
+        *(
+            f"{_timed(r)} {_number(r.error, 'm')} | {_number(abs(r.energy), 'J')} | {_number(r.gap, 'm')} |"
+            for r in rows
+            if np.isfinite(r.error)
+        ),
     ]
-    lines += [
-        f"| {r.problem} | {r.engine} | {1e3 * r.dt:g} ms | {1e3 * r.seconds:.3g} ms | {number(r.error, 'm')} | {number(abs(r.energy), 'J')} | {number(r.gap, 'm')} |"
-        for r in smooth
-    ]
-    lines += [
-        "",
+
+
+def touching(rows: Sequence[Row]) -> list[str]:
+    """Of the others."""
+    return [
         "| problem | engine | step | CPU, a simulated second | energy at the end | loops open | sunk in | moves at the end | creep |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *(
+            f"{_timed(r)} {r.energy:.4f} J | {_number(r.gap, 'm')} | {_number(r.depth, 'm')} | {_number(r.moving, 'm/s')} | {_number(r.creep, 'm')} |"
+            for r in rows
+            if not np.isfinite(r.error)
+        ),
     ]
-    lines += ["|---|---|---|---|---|---|---|---|---|"]
-    lines += [
-        f"| {r.problem} | {r.engine} | {1e3 * r.dt:g} ms | {1e3 * r.seconds:.3g} ms | {r.energy:.4f} J | {number(r.gap, 'm')} | "
-        f"{number(r.depth, 'm')} | {number(r.moving, 'm/s')} | {number(r.creep, 'm')} |"
-        for r in rough
-    ]
-    return "\n".join([*lines, "", *(f"- {text}" for text in silent), ""])
 
 
-def plot(found: list[Row], path: Path) -> None:
+def of_a_step(rows: Sequence[Cost]) -> list[str]:
+    """What a step costs of what stands."""
+    lines = [
+        "| what stands | step | sarrus, one run | many runs | MuJoCo | sarrus / MuJoCo: one | many |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for r in rows:
+        ratios = ["{:.2f} ({:.2f} to {:.2f})".format(*x) if x else "" for x in (r.one_ratio, r.many_ratio)]
+        peer = "" if r.mujoco is None else f"{1e6 * r.mujoco:.3g} µs"
+        lines.append(
+            f"| {r.problem} | {1e3 * r.dt:g} ms | {1e6 * r.one:.3g} µs | {1e6 * r.many:.3g} µs, {r.runs} | {peer} | {' | '.join(ratios)} |"
+        )
+    return lines
+
+
+def _timed(r: Row) -> str:
+    return f"| {r.problem} | {r.engine} | {1e3 * r.dt:g} ms | {1e3 * r.seconds:.3g} ms |"
+
+
+def _number(x: float, unit: str) -> str:
+    said = "0" if x == 0.0 else f"{x:.1e}" if x < 0.01 or x >= 1e4 else f"{x:.3g}"
+    return f"{said} {unit}" if np.isfinite(x) else ""
+
+
+def plot(path: Path, rows: Sequence[Row | Cost], run: Run) -> None:
     """Error against time where nothing touches; how far loops are open against time where something does."""
     from matplotlib.figure import Figure
 
+    found = [row for row in rows if isinstance(row, Row) and not row.failure]
     panels = [
         *((name, "error", "error at the end [m]") for name in dict.fromkeys(r.problem for r in found if np.isfinite(r.error))),
         *((name, "gap", "loops open [m]") for name in dict.fromkeys(r.problem for r in found if not np.isfinite(r.error) and np.isfinite(r.gap))),

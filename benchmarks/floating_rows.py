@@ -1,8 +1,7 @@
-"""What is measured of floating bases: the generalized Jacobian of an arm of six joints. Numbers to reach stand in rows.py."""
+"""What is measured of floating bases: the generalized Jacobian of an arm of six joints. Numbers to reach are in goals.json."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from time import perf_counter
 
 import numpy as np
@@ -11,6 +10,7 @@ import sarrus
 
 from .measure import statement
 from .rows import BATCH, CYCLE, Result, Row, Selection
+from .tables import Run
 
 TITLES = {"satellite6": "satellite with an arm of 6 joints"}
 
@@ -28,19 +28,19 @@ def satellite() -> sarrus.Mechanism:
     return b.build()
 
 
-def run(selection: Selection, seconds: float, tell: Callable[[str], None]) -> list[Result]:
+def measured(run: Run, selection: Selection) -> list[Result]:
     groups = selection.groups & {"floating-python", "floating-batch"}
     if not groups or "gjm" not in selection.algorithms or not selection.models & set(TITLES):
         return []
-    robot = satellite()
-    f, q = sarrus.floating.generalized_jacobian, robot.random(np.random.default_rng(0), size=BATCH)
+    robot, count = satellite(), run.of(BATCH, BATCH, CYCLE)
+    f, q = sarrus.floating.generalized_jacobian, robot.random(np.random.default_rng(0), size=count)
     one = statement("f(robot, q, 'hand', out=J)", "q", list(q[:CYCLE]), f=f, robot=robot, J=np.empty((6, 6)))
-    out = np.empty((BATCH, 6, 6))
+    out = np.empty((count, 6, 6))
 
     def together() -> float:
         start = perf_counter()
         f(robot, q, "hand", out=out, threads=1)
-        return (perf_counter() - start) / BATCH
+        return (perf_counter() - start) / count
 
     rows = {
         "floating-python": Row("floating-python", "gjm", robot.name, {"sarrus": one}, ()),
@@ -50,6 +50,6 @@ def run(selection: Selection, seconds: float, tell: Callable[[str], None]) -> li
     }
     results = []
     for group in sorted(groups):
-        tell(f"{TITLES[robot.name]}: generalized Jacobian, {group}")
-        results.append(rows[group].measure(seconds))
+        run.tell(f"{TITLES[robot.name]}: generalized Jacobian, {group}")
+        results.append(rows[group].measure(run.of(3.0, 0.3, 0.0)))
     return results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,60 +14,63 @@ import numpy as np
 
 import sarrus
 
+from .tables import Row, Run, installed
+
 MU = 2e-15
 BATCH = 64
 
-Row = tuple[str, str, str]
 
+def rows(run: Run) -> list[Row]:
+    """Times of families and how they grow, beside a sparse factorisation, of batches and of large ones."""
+    m, found, seconds = sarrus.mechanisms, [], run.seconds
+    peer = installed("scipy")
 
-def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
-    """(what, seen, reach) of each row."""
-    m, found = sarrus.mechanisms, []
-
-    def family(name: str, sizes: tuple[int, ...], make: Callable[[int], sarrus.Mechanism], most: float) -> None:
-        tell(name)
+    def family(name: str, sizes: tuple[int, ...], make: Callable[[int], sarrus.Mechanism]) -> None:
+        run.tell(name)
         times = [_one(make(n), seconds) for n in sizes]
-        growth = max(b / a for a, b in pairwise(times))
-        found.append((f"{name}, {_list(sizes)}", f"{_list(f'{1e3 * t:.3g}' for t in times)} ms", ""))
-        found.append(("growth a doubling, at most", f"{growth:.2f}", f"{most}"))
+        found.extend(Row(f"{name}, {n}", 1e3 * t, "ms") for n, t in zip(sizes, times, strict=True))
+        found.append(Row(f"{name}, growth a doubling", max(b / a for a, b in pairwise(times)), "times"))
 
-    family("ring of n balls", (50, 100, 200, 400), m.ring, 2.2)
-    family("strip of 4 x k four-bars", (4, 8, 16, 32), lambda k: m.net(4, k), 2.3)
-    for k in (8, 12, 20):
-        tell(f"net {k}")
+    family("ring", run.of((50, 100, 200, 400), (50, 100, 200, 400), (4, 8)), m.ring)
+    family("strip", run.of((4, 8, 16, 32), (4, 8, 16, 32), (1, 2)), lambda k: m.net(4, k))
+    ratios = []
+    for k in run.of((8, 12, 20), (8, 12, 20), (3,)):
+        run.tell(f"net of {k} x {k}")
         robot = m.net(k, k)
-        ours, theirs = _interleaved(partial(_dynamics, robot), Saddle(robot, robot.neutral()).factor, seconds)
-        found.append(
-            (f"net of {k} x {k}, over splu's factorisation alone", f"{1e3 * ours:.3g} ms, {ours / theirs:.2f}", "0.5")
-        )
-    for name, robot in (("ring of 100", m.ring(100)), ("net of 8 x 8", m.net(8, 8))):
+        if peer:
+            ours, theirs = _interleaved(partial(_dynamics, robot), Saddle(robot, robot.neutral()).factor, seconds)
+            ratios.append(ours / theirs)
+            found.append(Row(f"net, {k} x {k}", 1e3 * ours, "ms", f"{ours / theirs:.2f} of splu"))
+        else:
+            found.append(Row(f"net, {k} x {k}", 1e3 * _one(robot, seconds), "ms"))
+    found.append(Row("net, over splu's factorisation alone", max(ratios, default=None), ""))
+    for name, make in (
+        ("ring", partial(m.ring, run.of(100, 100, 8))),
+        ("net", partial(m.net, *run.of((8, 8), (8, 8), (2, 2)))),
+    ):
+        robot = make()
         one, many = _interleaved(partial(_dynamics, robot), partial(_dynamics, robot, BATCH), seconds)
-        found.append((f"batch over one state, {name}", f"{one / (many / BATCH):.2f}", "3"))
-    tell("large ones")
+        found.append(Row(f"{name}, batch over one state", one / (many / BATCH), "times", robot.name))
+    run.tell("large ones")
+    few, side, steps = run.of((20, 40, 500), (20, 40, 500), (3, 4, 8))
     start = perf_counter()
-    robot = m.net(20, 20)
-    found.append(("a net of 20 x 20 made", f"{perf_counter() - start:.2f} s", "1 s"))
-    robot = m.net(40, 40)
-    found.append(("net of 40 x 40", f"{_one(robot, seconds):.3f} s, error {_error(robot):.0e}", "0.3 s, 1e-10"))
-    ladder = m.four_bar_ladder(500)
+    m.net(few, few)
+    found.append(Row("net of 400 four-bars, built", perf_counter() - start, "s", f"{few} x {few}"))
+    robot = m.net(side, side)
+    found.append(Row("net of 1600 four-bars", _one(robot, seconds), "s", f"{side} x {side}"))
+    found.append(Row("net of 1600 four-bars: error", _error(robot) if peer else None))
+    ladder = m.four_bar_ladder(steps)
     q = ladder.assemble()
     near = ladder.integrate(q, 1e-3 * np.random.default_rng(0).normal(size=ladder.nv))
-    found.append(
-        ("assemble, ladder of 500 from 1e-3 off", f"{_time(lambda: ladder.assemble(near=near), 0.5):.4f} s", "0.1 s")
-    )
-    return found
+    assembled = _time(lambda: ladder.assemble(near=near), run.of(0.5, 0.3, 0.0))
+    return [*found, Row("ladder of 500, assembled from 1e-3 off", assembled, "s", f"of {steps}")]
 
 
-def markdown(found: list[Row]) -> str:
-    lines = ["| forward dynamics, one thread | seen | reach |", "|---|---|---|"]
-    return "\n".join(lines + [f"| {what} | {seen} | {reach} |" for what, seen, reach in found]) + "\n"
-
-
-def plot(path: Path, seconds: float = 1.0) -> None:
+def plot(path: Path, rows: Sequence[Row], run: Run) -> None:
     """Cost against loops, of four families."""
     from matplotlib.figure import Figure
 
-    m = sarrus.mechanisms
+    m, seconds = sarrus.mechanisms, run.of(1.0, 0.1, 0.0)
     families: dict[str, tuple[Callable[[int], sarrus.Mechanism], list[int], Callable[[int], int]]] = {
         "ladder of n": (m.four_bar_ladder, [4, 16, 64, 256], lambda n: n),
         "strip of 1 x n": (lambda n: m.net(1, n), [4, 16, 64, 256], lambda n: n),
@@ -75,7 +78,8 @@ def plot(path: Path, seconds: float = 1.0) -> None:
         "net of n x n": (lambda n: m.net(n, n), [2, 4, 8, 16, 32], lambda n: n * n),
     }
     ax = Figure(figsize=(6.4, 4.0), layout="constrained").add_subplot()
-    for (name, (make, sizes, loops)), style in zip(families.items(), ("-", "--", "-.", ":"), strict=True):
+    for (name, (make, all_sizes, loops)), style in zip(families.items(), ("-", "--", "-.", ":"), strict=True):
+        sizes = run.of(all_sizes, all_sizes, all_sizes[:2])
         ax.loglog(
             [loops(n) for n in sizes], [1e3 * _one(make(n), seconds) for n in sizes], style, color="black", label=name
         )
@@ -110,10 +114,6 @@ def _interleaved(first: Callable[[], object], second: Callable[[], object], seco
             call()
             own.append(perf_counter() - start)
     return median(times[0]), median(times[1])
-
-
-def _list(items: Any) -> str:
-    return "; ".join(map(str, items))
 
 
 class Saddle:

@@ -1,18 +1,26 @@
-"""What gradients cost for PyTorch and JAX beside the core's own, and how many steps an environment takes: ``python -m benchmarks.learning``.
+"""What gradients cost for PyTorch and JAX beside the core's own, and how many steps an environment takes: ``python -m benchmarks --learning``.
 
 Medians of processor time of calls that alternate, on one thread; PyTorch and JAX where they are installed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import process_time
 
 import numpy as np
 
 import sarrus
 
-BATCH = 1000
+from .tables import Row, Run, installed
+
+
+def rows(run: Run) -> Iterator[Row]:
+    """Milliseconds of the core; what others take is told as times that."""
+    if installed("gymnasium"):
+        yield from environment(run)
+    yield from overheads(run)
+    yield rollouts(run)
 
 
 def medians(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
@@ -26,10 +34,10 @@ def medians(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, f
     return {name: float(np.median(taken[1:])) for name, taken in seconds.items()}
 
 
-def report(what: str, times: dict[str, float]) -> None:
+def _row(what: str, times: dict[str, float]) -> Row:
     core = times["core"]
     ratios = ", ".join(f"{name} {x / core:.2f}" for name, x in times.items() if name != "core")
-    print(f"{what:52} {1e3 * core:9.2f} ms; times that: {ratios}")
+    return Row(what, 1e3 * core, "ms", ratios and f"times that: {ratios}")
 
 
 def programs() -> dict[str, Callable[..., tuple[Callable[[], object], Callable[[], object]]]]:
@@ -81,70 +89,66 @@ def programs() -> dict[str, Callable[..., tuple[Callable[[], object], Callable[[
     return found
 
 
-def overheads() -> None:
-    rng = np.random.default_rng(0)
+def overheads(run: Run) -> Iterator[Row]:
+    rng, batch = np.random.default_rng(0), run.of(1000, 1000, 8)
     for maker in ("four_bar", "stewart"):
         robot = getattr(sarrus.mechanisms, maker)()
         q = robot.project_configuration(
-            robot.integrate(robot.assemble(), 0.01 * rng.standard_normal((BATCH, robot.nv)))
+            robot.integrate(robot.assemble(), 0.01 * rng.standard_normal((batch, robot.nv)))
         )
-        v = robot.project_velocity(q, rng.standard_normal((BATCH, robot.nv)))
+        v = robot.project_velocity(q, rng.standard_normal((batch, robot.nv)))
         for name in ("inverse_dynamics", "forward_dynamics"):
-            of_function(name, robot, [q, v, rng.standard_normal((BATCH, robot.nv))])
+            run.tell(f"{name} of {robot.name}")
+            yield from of_function(name, robot, [q, v, rng.standard_normal((batch, robot.nv))], run)
 
 
-def of_function(name: str, robot: sarrus.Mechanism, x: list[np.ndarray]) -> None:
+def of_function(name: str, robot: sarrus.Mechanism, x: list[np.ndarray], run: Run) -> Iterator[Row]:
     w, value, vjp = np.ones(x[1].shape), getattr(robot, name), getattr(sarrus.derivatives, f"{name}_vjp")
     calls = {key: make(name, robot, x, w, {}) for key, make in programs().items()}
     forth = {"core": lambda: value(*x)} | {key: one[0] for key, one in calls.items()}
     back = {"core": lambda: (value(*x), vjp(robot, *x, w))} | {key: one[1] for key, one in calls.items()}
-    report(f"{name}, {BATCH} of {robot.name}", medians(forth, 30))
-    report("    with its gradient", medians(back, 15))
+    what = f"{name}, {len(w)} of {robot.name}"
+    yield _row(what, medians(forth, run.of(30, 10, 1)))
+    yield _row(f"{what}, with its gradient", medians(back, run.of(15, 5, 1)))
 
 
-def rollouts(steps: int = 100) -> None:
-    rng, others = np.random.default_rng(0), programs()
+def rollouts(run: Run) -> Row:
+    rng, others, (batch, steps) = np.random.default_rng(0), programs(), run.of((1000, 100), (1000, 100), (8, 4))
+    run.tell("rollouts")
     robot = sarrus.mechanisms.four_bar()
-    q = robot.assemble(fixed={"motor": rng.uniform(-1.0, 1.0, BATCH)})
-    u, w = rng.standard_normal((BATCH, steps, 1)), np.zeros((BATCH, steps + 1, 3))
+    q = robot.assemble(fixed={"motor": rng.uniform(-1.0, 1.0, batch)})
+    u, w = rng.standard_normal((batch, steps, 1)), np.zeros((batch, steps + 1, 3))
     w[:, -1, 0] = 1.0
 
-    def run():
+    def runs() -> sarrus.Trajectory:
         return sarrus.simulate_many(
             robot, q, np.zeros(3), 1e-3 * steps, sarrus.control.Efforts(1e-3 * np.arange(steps), u), dt=1e-3
         )
 
-    x = [q, np.zeros((BATCH, 3)), u]
+    x = [q, np.zeros((batch, 3)), u]
     calls = {key: make("rollouts", robot, x, w, {"dt": 1e-3}) for key, make in others.items()}
     times = medians(
-        {"core": run} | {key: one[0] for key, one in calls.items()}
+        {"core": runs} | {key: one[0] for key, one in calls.items()}
         | {f"gradient by {key}": one[1] for key, one in calls.items()}
-        | {"gradient by the core": lambda: sarrus.derivatives.rollouts_vjp(run(), q=w)}, 3,
+        | {"gradient by the core": lambda: sarrus.derivatives.rollouts_vjp(runs(), q=w)}, run.of(3, 1, 1),
     )  # fmt: skip
-    report(f"rollouts of {steps} steps, {BATCH} of four_bar", times)
+    return _row(f"rollouts of {steps} steps, {batch} of four_bar", times)
 
 
-def environment(runs: int = 4096) -> None:
+def environment(run: Run) -> Iterator[Row]:
     import sarrus.gymnasium
 
-    robot = sarrus.mechanisms.four_bar()
+    robot, runs = sarrus.mechanisms.four_bar(), run.of(4096, 4096, 16)
     for stabilisation in ("projection", "baumgarte"):
         for period in (1e-3, 1e-2):
+            what = f"environment of {runs} four-bars, periods of {1e3 * period:.0f} steps, {stabilisation}"
+            run.tell(what)
             env = sarrus.gymnasium.VectorEnv(
                 robot, runs, observe=lambda q, v: np.hstack([q, v]), reward=lambda q, v, u: -abs(v[:, 0] - 2.0),
                 start={"motor": (-0.5, 0.5)}, efforts=[5.0], period=period, stabilisation=stabilisation,
             )  # fmt: skip
             env.reset(seed=0)
             actions = env.action_space.sample()
-            taken = medians({"core": lambda env=env, actions=actions: env.step(actions)}, 40)["core"]
+            taken = medians({"core": lambda env=env, actions=actions: env.step(actions)}, run.of(40, 10, 1))["core"]
             off = abs(robot.constraint_residual(env.q)).max()
-            rate = runs * round(period / 1e-3) / taken / 1e6
-            print(
-                f"environment of {runs} four-bars, periods of {1e3 * period:.0f} steps, {stabilisation}: {rate:.2f} M steps/s, loops open by {off:.1e}"
-            )
-
-
-if __name__ == "__main__":
-    environment()
-    overheads()
-    rollouts()
+            yield Row(what, runs * round(period / 1e-3) / taken / 1e6, "million steps/s", f"loops open by {off:.1e}")

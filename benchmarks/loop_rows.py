@@ -1,9 +1,7 @@
-"""What is measured of closed chains; the numbers to reach stand in rows.py."""
+"""What is measured of closed chains; the numbers to reach are in goals.json."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,12 +13,13 @@ import numpy as np
 import sarrus
 
 from .accuracy import Reference, relative_error
-from .allocations import count_allocations
+from .allocations import can_count, count_allocations
 from .loop_models import FAST, REDUNDANT, LoopModel
-from .loop_peers import PinocchioLoops, Settings
+from .loop_peers import SOURCE, PinocchioLoops, Settings
 from .measure import Sample, repeated, statement
 from .rows import BATCH, CYCLE, Result, Row, Selection
 from .subjects import DisagreementError
+from .tables import Run
 
 # The two solvers as Pinocchio's headers advise, and one step of the loop-constrained ABA, which is faster and less right.
 SIDES = {
@@ -65,7 +64,7 @@ class LoopSubject:
         few = self.states.first(max(2, CHECKED // self._fewer))
         wanted = Reference(self.robot).accelerations(few)
         answers = {"sarrus": np.array([self.robot.forward_dynamics(*state) for state in zip(*few)])}
-        answers |= {side: peer.complete_acceleration(SIDES[side][0], few)[0] for side, peer in self.peers.items()}
+        answers |= {side: peer.accelerations(SIDES[side][0], few)[0] for side, peer in self.peers.items()}
         errors = {side: float(np.median(relative_error(a, wanted))) for side, a in answers.items()}
         for side, tolerance in TOLERANCE.items():
             if side in errors and not errors[side] < tolerance:
@@ -137,41 +136,40 @@ def allocations(model: LoopModel, algorithm: str) -> Result:
     return Result("allocations", algorithm, model.name, {}, allocations=count)
 
 
-def run(
-    library: Path | None, selection: Selection, seconds: float, tell: Callable[[str], None]
-) -> tuple[list[Result], dict[str, dict[str, float]]]:
-    """Check against the dense reference, then measure.
-
-    Returns
-    -------
-    results, and the relative errors by model and side
-    """
+def measured(run: Run, selection: Selection) -> list[Result]:
+    """Check against the dense reference, then measure."""
     results: list[Result] = []
-    errors: dict[str, dict[str, float]] = {}
+    library, seconds, count = run.library(SOURCE), run.of(3.0, 0.3, 0.0), run.of(BATCH, BATCH, 64)
+    names = run.of([m.name for m in FAST], [m.name for m in FAST], ["ladder1", "ladder8", "stewart"])
+    long, short = run.of(("ladder64", "ladder8"), ("ladder64", "ladder8"), ("ladder8", "ladder1"))
     groups = selection.groups
-    fast = [m for m in FAST if m.name in selection.models and "loops" in selection.algorithms]
+    fast = [m for m in FAST if m.name in selection.models & {*names} and "loops" in selection.algorithms]
     subjects: dict[str, LoopSubject] = {}
     for model in fast if groups & {"loops-cpp", "loops-growth", "loops-batch"} else ():
-        tell(f"{model.title}: do the libraries agree?")
+        run.tell(f"{model.title}: do the libraries agree?")
         subjects[model.name] = subject = LoopSubject(model, library)
-        errors[model.name] = subject.errors()
+        errors = subject.errors()
         rows = [one_state(subject)] if "loops-cpp" in groups else []
-        if "loops-growth" in groups and model.name == "ladder64" and "ladder8" in subjects:
-            rows.append(growth(subject, subjects["ladder8"]))
+        if "loops-growth" in groups and model.name == long and short in subjects:
+            rows.append(growth(subject, subjects[short]))
         if "loops-batch" in groups:
-            tell(f"{model.title}: {BATCH} states")
-            rows.append(many_states(subject, BATCH))
+            run.tell(f"{model.title}: {count} states")
+            rows.append(many_states(subject, count))
         for row in rows:
-            tell(f"{model.title}: {row.algorithm}, {row.group}")
-            results.append(replace(row.measure(seconds), errors=errors[model.name]))
-    redundant = [m for m in REDUNDANT if m.name in selection.models and "efforts" in selection.algorithms]
+            run.tell(f"{model.title}: {row.algorithm}, {row.group}")
+            results.append(replace(row.measure(seconds), errors=errors))
+    redundant = [
+        m
+        for m in run.of(REDUNDANT, REDUNDANT, REDUNDANT[:1])
+        if m.name in selection.models and "efforts" in selection.algorithms
+    ]
     for model in redundant if "loops-python" in groups else ():
-        tell(f"{model.title}: efforts")
+        run.tell(f"{model.title}: efforts")
         results.append(efforts(model).measure(seconds))
-    if "allocations" in groups and sys.platform == "linux":
+    if "allocations" in groups and can_count():
         results += [allocations(model, "loops") for model in fast]
         results += [allocations(model, "efforts") for model in redundant]
-    return results, errors
+    return results
 
 
 def titles() -> dict[str, str]:

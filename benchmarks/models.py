@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from pathlib import Path
 
 import numpy as np
 
+from .tables import Run, installed
+
 # Friction, springs, contact shapes and transmissions differ between the libraries or belong to none of the rows.
 NOT_RIGID_BODY_DYNAMICS = ("visual", "collision", "dynamics", "mimic", "transmission", "gazebo")
+
+
+TITLES = {
+    "ur5": "UR5 (6 dof)",
+    "panda": "Panda (7 dof)",
+    "solo": "Solo12 (18 dof)",
+    "talos": "Talos (38 dof)",
+    "chain": "chain of 100 links",
+}
 
 
 @dataclass(frozen=True)
@@ -20,15 +31,18 @@ class Model:
     Attributes
     ----------
     name : what ``--only`` calls it
-    title : what the report calls it
     urdf : the description that all libraries read
     floating : whether its root link is free in space
     """
 
     name: str
-    title: str
     urdf: str
     floating: bool = False
+
+    @property
+    def title(self) -> str:
+        """What tables call it."""
+        return TITLES[self.name]
 
 
 def _robot(path: str, locked: tuple[str, ...] = ()) -> str:
@@ -74,16 +88,20 @@ def _text(numbers: np.ndarray) -> str:
 
 def all_models() -> list[Model]:
     """All five, or the chain alone where example-robot-data is not installed."""
-    models = [Model("chain", "chain of 100 links", chain())]
-    try:
-        distribution("example-robot-data")
-    except PackageNotFoundError:
+    models = [Model("chain", chain())]
+    if not installed("example-robot-data"):
         return models
     fingers = ("panda_finger_joint1", "panda_finger_joint2")
     return [
-        Model("ur5", "UR5 (6 dof)", _robot("ur_description/urdf/ur5_robot.urdf")),
-        Model("panda", "Panda (7 dof)", _robot("panda_description/urdf/panda.urdf", locked=fingers)),
-        Model("solo", "Solo12 (18 dof)", _robot("solo_description/robots/solo12.urdf"), floating=True),
-        Model("talos", "Talos (38 dof)", _robot("talos_data/robots/talos_reduced.urdf"), floating=True),
+        Model("ur5", _robot("ur_description/urdf/ur5_robot.urdf")),
+        Model("panda", _robot("panda_description/urdf/panda.urdf", locked=fingers)),
+        Model("solo", _robot("solo_description/robots/solo12.urdf"), floating=True),
+        Model("talos", _robot("talos_data/robots/talos_reduced.urdf"), floating=True),
         *models,
     ]
+
+
+def models_of(run: Run) -> list[Model]:
+    """Those of a run: in its smallest form one that is fixed and one that floats."""
+    models = all_models()
+    return run.of(models, models, [m for m in models if m.name in ("panda", "solo")] or models)

@@ -7,8 +7,9 @@ cancels, however flat it is. Where it is flat, two freedoms are left, and the ac
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 import sarrus
 
 from .loop_models import almost_flat
+from .tables import Run
 
 Array = NDArray[np.float64]
 TOLD_APART = 5e-8  # [rad] the square root of the regularisation
@@ -52,25 +54,61 @@ def off(a: Array, truth: Array) -> Array:
     return np.asarray(np.linalg.norm(a - truth, axis=1) / np.linalg.norm(truth, axis=1))
 
 
-def plot(path: Path, states: int = 200) -> None:
-    """Medians of the error and of what is said of it, against the distance from flat; nothing where the status is "no answer"."""
+class Row(NamedTuple):
+    """Medians of the relative error, and of what is said of it; NaN where the status is "no answer"."""
+
+    ladder: int
+    angle: float
+    error: float
+    told: float
+    answered: float
+
+
+def rows(run: Run) -> Iterator[Row]:
+    """Against the distance from flat."""
+    angles = 10.0 ** np.arange(-1.0, -16.1, run.of(-0.25, -1.0, -5.0))
+    for n in (1, 3):
+        run.tell(f"ladder({n})")
+        robot = sarrus.mechanisms.four_bar_ladder(n)
+        for angle in map(float, angles):
+            q, v, tau = map(np.array, almost_flat(robot, angle, run.of(200, 50, 4)))
+            a, loops, status = robot.forward_dynamics(q, v, tau, return_reactions=True, return_status=True)
+            good, error, told = status == 0, np.nan, np.nan
+            if good.mean() > 0.5:
+                error = float(np.median(off(a, exact(robot, angle, q, v, tau))[good]))
+                told = float(np.median(loops.error[good]))
+            yield Row(n, angle, error, told, float(good.mean()))
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """A row an angle."""
+    lines = ["| ladder | from flat | error | LoopReactions.error | answered |", "|---|---|---|---|---|"]
+    return (
+        "\n".join(
+            [
+                *lines,
+                *(
+                    f"| {r.ladder} | {r.angle:.0e} rad | {r.error:.0e} | {r.told:.0e} | {r.answered:.0%} |"
+                    for r in rows
+                ),
+            ]
+        )
+        + "\n"
+    )
+
+
+def plot(path: Path, rows: Sequence[Row], run: Run) -> None:
+    """Error and what is said of it, against the distance."""
     from matplotlib.figure import Figure
 
-    ax = Figure(figsize=(6.4, 4.0), layout="constrained").add_subplot()
-    angles = 10.0 ** np.arange(-1.0, -16.1, -0.25)
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    ax = figure.add_subplot()
     for n, style in ((1, "-"), (3, "--")):
-        robot = sarrus.mechanisms.four_bar_ladder(n)
-        found = np.full((2, len(angles)), np.nan)
-        for k, angle in enumerate(angles):
-            q, v, tau = map(np.array, almost_flat(robot, angle, states))
-            a, loops, status = robot.forward_dynamics(q, v, tau, return_reactions=True, return_status=True)
-            if (status == 0).mean() > 0.5:
-                error = off(a, exact(robot, angle, q, v, tau))
-                found[:, k] = np.median(error[status == 0]), np.median(loops.error[status == 0])
+        angles, error, told = zip(*((r.angle, r.error, r.told) for r in rows if r.ladder == n))
         bars = "one parallelogram" if n == 1 else f"{n} in a row"
-        ax.loglog(angles, found[0], style, color="black", label=f"{bars}: error")
-        ax.loglog(angles, found[1], style, color="black", alpha=0.4, label=f"{bars}: LoopReactions.error")
+        ax.loglog(angles, error, style, color="black", label=f"{bars}: error")
+        ax.loglog(angles, told, style, color="black", alpha=0.4, label=f"{bars}: LoopReactions.error")
     ax.set_xlabel("distance from the singular position [rad]")
     ax.set_ylabel("relative error of the acceleration")
     ax.legend(frameon=False)
-    ax.figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=120)

@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import NDArray
 
 from .models import Model
 
+try:
+    import pinocchio as pin
+except ImportError:
+    pin = None
 try:
     import mujoco
 except ImportError:

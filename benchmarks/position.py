@@ -4,40 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import sarrus
 
 from . import measure
-
-COUNT = 10_000
-
-
-Row = tuple[str, float, float, float]
+from .tables import Run
 
 
-def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
-    """(what, µs a call or configuration, ratio to one forward_dynamics call, largest error) of each row."""
+class Row(NamedTuple):
+    """Microseconds a call or configuration, over one forward_dynamics call, and the largest error."""
+
+    what: str
+    time: float
+    ratio: float
+    error: float = np.nan
+
+
+def rows(run: Run) -> list[Row]:
+    """Of a platform that is led to points, and of one that is led to poses."""
     found: list[Row] = []
     for robot, turned in ((sarrus.mechanisms.delta(), False), (sarrus.mechanisms.stewart(), True)):
-        tell(robot.name)
-        found += _rows_of(robot, turned, seconds)
+        run.tell(robot.name)
+        found += _rows_of(robot, turned, run)
     return found
 
 
-def _rows_of(robot: sarrus.Mechanism, turned: bool, seconds: float) -> list[Row]:
+def _rows_of(robot: sarrus.Mechanism, turned: bool, run: Run) -> list[Row]:
     """Those of a platform that is led to points or, `turned`, to poses."""
     found: list[Row] = []
-    rng = np.random.default_rng(0)
+    rng, count = np.random.default_rng(0), run.of(10_000, 10_000, 50)
     q = robot.assemble()
     v = tau = np.zeros(robot.nv)
     pose = robot.pose(q, "platform")
-    poses = np.repeat(pose[None], COUNT, axis=0)
-    poses[:, :3, 3] += rng.uniform(-0.05, 0.05, (COUNT, 3))
+    poses = np.repeat(pose[None], count, axis=0)
+    poses[:, :3, 3] += rng.uniform(-0.05, 0.05, (count, 3))
     if turned:
-        turns = rng.uniform(-0.1, 0.1, (COUNT, 3))
+        turns = rng.uniform(-0.1, 0.1, (count, 3))
         poses[:, :3, :3] = pose[:3, :3] @ np.array([sarrus.Rotation.exp(turn).matrix for turn in turns])
     places = poses if turned else poses[:, :3, 3].copy()
     near = robot.inverse_kinematics({"platform": places[0]}, near=q)
@@ -54,18 +59,18 @@ def _rows_of(robot: sarrus.Mechanism, turned: bool, seconds: float) -> list[Row]
             "assemble, motors given": one("robot.assemble(near=near, fixed=motors)", motors=motors),
             "inverse_kinematics": one("robot.inverse_kinematics(targets, near=near)", targets={"platform": step}),
         },
-        seconds,
+        run.seconds,
     )
     own = times["forward_dynamics"]
     for name, time in times.items():
-        found.append((f"{robot.name}: {name}", float(np.median(time)) * 1e6, measure.ratio(time, own)[0], np.nan))
+        found.append(Row(f"{robot.name}: {name}", float(np.median(time)) * 1e6, measure.ratio(time, own)[0]))
 
-    def batch(run: Callable[[], Any]) -> Any:
+    def batch(call: Callable[[], Any]) -> Any:
         spent, answer = [], None
-        for _ in range(5):
+        for _ in range(run.of(5, 2, 1)):
             start = perf_counter()
-            answer = run()
-            spent.append((perf_counter() - start) / COUNT * 1e6)
+            answer = call()
+            spent.append((perf_counter() - start) / count * 1e6)
         return min(spent), answer
 
     each, many = batch(lambda: robot.inverse_kinematics({"platform": places}, near=q))
@@ -73,10 +78,10 @@ def _rows_of(robot: sarrus.Mechanism, turned: bool, seconds: float) -> list[Row]
     there = robot.pose(many, "platform")
     error = max(error, float(np.abs((there - poses)[:, :3, slice(None) if turned else 3]).max()))
     per_call = float(np.median(own)) * 1e6
-    found.append((f"{robot.name}: inverse_kinematics, {COUNT:,} at once", each, each / per_call, error))
+    found.append(Row(f"{robot.name}: inverse_kinematics, {count:,} at once", each, each / per_call, error))
     output = "platform" if turned else ("platform", "tx ty tz")
     each, _ = batch(lambda: robot.mobility_map(many, output=output))
-    found.append((f"{robot.name}: mobility_map, {COUNT:,} at once", each, each / per_call, np.nan))
+    found.append(Row(f"{robot.name}: mobility_map, {count:,} at once", each, each / per_call))
     return found
 
 

@@ -17,19 +17,26 @@ import numpy as np
 
 import sarrus
 
-from .simulation import Row, crank_rocker
+from .simulation import crank_rocker
+from .tables import Row, Run, installed
 
-RUNS, STEPS, DT, REPEATS = 256, 1000, 1e-3, 5
+DT = 1e-3
 
 
-def rows(tell: Callable[[str], None]) -> Iterator[Row]:
+def rows(run: Run) -> Iterator[Row]:
     """How many times as many steps a second as MuJoCo."""
-    for name, state in {"crank-rocker": crank_rocker(), "double pendulum": double_pendulum()}.items():
+    runs, steps, repeats = run.of((256, 1000, 5), (64, 250, 3), (8, 20, 1))
+    for name, (robot, q, v) in {"crank-rocker": crank_rocker(), "double pendulum": double_pendulum()}.items():
+        # from one place, at half the speed to the whole
+        starts = np.tile(q, (runs, 1)), np.linspace(0.5, 1.0, runs)[:, None] * v
         for method, kind in (("semi_implicit", "Euler"), ("rk4", "RK4")):
-            ours, theirs = fastest(sarrus_runs(*state, method)), fastest(mujoco_runs(*state, kind))
-            told = f"{method} {ours / 1e6:.2f}, mujoco.rollout {kind} {theirs / 1e6:.3f} million steps/s"
-            tell(f"{name}: {told}")
-            yield Row(f"{name}, {RUNS} runs, one thread", f"times as fast: {told}", ours / theirs, 10.0, at_least=True)
+            run.tell(f"{name}, {method}")
+            ours, theirs = runs * steps / fastest(sarrus_runs(robot, *starts, method, steps), repeats), None
+            told = f"{runs} runs, one thread, {ours / 1e6:.3g} million steps/s"
+            if installed("mujoco"):
+                theirs = runs * steps / fastest(mujoco_runs(robot, *starts, kind, steps), repeats)
+                told += f", mujoco.rollout {kind} {theirs / 1e6:.3g}"
+            yield Row(f"{name}, {method}", theirs and ours / theirs, "times", told)
 
 
 def double_pendulum() -> tuple[sarrus.Mechanism, np.ndarray, np.ndarray]:
@@ -37,22 +44,18 @@ def double_pendulum() -> tuple[sarrus.Mechanism, np.ndarray, np.ndarray]:
     return sarrus.mechanisms.double_pendulum(), np.array([0.5, 0.3]), np.array([1.0, -1.0])
 
 
-def starts(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """From one place, at half the speed to the whole."""
-    return np.tile(q, (RUNS, 1)), np.linspace(0.5, 1.0, RUNS)[:, None] * v
-
-
-def sarrus_runs(robot: sarrus.Mechanism, q: np.ndarray, v: np.ndarray, method: Any) -> Callable[[], None]:
+def sarrus_runs(robot: sarrus.Mechanism, q: np.ndarray, v: np.ndarray, method: Any, steps: int) -> Callable[[], None]:
     """All of them."""
-    q, v = starts(q, v)
 
     def run() -> None:
-        assert not sarrus.simulate_many(robot, q, v, STEPS * DT, method=method, dt=DT).status.any()
+        assert not sarrus.simulate_many(robot, q, v, steps * DT, method=method, dt=DT).status.any()
 
     return run
 
 
-def mujoco_runs(robot: sarrus.Mechanism, q: np.ndarray, v: np.ndarray, integrator: str) -> Callable[[], None]:
+def mujoco_runs(
+    robot: sarrus.Mechanism, q: np.ndarray, v: np.ndarray, integrator: str, steps: int
+) -> Callable[[], None]:
     """The same states of the same mechanism, as MuJoCo has them."""
     import mujoco
     from mujoco import rollout
@@ -65,18 +68,18 @@ def mujoco_runs(robot: sarrus.Mechanism, q: np.ndarray, v: np.ndarray, integrato
     model.opt.timestep, model.opt.integrator = DT, getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
     data = mujoco.MjData(model)
     order = [model.joint(i).name for i in range(model.njnt)]
-    qpos, qvel = sarrus.interop.to_mujoco(robot, *starts(q, v), joints=order)
+    qpos, qvel = sarrus.interop.to_mujoco(robot, q, v, joints=order)
     kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
-    states = np.zeros((RUNS, mujoco.mj_stateSize(model, kind)))
+    states = np.zeros((len(q), mujoco.mj_stateSize(model, kind)))
     states[:, 1 : 1 + model.nq], states[:, 1 + model.nq : 1 + model.nq + model.nv] = qpos, qvel
-    return lambda: rollout.rollout(model, data, initial_state=states, nstep=STEPS)
+    return lambda: rollout.rollout(model, data, initial_state=states, nstep=steps)
 
 
-def fastest(run: Callable[[], None]) -> float:
-    """Steps a second."""
+def fastest(run: Callable[[], None], repeats: int) -> float:
+    """Seconds."""
     seconds = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         begun = time.perf_counter()
         run()
         seconds.append(time.perf_counter() - begun)
-    return RUNS * STEPS / min(seconds)
+    return min(seconds)

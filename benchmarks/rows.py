@@ -1,24 +1,23 @@
-"""What is measured, and the numbers to reach."""
+"""What is measured of trees; the numbers to reach are in goals.json."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-import pinocchio as pin
 
 import sarrus
 
-from .allocations import count_allocations, tree_calls
+from .allocations import can_count, count_allocations, tree_calls
 from .measure import Sample, interleave, ratio, repeated, statement
 from .models import Model
+from .peers import SOURCE, pin
 from .subjects import Subject
+from .tables import GOALS, Goal, Run
 
 TREE_ALGORITHMS = {"rnea": "inverse_dynamics", "aba": "forward_dynamics", "crba": "mass_matrix"}
 ALGORITHMS = {
@@ -48,46 +47,6 @@ GROUPS = {
 }
 CYCLE, BATCH = 256, 10_000  # states that the one-state rows go round, and states of a batch
 LARGEST_OUTPUT = 256e6  # bytes; the mass matrices of 10,000 chains of 100 links are three times that
-
-# (group, algorithm, model) to what must be reached: sarrus' time over its peer's at most this, ...
-AT_MOST = {
-    ("cpp", "rnea", "panda"): 0.5,
-    ("cpp", "aba", "panda"): 0.5,
-    ("cpp", "crba", "panda"): 0.8,
-    ("cpp", "rnea", "talos"): 0.5,
-    ("cpp", "aba", "talos"): 0.5,
-    ("cpp", "crba", "talos"): 0.8,
-    ("python", "rnea", "panda"): 0.45,
-    ("python", "aba", "panda"): 0.5,
-    ("loops-cpp", "loops", "ladder1"): 0.6,
-    ("loops-cpp", "loops", "ladder8"): 0.45,
-    ("loops-cpp", "loops", "ladder64"): 0.35,
-    ("loops-cpp", "loops", "welds64"): 0.5,
-    ("loops-cpp", "loops", "stewart"): 0.5,
-    ("loops-growth", "loops", "ladder64"): 9.0,
-}
-# ... or so many times as fast as its peer, at least
-AT_LEAST = {
-    ("batch", "rnea", "panda"): 10.0,
-    ("batch", "aba", "panda"): 8.0,
-    ("batch", "crba", "panda"): 4.0,
-    ("batch", "rnea", "talos"): 6.0,
-    ("batch", "aba", "talos"): 6.0,
-    ("threads", "rnea", "panda"): 1.8,
-    ("threads", "aba", "panda"): 1.8,
-    ("threads", "crba", "panda"): 1.8,
-    ("floating-batch", "gjm", "satellite6"): 6.0,
-    **{("loops-batch", "loops", name): 4.0 for name in ("ladder1", "ladder8", "ladder64", "welds64", "stewart")},
-}
-# ... or so many seconds a call, at most
-WITHIN = {
-    ("alone-cpp", "christoffel", "panda"): 3e-6,
-    ("loops-python", "efforts", "five_bar3"): 3e-6,
-    ("loops-python", "efforts", "five_bar4"): 3e-6,
-    ("loops-python", "efforts", "three_rrr3"): 5e-6,
-    ("loops-python", "efforts", "three_rrr6"): 5e-6,
-    ("floating-python", "gjm", "satellite6"): 1.5e-6,
-}
 
 
 @dataclass(frozen=True)
@@ -130,34 +89,28 @@ class Result:
     errors: dict[str, float] = field(default_factory=dict)
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        return self.group, self.algorithm, self.model
+    def goal(self) -> Goal | None:
+        if self.allocations is not None:
+            return GOALS["dynamics"]["allocations"]
+        return GOALS["dynamics"].get(f"{self.group}, {self.algorithm}, {self.model}")
 
     @property
-    def bar(self) -> str:
-        if self.group == "allocations":
-            return "none"
-        if self.key in WITHIN:
-            return f"at most {WITHIN[self.key] * 1e6:g} µs"
-        if self.group == "loops-growth":
-            return f"at most {AT_MOST[self.key]:g} times"
-        if self.key in AT_MOST:
-            return f"at most {AT_MOST[self.key]:g} of its time"
-        return f"at least {AT_LEAST[self.key]:g} times" if self.key in AT_LEAST else ""
+    def seen(self) -> float | None:
+        """What is compared with the goal; None without a goal, or a peer to compare with."""
+        if self.allocations is not None:
+            return self.allocations
+        if self.goal and self.goal.unit == "µs":
+            return 1e6 * next(iter(self.times.values()))
+        if not (self.goal and self.ratio):
+            return None
+        return self.ratio[0] if self.goal.sense == "at most" else 1 / self.ratio[0]
 
     @property
     def target(self) -> float | None:
         """What must be reached, as times as fast as the peer."""
-        return 1 / AT_MOST[self.key] if self.key in AT_MOST else AT_LEAST.get(self.key)
-
-    @property
-    def reached(self) -> bool | None:
-        """None where there is no number to reach, or no peer to compare with."""
-        if self.allocations is not None:
-            return self.allocations == 0
-        if self.key in WITHIN:
-            return next(iter(self.times.values())) <= WITHIN[self.key]
-        return 1 / self.ratio[0] >= self.target if self.ratio and self.target else None
+        if not (self.goal and self.ratio):
+            return None
+        return 1 / self.goal.number if self.goal.sense == "at most" else self.goal.number
 
 
 @dataclass(frozen=True)
@@ -208,20 +161,20 @@ def christoffel(s: Subject) -> Row:
 def from_python(s: Subject, algorithm: str) -> Row:
     """One state a call, from Python."""
     nv = s.robot.nv
-    ours, theirs = getattr(s.robot, ALGORITHMS[algorithm]), getattr(pin, algorithm)
-    common = {"f": theirs, "model": s.pin, "data": s.pin_data, "world": pin.Convention.WORLD}
+    ours, x = getattr(s.robot, ALGORITHMS[algorithm]), s.a if algorithm == "rnea" else s.tau
     if algorithm == "crba":
-        sides = {
-            "sarrus": statement("f(q, out=M)", "q", list(s.q), f=ours, M=np.empty((nv, nv))),
-            "pin": statement("f(model, data, q)", "q", list(s.pin_q), **common),
-        }
+        sides = {"sarrus": statement("f(q, out=M)", "q", list(s.q), f=ours, M=np.empty((nv, nv)))}
+    else:
+        states = list(zip(s.q, s.v, x))
+        sides = {"sarrus": statement("f(q, v, x, out=y)", "q, v, x", states, f=ours, y=np.empty(nv))}
+    if not s.pin:
+        return Row("python", algorithm, s.model.name, sides, ())
+    common = {"f": getattr(pin, algorithm), "model": s.pin, "data": s.pin_data, "world": pin.Convention.WORLD}
+    if algorithm == "crba":
+        sides["pin"] = statement("f(model, data, q)", "q", list(s.pin_q), **common)
         return Row("python", algorithm, s.model.name, sides, ("pin",))
-    x, pin_x = (s.a, s.pin_a) if algorithm == "rnea" else (s.tau, s.pin_tau)
-    pin_states = list(zip(s.pin_q, s.pin_v, pin_x))
-    sides = {
-        "sarrus": statement("f(q, v, x, out=y)", "q, v, x", list(zip(s.q, s.v, x)), f=ours, y=np.empty(nv)),
-        "pin": statement("f(model, data, q, v, x)", "q, v, x", pin_states, **common),
-    }
+    pin_states = list(zip(s.pin_q, s.pin_v, s.pin_a if algorithm == "rnea" else s.pin_tau))
+    sides["pin"] = statement("f(model, data, q, v, x)", "q, v, x", pin_states, **common)
     if algorithm == "aba":
         sides["pin world"] = statement("f(model, data, q, v, x, world)", "q, v, x", pin_states, **common)
     peers = tuple(sides)[1:]
@@ -264,7 +217,7 @@ def many_states(s: Subject, algorithm: str) -> Iterator[Row]:
             for convention in ("local", "world"):
                 loop = partial(cpp.time, f"crba {convention}", s.pin_q, s.pin_v, pin_x, 1)
                 sides[f"Pinocchio C++ {convention}"] = loop
-    else:
+    elif s.pin:
         parallel, pool = getattr(pin, f"{algorithm}InParallel"), pin.ModelPool(s.pin, 2)
         columns = [y.T for y in (s.pin_q, s.pin_v, pin_x, np.empty((n, nv)))]  # column-major, as Pinocchio wants
 
@@ -281,32 +234,29 @@ def many_states(s: Subject, algorithm: str) -> Iterator[Row]:
     if (os.cpu_count() or 1) > 1:
         sides = {"sarrus(2)": ours(2), "sarrus(1)": ours(1)}
         yield Row("threads", algorithm, name, sides, ("sarrus(1)",))
-        if algorithm != "crba":  # apart from ours: OpenMP's idle threads spin for a while and keep a core busy
+        if (
+            algorithm != "crba" and s.pin
+        ):  # apart from ours: OpenMP's idle threads spin for a while and keep a core busy
             sides = {f"pin.{algorithm}InParallel({k})": theirs(k) for k in (2, 1)}
             yield Row("pin-threads", algorithm, name, sides, (f"pin.{algorithm}InParallel(1)",))
 
 
-def run(
-    models: list[Model], library: Path | None, selection: Selection, seconds: float, tell: Callable[[str], None]
-) -> tuple[list[Result], dict[str, dict[str, float]]]:
-    """Check that the libraries agree, then measure.
-
-    Returns
-    -------
-    results, and the differences between the libraries by model and function
-    """
+def measured(models: list[Model], run: Run, selection: Selection) -> list[Result]:
+    """Check that the libraries agree, then measure."""
+    library, states = run.library(SOURCE), run.of(BATCH, BATCH, 64)
     algorithms = [algorithm for algorithm in TREE_ALGORITHMS if algorithm in selection.algorithms]
     groups = selection.groups & {*TREE_GROUPS, "allocations"}
     alone = selection.algorithms & {"christoffel"} if "alone-cpp" in selection.groups else frozenset()
     results: list[Result] = []
-    errors: dict[str, dict[str, float]] = {}
     for model in models if (algorithms and groups) or alone else ():
-        judged = alone and ("alone-cpp", "christoffel", model.name) in WITHIN
+        judged = alone and f"alone-cpp, christoffel, {model.name}" in GOALS["dynamics"]
         if model.name not in selection.models or not (judged or (algorithms and groups)):
             continue
-        tell(f"{model.title}: do the libraries agree?")
-        subject = Subject(model, library, BATCH)
-        errors[model.name] = subject.check()
+        subject = Subject(model, library, states)
+        errors = subject.check()
+        run.tell(
+            f"{model.title}: the libraries agree to {max(e for what, e in errors.items() if 'MuJoCo' not in what):.0e}"
+        )
         cycle = subject.first(CYCLE)
         rows: list[Row] = []
         for algorithm in algorithms:
@@ -314,17 +264,17 @@ def run(
                 rows.append(inside_cpp(cycle, algorithm))
             if "python" in groups:
                 rows.append(from_python(cycle, algorithm))
-            output = 8 * BATCH * subject.robot.nv ** (2 if algorithm == "crba" else 1)
+            output = 8 * states * subject.robot.nv ** (2 if algorithm == "crba" else 1)
             if groups & {"batch", "threads", "pin-threads"} and output < LARGEST_OUTPUT:
                 rows += [row for row in many_states(subject, algorithm) if row.group in groups]
         if judged:
             rows.append(christoffel(cycle))
         for row in rows:
-            tell(f"{model.title}: {row.algorithm}, {row.group}")
-            results.append(row.measure(seconds))
-        if "allocations" in groups and sys.platform == "linux":
+            run.tell(f"{model.title}: {row.algorithm}, {row.group}")
+            results.append(row.measure(run.of(3.0, 0.3, 0.0)))
+        if "allocations" in groups and can_count():
             counts = count_allocations(subject.robot, tree_calls(subject.robot))
             for algorithm in algorithms:
                 count = counts[ALGORITHMS[algorithm]]
                 results.append(Result("allocations", algorithm, model.name, {}, allocations=count))
-    return results, errors
+    return results

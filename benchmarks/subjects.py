@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 
 import sarrus
 
 from .models import Model
-from .peers import ALGORITHMS, Array, PinocchioCpp, load_mujoco, pinocchio_model
+from .peers import ALGORITHMS, Array, PinocchioCpp, load_mujoco, pin, pinocchio_model
 
 TOLERANCE = 1e-10  # relative, in the norm of each result
 CHECKED = 32  # states
@@ -27,16 +26,24 @@ class Subject:
 
     Attributes
     ----------
-    pin, pin_data, robot, cpp, mujoco : the model in each library; cpp and mujoco are None where there is none
+    pin, pin_data, robot, cpp, mujoco : the model in each library; None where there is none
     q, v, a, tau : (count, nq) and (count, nv) states of sarrus, tau = M a + h
     pin_q, pin_v, pin_a, pin_tau : the same states in Pinocchio's coordinates
     """
 
     def __init__(self, model: Model, library: Path | None, count: int, seed: int = 0) -> None:
         self.model = model
+        self.robot: Any = sarrus.loads(model.urdf, floating_base=model.floating)
+        self.pin: Any = None
+        self.pin_data = self.cpp = self.mujoco = self.pin_q = self.pin_v = self.pin_a = self.pin_tau = self.pin
+        if pin is None:
+            rng = np.random.default_rng(seed)
+            self.q = self.robot.random(rng, size=count)
+            self.v, self.a = rng.uniform(-1, 1, (2, count, self.robot.nv))
+            self.tau = self.robot.inverse_dynamics(self.q, self.v, self.a)
+            return
         self.pin = pinocchio_model(model)
         self.pin_data = self.pin.createData()
-        self.robot: Any = sarrus.loads(model.urdf, floating_base=model.floating)
         self.cpp = PinocchioCpp(library, self.pin) if library else None
         if (self.robot.nq, self.robot.nv) != (self.pin.nq, self.pin.nv):
             raise DisagreementError(f"{model.title}: sarrus has nv = {self.robot.nv}, Pinocchio {self.pin.nv}")
@@ -60,7 +67,7 @@ class Subject:
     def first(self, count: int) -> Subject:
         """The same with its first `count` states only."""
         short = copy(self)
-        for name in ("q", "v", "a", "tau", "pin_q", "pin_v", "pin_a", "pin_tau"):
+        for name in ("q", "v", "a", "tau", *(("pin_q", "pin_v", "pin_a", "pin_tau") if self.pin else ())):
             setattr(short, name, getattr(self, name)[:count])
         return short
 
@@ -84,7 +91,7 @@ class Subject:
         return q_order, v_order
 
     def check(self) -> dict[str, float]:
-        """Largest relative difference from Pinocchio of every other library, one state and many.
+        """Largest relative difference from Pinocchio of every other library, one state and many; without it, of sarrus from itself.
 
         Raises
         ------
@@ -93,11 +100,13 @@ class Subject:
         """
         n = min(CHECKED, len(self.q))
         q, v, a, tau = self.q[:n], self.v[:n], self.a[:n], self.tau[:n]
-        pin_states = list(zip(self.pin_q[:n], self.pin_v[:n], self.pin_a[:n], self.pin_tau[:n]))
-        pin_M = np.array([pin.crba(self.pin, self.pin_data, x[0]) for x in pin_states])
-        M = pin_M[:, self.v_order][:, :, self.v_order]
-
         f = self.robot
+        if self.pin:
+            pin_states = list(zip(self.pin_q[:n], self.pin_v[:n], self.pin_a[:n], self.pin_tau[:n]))
+            pin_M = np.array([pin.crba(self.pin, self.pin_data, x[0]) for x in pin_states])
+            M = pin_M[:, self.v_order][:, :, self.v_order]
+        else:
+            M = f.mass_matrix(q)
         errors = {
             "inverse_dynamics": _error([f.inverse_dynamics(*s) for s in zip(q, v, a)], tau),
             "forward_dynamics": _error([f.forward_dynamics(*s) for s in zip(q, v, tau)], a),

@@ -1,20 +1,21 @@
 """Dimensional synthesis beside SciPy's differential evolution: a six-bar whose tracer goes through 30 points, at equal time.
 
-``python -m benchmarks.synthesis --seconds 120``: root mean square errors of both [m]. Both evaluate mechanisms as variants, side by side.
+``python -m benchmarks --synthesis``: root mean square errors of both in the same time. Both evaluate mechanisms as variants, side by side.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import time
+from collections.abc import Iterator
 
 import numpy as np
-from scipy.optimize import differential_evolution
 
 import sarrus
 from sarrus.design import Path, Variable, _Problem, design
 from sarrus.dimensions import checked_inputs
+
+from .tables import Row, Run, installed
 
 
 def six_bar() -> sarrus.Mechanism:
@@ -58,18 +59,23 @@ def task(seed: int = 1, spread: float = 0.08) -> tuple[sarrus.Mechanism, dict[st
             return robot, crank, Path("tracer", points)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=120.0)
-    seconds = parser.parse_args().seconds
-    robot, crank, path = task()
-    begun = time.perf_counter()
-    found = design(robot, crank, VARIABLES, [path], starts=256, improved=8, seconds=seconds)
-    took = time.perf_counter() - begun
-    print(
-        f"sarrus.design: {np.sqrt(2 * found.cost / 30):.3g} m in {took:.1f} s, {found.starts} starts, {found.evaluations} with derivatives"
-    )
+def rows(run: Run) -> Iterator[Row]:
+    """In two minutes each."""
+    if not installed("scipy"):  # which designs, too, take
+        yield Row("sarrus.design", None)
+        return
+    from scipy.optimize import differential_evolution
 
+    robot, crank, path = task()
+    run.tell("sarrus.design")
+    begun = time.perf_counter()
+    starts, improved, seconds = run.of((256, 8, 120.0), (256, 8, 10.0), (16, 1, 0.5))
+    found = design(robot, crank, VARIABLES, [path], starts=starts, improved=improved, seconds=seconds)
+    took = time.perf_counter() - begun
+    told = f"{took:.1f} s, {found.starts} starts, {found.evaluations} with derivatives"
+    yield Row("sarrus.design", float(np.sqrt(2 * found.cost / 30)), "m", told)
+
+    run.tell("differential evolution")
     problem = _Problem(robot, checked_inputs(robot, crank), VARIABLES, [path], None)
     best, evaluations, end = np.inf, 0, time.perf_counter() + took
 
@@ -86,8 +92,4 @@ def main() -> None:
             cost, [(v.low, v.high) for v in VARIABLES], popsize=15, maxiter=10**9, tol=0.0, seed=0, polish=False, vectorized=True,
             updating="deferred",
         )  # fmt: skip
-    print(f"differential evolution: {np.sqrt(2 * best / 30):.3g} m in {took:.1f} s, {evaluations} evaluations")
-
-
-if __name__ == "__main__":
-    main()
+    yield Row("differential evolution", float(np.sqrt(2 * best / 30)), "m", f"{took:.1f} s, {evaluations} evaluations")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,27 +10,34 @@ import sarrus
 
 from . import measure
 from .models import all_models
-
-COUNT, FEW = 10_000, 100
-Row = tuple[str, float, float, float]  # what, µs a variant, over a batch of one mechanism, one by one over it
+from .tables import Run
 
 
-def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
+class Row(NamedTuple):
+    """Microseconds a variant, over a batch of one mechanism, and one by one over it."""
+
+    what: str
+    time: float
+    plain: float = np.nan
+    each: float = np.nan
+
+
+def rows(run: Run) -> list[Row]:
     """Functions of a state of 10,000 variants; assembled positions; a turn of four-bars."""
-    rng = np.random.default_rng(0)
-    panda = next(model for model in all_models() if model.name == "panda")
+    rng, seconds, (count, few) = np.random.default_rng(0), run.seconds, run.of((10_000, 100), (10_000, 100), (16, 2))
     gallery = sarrus.mechanisms
-    robots = [sarrus.loads(panda.urdf), gallery.four_bar(), gallery.stewart(), gallery.four_bar_ladder(8)]
+    robots = [sarrus.loads(model.urdf) for model in all_models() if model.name == "panda"]
+    robots += [gallery.four_bar(), gallery.stewart(), gallery.four_bar_ladder(8)]
     found = []
     for robot in robots:
-        tell(robot.name)
-        changes = other_sizes(robot, rng.uniform(0.9, 1.1, COUNT))
+        run.tell(robot.name)
+        changes = other_sizes(robot, rng.uniform(0.9, 1.1, count))
         variants = robot.variants(**changes)
-        q = np.tile(robot.assemble() if robot.nc else robot.neutral(), (COUNT, 1))
+        q = np.tile(robot.assemble() if robot.nc else robot.neutral(), (count, 1))
         if robot.nc:
             q = variants.assemble(near=q)
-        v = np.zeros((COUNT, robot.nv))
-        state = {"robot": robot, "variants": variants, "few": [variants[i] for i in range(FEW)], "q": q, "v": v}
+        v = np.zeros((count, robot.nv))
+        state = {"robot": robot, "variants": variants, "each": [variants[i] for i in range(few)], "q": q, "v": v}
         calls = {
             "forward dynamics": "forward_dynamics(q, v, v, check=False)",
             "inverse dynamics": "inverse_dynamics(q, v, v)",
@@ -46,53 +53,51 @@ def rows(tell: Callable[[str], None], seconds: float = 2.0) -> list[Row]:
                 {
                     "variants": measure.statement(f"variants.{call}", "_", [None], **state),
                     "plain": measure.statement(f"robot.{call}", "_", [None], **state),
-                    "each": measure.statement(f"[few[i].{one} for i in range({FEW})]", "_", [None], **state),
+                    "each": measure.statement(f"[each[i].{one} for i in range({few})]", "_", [None], **state),
                 },
                 seconds,
             )
-            found.append(_row(f"{robot.name}: {what}", times))
+            found.append(_row(f"{robot.name}: {what}", times, count, few))
         made = measure.interleave(
             {"variants": measure.statement("robot.variants(**changes)", "_", [None], robot=robot, changes=changes)},
             seconds,
         )
-        found.append((f"{robot.name}: made", float(np.median(made["variants"])) * 1e6 / COUNT, np.nan, np.nan))
-    tell("turns of four-bars")
+        found.append(Row(f"{robot.name}: made", float(np.median(made["variants"])) * 1e6 / count))
+    run.tell("turns of four-bars")
     variants = gallery.four_bar().variants(
-        placements={"pin1.parent": np.outer(rng.uniform(0.35, 0.45, COUNT), [1.0, 0.0, 0.0])}
+        placements={"pin1.parent": np.outer(rng.uniform(0.35, 0.45, count), [1.0, 0.0, 0.0])}
     )
-    turn = {"variants": variants, "way": {"motor": np.linspace(0.0, 2.0 * np.pi, 200)}}
+    steps = run.of(200, 200, 5)
+    turn = {"variants": variants, "way": {"motor": np.linspace(0.0, 2.0 * np.pi, steps)}}
     times = measure.interleave({"turn": measure.statement("variants.follow(way)", "_", [None], **turn)}, seconds)
     found.append(
-        ("four-bars: a position of a turn of 200", float(np.median(times["turn"])) * 1e6 / COUNT / 200, np.nan, np.nan)
+        Row(f"four-bars: a position of a turn of {steps}", float(np.median(times["turn"])) * 1e6 / count / steps)
     )
-    tell("quadrupeds")
-    found += quadrupeds(seconds)
-    return found
+    run.tell("quadrupeds")
+    return [*found, *quadrupeds(run)]
 
 
-QUADRUPEDS, STEPS = 256, 10
-
-
-def quadrupeds(seconds: float) -> list[Row]:
-    """So many with other masses, ten steps with contact; as a list of mechanisms too."""
-    rng = np.random.default_rng(0)
+def quadrupeds(run: Run) -> list[Row]:
+    """256 with other masses, ten steps with contact; as a list of mechanisms too."""
+    rng, (number, steps) = np.random.default_rng(0), run.of((256, 10), (256, 10), (8, 2))
     robot = sarrus.mechanisms.quadruped()
-    factor = rng.uniform(0.9, 1.1, QUADRUPEDS)
+    factor = rng.uniform(0.9, 1.1, number)
     inertias = {body.name: np.outer(factor, body.inertia.parameters) for body in robot.description.bodies}
     variants = robot.variants(inertias=inertias)
     feet = [
         sarrus.control.Contact(f, stiffness=1e3, slip_velocity=0.5, friction=0.8) for f in robot.frames if "foot" in f
     ]
-    q = np.tile(robot.neutral(), (QUADRUPEDS, 1))
+    q = np.tile(robot.neutral(), (number, 1))
     q[:, 6] += 0.3
-    state = {"run": sarrus.simulate_many, "robot": robot, "variants": variants, "listed": list(variants), "q": q, "v": np.zeros((QUADRUPEDS, robot.nv)), "feet": feet}  # fmt: skip
-    call = f"run({{}}, q, v, {STEPS}e-4, feet, method='semi_implicit', dt=1e-4, every={STEPS})"
+    state = {"run": sarrus.simulate_many, "robot": robot, "variants": variants, "listed": list(variants), "q": q, "v": np.zeros((number, robot.nv)), "feet": feet}  # fmt: skip
+    call = f"run({{}}, q, v, {steps}e-4, feet, method='semi_implicit', dt=1e-4, every={steps})"
     names = {"variants": "variants", "listed": "listed", "plain": "robot"}
     times = measure.interleave(
-        {name: measure.statement(call.format(of), "_", [None], **state) for name, of in names.items()}, seconds
+        {name: measure.statement(call.format(of), "_", [None], **state) for name, of in names.items()},
+        run.seconds,
     )
     return [
-        (f"{QUADRUPEDS} quadrupeds, {STEPS} steps with contact{how}", float(np.median(times[name])) * 1e6 / QUADRUPEDS, measure.ratio(times[name], times["plain"])[0], np.nan)
+        Row(f"{number} quadrupeds, {steps} steps with contact{how}", float(np.median(times[name])) * 1e6 / number, measure.ratio(times[name], times["plain"])[0])
         for name, how in (("variants", ""), ("listed", ", as a list"))
     ]  # fmt: skip
 
@@ -119,11 +124,11 @@ def _is_a_shift(robot: sarrus.Mechanism, name: str) -> bool:
     )
 
 
-def _row(name: str, times: dict[str, np.ndarray]) -> Row:
-    each = float(np.median(times["each"]) / FEW / (np.median(times["variants"]) / COUNT))
-    return (
+def _row(name: str, times: dict[str, np.ndarray], count: int, few: int) -> Row:
+    each = float(np.median(times["each"]) / few / (np.median(times["variants"]) / count))
+    return Row(
         name,
-        float(np.median(times["variants"])) * 1e6 / COUNT,
+        float(np.median(times["variants"])) * 1e6 / count,
         measure.ratio(times["variants"], times["plain"])[0],
         each,
     )
@@ -131,7 +136,10 @@ def _row(name: str, times: dict[str, np.ndarray]) -> Row:
 
 def markdown(found: list[Row]) -> str:
     """A table of them."""
-    lines = ["| 10,000 variants | µs each | over a batch of one mechanism | one by one over it |", "|---|---|---|---|"]
+    lines = [
+        "| variants, 10,000 where nothing else is said | µs each | over a batch of one mechanism | one by one over it |",
+        "|---|---|---|---|",
+    ]
     for name, each, plain, one_by_one in found:
         beside = ["" if np.isnan(x) else f"{x:.2f}" for x in (plain, one_by_one)]
         lines.append(f"| {name} | {each:.2f} | {beside[0]} | {beside[1]} |")

@@ -345,6 +345,7 @@ void bind_tolerances(py::module_& m) {
   SARRUS_TOLERANCE(longest_step)
   SARRUS_TOLERANCE(present)
   SARRUS_TOLERANCE(nearly_singular)
+  SARRUS_TOLERANCE(independent)
 #undef SARRUS_TOLERANCE
 }
 

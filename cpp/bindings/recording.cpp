@@ -108,6 +108,13 @@ class Recording {
     return numbered(graph_->choice(all, graph_->constant(0.0), graph_->constant(otherwise)));
   }
 
+  /// The status, or at least `otherwise` where a result is not finite.
+  Number status_of(const Numbers& results, const Number& status, double otherwise) {
+    const int known = ids_of({status})[0], least = graph_->constant(otherwise);
+    const int worse = graph_->choice(graph_->less(known, least), least, known);
+    return numbered(graph_->choice(graph_->finite(ids_of(results)), known, worse));
+  }
+
   Samples values(const Numbers& numbers) const {
     Samples x({static_cast<py::ssize_t>(graph_->samples), static_cast<py::ssize_t>(numbers.size())});
     const Ids ids = ids_of(numbers);
@@ -161,8 +168,24 @@ template <class F> Number combined(const Number& a, const Number& b, const F& f)
   return {a.graph, f(*a.graph, a.id, b.id)};
 }
 
+/// Nobody but the functions here makes objects of a class: one by __new__ alone would have no value.
+py::custom_type_setup made_here() {
+  return py::custom_type_setup([](PyHeapTypeObject* type) {
+    type->ht_type.tp_new = [](PyTypeObject* of, PyObject*, PyObject*) -> PyObject* {
+      PyErr_Format(PyExc_TypeError, "a %s comes from a sarrus.generation.Recorder, and is not made by itself", of->tp_name);
+      return nullptr;
+    };
+  });
+}
+
 void bind_number(py::module_& m) {
-  py::class_<Number> number(m, "Number");
+  py::class_<Number> number(m, "Number", made_here());
+  const char* undecided =
+      "numbers of a Recorder have no value yet, so nothing can be decided by them (if, ==, <, max, np.where): record both "
+      "answers, or generate a function for each case";
+  number.def("__bool__", [=](const Number&) -> bool { throw py::type_error(undecided); });
+  for (const char* comparison : {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
+    number.def(comparison, [=](const Number&, const py::object&) -> bool { throw py::type_error(undecided); });
   const auto both_ways = [&](const std::string& name, int (Graph::*f)(int, int)) {
     const auto apply = [f](Graph& g, int a, int b) { return (g.*f)(a, b); };
     const auto flipped = [f](Graph& g, int a, int b) { return (g.*f)(b, a); };
@@ -199,8 +222,13 @@ PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
   using sarrus::C99Function;
   m.doc() = "Recorded functions of a state. Use it through sarrus.generation.";
   bind_number(m);
-  py::class_<Recording>(m, "Recording")
-      .def(py::init<const py::object&, int, bool>(), py::arg("mechanism"), py::arg("samples"), py::arg("single"))
+  m.def(
+      "recording",
+      [](const py::object& mechanism, int samples, bool single) {
+        return std::make_unique<Recording>(mechanism, samples, single);
+      },
+      py::arg("mechanism"), py::arg("samples"), py::arg("single"));
+  py::class_<Recording>(m, "Recording", made_here())
       .def_property_readonly("driven", &Recording::driven, "Whether laws of time have a say.")
       .def_property_readonly("pfaffian_values", &Recording::pfaffian_values)
       .def("input", &Recording::input)
@@ -211,9 +239,10 @@ PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
       .def("derivatives", &Recording::derivatives)
       .def("assume", &Recording::assume)
       .def("assumptions", &Recording::assumptions)
+      .def("status_of", &Recording::status_of, py::arg("results"), py::arg("status"), py::arg("otherwise"))
       .def("values", &Recording::values)
       .def("c99", &Recording::c99, py::arg("name"), py::arg("inputs"), py::arg("outputs"), py::arg("status"));
-  py::class_<C99Function>(m, "C99Function")
+  py::class_<C99Function>(m, "C99Function", made_here())
       .def_readonly("declaration", &C99Function::declaration)
       .def_readonly("definition", &C99Function::definition)
       .def_readonly("operations", &C99Function::operations)

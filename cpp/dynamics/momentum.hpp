@@ -38,30 +38,34 @@ template <class T> Vec3<T> center_of_mass(const Tree& tree, const Kinematics<T>&
   return sum * (T(1.0) / total_mass<T>(tree));
 }
 
-/// [angular momentum about `about`; linear momentum], world axes.
+/// [angular momentum about `about`; linear momentum] of link i, world axes.
+template <class T> SARRUS_INLINE Force<T> momentum_of(const Tree& tree, int i, const Kinematics<T>& k, const Vec3<T>& about) {
+  const Mass<T> b = mass_of(tree, tree.link[i], k.link[i]);
+  const Motion<T>& V = k.link[i].V;
+  const Vec3<T> p = (V.linear + cross(V.angular, b.r)) * b.m, h = b.r * b.m;
+  const Vec3<T> L = b.I * V.angular + cross(h, V.linear);  // about the body's origin
+  return {L + cross(Vec3<T>(k.link[i].X.p - about), p), p};
+}
+/// Of all.
 template <class T> Force<T> momentum(const Tree& tree, const Kinematics<T>& k, const Vec3<T>& about) {
   Force<T> sum = Force<T>::zero();
-  for (int i = 1; i < tree.links; ++i) {
-    const Mass<T> b = mass_of(tree, tree.link[i], k.link[i]);
-    const Motion<T>& V = k.link[i].V;
-    const Vec3<T> p = (V.linear + cross(V.angular, b.r)) * b.m, h = b.r * b.m;
-    const Vec3<T> L = b.I * V.angular + cross(h, V.linear);  // about the body's origin
-    sum += {L + cross(Vec3<T>(k.link[i].X.p - about), p), p};
-  }
+  for (int i = 1; i < tree.links; ++i) sum += momentum_of(tree, i, k, about);
   return sum;
 }
 
 /// Rate of that momentum for the accelerations that k holds, about a point that moves with the centre of mass or stands still.
+template <class T>
+SARRUS_INLINE Force<T> momentum_rate_of(const Tree& tree, int i, const Kinematics<T>& k, const Vec3<T>& about) {
+  const Mass<T> b = mass_of(tree, tree.link[i], k.link[i]);
+  const Motion<T>&V = k.link[i].V, &A = k.link[i].A;
+  const Vec3<T>& w = V.angular;
+  const Vec3<T> f = (A.linear + cross(A.angular, b.r) + cross(w, cross(w, b.r))) * b.m, h = b.r * b.m;
+  const Vec3<T> n = b.I * A.angular + cross(w, Vec3<T>(b.I * w)) + cross(h, A.linear);
+  return {n + cross(Vec3<T>(k.link[i].X.p - about), f), f};
+}
 template <class T> Force<T> momentum_rate(const Tree& tree, const Kinematics<T>& k, const Vec3<T>& about) {
   Force<T> sum = Force<T>::zero();
-  for (int i = 1; i < tree.links; ++i) {
-    const Mass<T> b = mass_of(tree, tree.link[i], k.link[i]);
-    const Motion<T>&V = k.link[i].V, &A = k.link[i].A;
-    const Vec3<T>& w = V.angular;
-    const Vec3<T> f = (A.linear + cross(A.angular, b.r) + cross(w, cross(w, b.r))) * b.m, h = b.r * b.m;
-    const Vec3<T> n = b.I * A.angular + cross(w, Vec3<T>(b.I * w)) + cross(h, A.linear);
-    sum += {n + cross(Vec3<T>(k.link[i].X.p - about), f), f};
-  }
+  for (int i = 1; i < tree.links; ++i) sum += momentum_rate_of(tree, i, k, about);
   return sum;
 }
 

@@ -26,7 +26,7 @@ SARRUS_KERNEL(multiplier_derivatives, {
   return verdict_of_solution(multiplier_derivatives<SideBySide>(tree, arena, state, in[3][0] > 0.0, out), off);
 })
 
-// where there is a state but no derivative, it says so in its first number; coordinates that were not asked for stand at the end
+// in the first number: whether there are derivatives (LinearOutput::exact); coordinates that were not asked for stand at the end
 SARRUS_KERNEL(linear_equations, {
   OffLoops<T> off;
   LoopInput<T> state = {in[0], in[1], in[2], call.wrenches(), call.wrench, in[5], in[6]};
@@ -36,7 +36,8 @@ SARRUS_KERNEL(linear_equations, {
   std::fill(out, out + size, 0.0);
   const auto error = linear_equations<SideBySide>(tree, arena, state, y, !in[3], in[4], in[4] + tree.nv, out);
   if (!in[3]) y.tell(out + size - tree.nv);
-  out[0] = verdict_of_solution(error.derivatives, off) == 0.0;
+  const bool exact = verdict_of_solution(error.derivatives, off) == 0.0;
+  out[0] = !exact ? 0.0 : error.rounding > tolerances::regular ? 0.5 : 1.0;
   return verdict_of_solution(error.state, off);
 })
 

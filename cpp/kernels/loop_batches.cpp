@@ -23,7 +23,7 @@ void many_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std
 /// side; and ranks are found by branches, which differ from state to state.
 constexpr bool goes_alone(Operation op) {
   return op == Operation::constraint_jacobian_derivative || op == Operation::equilibrium || op == Operation::loop_motions ||
-         op == Operation::reduced_dynamics || op == Operation::path_motion;
+         op == Operation::reduced_dynamics || op == Operation::path_motion || op == Operation::least_reactions;
 }
 
 void add_loop_batches(KernelTable& table) {

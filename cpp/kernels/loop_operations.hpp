@@ -7,6 +7,7 @@
 #include "../loops/effort_regressor.hpp"
 #include "../loops/equilibrium.hpp"
 #include "../loops/joint_loads.hpp"
+#include "../loops/least_reactions.hpp"
 #include "../loops/mobility.hpp"
 #include "../loops/path_motion.hpp"
 #include "../loops/projection.hpp"
@@ -17,7 +18,7 @@
 
 namespace sarrus {
 
-/// a, and if they are not null the multipliers, and the residual with how far a may be off.
+/// a, and if they are not null the multipliers, and the residual with how far a may be off and the rows' least pivot.
 template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipliers, T* residual) {
   LoopInput<T> in = {call.in[0], call.in[1], call.in[2], call.wrenches(), call.wrench, call.in[3], call.in[4]};
   OffLoops<T> off;
@@ -34,7 +35,7 @@ SARRUS_KERNEL(constrained_motion, {
   T* multipliers = out + tree.nv;
   if (tree.loops.rows + tree.loops.rotor_rows == 0) {
     aba(tree, arena, AbaInput<T>{in[0], in[1], in[2], call.wrenches(), call.wrench}, out);
-    multipliers[0] = multipliers[1] = T(0.0);
+    multipliers[0] = multipliers[1] = T(0.0), multipliers[2] = T(1.0);
     return T(0.0);
   }
   return constrained_dynamics(call, out, multipliers, multipliers + tree.loops.rows);
@@ -62,6 +63,7 @@ SARRUS_KERNEL(loop_joint_wrenches, loop_joint_wrenches(tree, call.motion(in[0], 
 SARRUS_KERNEL(effort_wrenches, effort_wrenches(tree, arena, place(tree, arena, in[0], in[2], none), in[1], out);)
 SARRUS_KERNEL(joint_loads, joint_loads(tree, arena, call.motion(in[0], in[1], in[2]), place(tree, arena, in[0], in[5], none),
                                        call.wrenches(), call.wrench, in[3], in[4], out);)
+SARRUS_KERNEL(least_reactions, least_reactions(tree, arena, place(tree, arena, in[0], in[5], in[6]), in[1], in[2], in[3], in[4], out);)
 SARRUS_KERNEL(loop_joint_coordinates, {
   LoopJoints<T> joints;
   joints.q = out;
@@ -127,7 +129,7 @@ SARRUS_KERNEL(branch, {
   for (int k = 0; k < tree.nq; ++k) q[k] = out[k];
   return select(followed.branch.follow(q, out) < T(call.parameters.inputs - 1.0), T(no_answer), T(0.0));
 })
-SARRUS_KERNEL(branch_end, out[tree.nq] = FollowedBranch<T>(call).branch.follow(out, static_cast<T*>(nullptr));)
+SARRUS_KERNEL(lead, FollowedBranch<T>(call).branch.lead(out, out + tree.nq);)
 // as above: how far it is from balanced, along each free motion, is for the caller to judge
 SARRUS_KERNEL(equilibrium, {
   const int nv = tree.nv;

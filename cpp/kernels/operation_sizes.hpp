@@ -29,6 +29,8 @@ enum class InputSize : char {
   displacements,
   near,
   loop_efforts,
+  loads,
+  compliance,
   weights,
   preload,
   efforts,
@@ -55,6 +57,9 @@ inline InputSize size_by_name(const std::string& input) {
                                                             {"way", InputSize::way},
                                                             {"near", InputSize::near},
                                                             {"loop_efforts", InputSize::loop_efforts},
+                                                            {"loads", InputSize::loads},
+                                                            {"compliance", InputSize::compliance},
+                                                            {"least_pivot", InputSize::one},
                                                             {"weights", InputSize::weights},
                                                             {"preload", InputSize::preload},
                                                             {"displacements", InputSize::displacements},
@@ -86,6 +91,8 @@ inline int size_of(InputSize size, const Tree& t) {
     case InputSize::displacements: return 3 * t.nv;
     case InputSize::near: return t.loop_nq;
     case InputSize::loop_efforts: return t.loop_nv;
+    case InputSize::loads: return 6 * (t.bodies - 1 + t.loops.constraints);
+    case InputSize::compliance: return 36 * (t.bodies - 1 + t.loops.constraints);
     case InputSize::weights:
     case InputSize::efforts:
     case InputSize::preload: return t.loops.actuators;
@@ -125,6 +132,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'u': return t.loops.actuators;
     case 'B': return t.loops.actuators + 1;
     case 'Q': return t.nq + 1;
+    case 'A': return t.nq + 4;
     case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
     case 'D': return t.nv * (6 * t.nv + 2);
     case 'L': return linear_equations_size(t.nv, 2 * t.nv) + t.nv;  // of any coordinates, and which
@@ -138,7 +146,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'J': return t.loop_nq;
     case 'K': return t.loop_nv;
     case 'i': return t.nv + t.loops.rows;
-    case 'm': return t.nv + t.loops.rows + 2;
+    case 'm': return t.nv + t.loops.rows + 3;
     default: return axis - '0';
   }
 }

@@ -17,6 +17,10 @@
 // changes little from one input to the next: where it says that the first step leaves rounding, the second is taken at every fourth input only.
 //
 // Lanes go from one input to the next together; those that are there, and those whose branch has ended, wait.
+//
+// Where only the last configuration is asked for, one jump does if it stays on the branch: Newton's second step is at most a quarter of the first
+// (Deuflhard's estimate of Kantorovich's condition: Newton Methods for Nonlinear Problems, 2.1), and det(J_0^T J_1) is positive. Either alone
+// accepts other branches: of two dyads that fold over together the sign is that of none, and steps contract towards mirrored positions too.
 #pragma once
 
 #include <limits>
@@ -122,9 +126,14 @@ template <class T> class Leg {
   T *turn_, *goal_;
 };
 
-/// -1, 0 or 1; of A (n x n, destroyed), by elimination. Rows change places where a pivot is much smaller than what stands below it.
-template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A) {
-  T sign = T(1.0);
+/// -1, 0 or 1; of A (n x n, destroyed), by elimination. Rows change places where a pivot is much smaller than what stands below it. A pivot that is
+/// no larger than `zero` times the largest entry of the diagonal is 0.
+template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A, double zero = 0.0) {
+  T sign = T(1.0), least = T(0.0);
+  for (int k = 0; k < n && zero > 0.0; ++k) {
+    const T size = abs(A[k * n + k]) * T(zero);
+    least = select(size > least, size, least);
+  }
   for (int k = 0; k < n; ++k) {
     for (int i = k + 1; i < n; ++i) {
       const auto larger = abs(A[i * n + k]) > abs(A[k * n + k]) * T(8.0);
@@ -136,9 +145,10 @@ template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A) {
       }
     }
     const T pivot = A[k * n + k];
-    sign = select(pivot > T(0.0), sign, select(pivot < T(0.0), -sign, T(0.0)));
+    sign = select(pivot > least, sign, select(pivot < -least, -sign, T(0.0)));
     const T inverse = T(1.0) / select(abs(pivot) > T(0.0), pivot, T(1.0));
     for (int i = k + 1; i < n; ++i) {
+      if (!any(abs(A[i * n + k]) > T(0.0))) continue;  // joints of different loops
       const T l = A[i * n + k] * inverse;
       for (int j = k + 1; j < n; ++j) A[i * n + j] -= l * A[k * n + j];
     }
@@ -146,8 +156,20 @@ template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A) {
   return sign;
 }
 
+/// How `Branch::lead` came where it is.
+namespace lead {
+constexpr double jumped = 1.0;  // in one jump that stays on the branch
+constexpr double followed = 2.0;  // along the branch, as far as it goes
+constexpr double free =
+    0.0;  // in one jump: there is no branch, as the input does not determine the motion, or the start is singular
+constexpr double doubtful = -1.0;  // in one jump, which may have left the branch; the targets of the start are not known
+constexpr double off_loops = -2.0;  // in one jump, from a start that does not close the loops
+}  // namespace lead
+
 template <class T> class Branch {
  public:
+  static constexpr int lead_numbers = 4;
+
   Branch(const Tree& tree, Arena& arena, const BranchInput<T>& in)
       : tree_(tree),
         arena_(arena),
@@ -181,19 +203,36 @@ template <class T> class Branch {
     T passed = T(0.0);
     for (int i = 0; path && i < nq; ++i) path[i] = q[i];
     for (int k = 1; k < in_.inputs; ++k) {
-      for (int i = 0; i < nq; ++i) before_[i] = q[i];
-      leg_.begin(in_.way + (k - 1) * stride, in_.way + k * stride, q);
-      done_ = select(ended_ > T(0.5), T(1.0), T(0.0)), step_ = T(1.0), failures_ = T(0.0);
-      const T was_quick = quick_;
-      quick_ = T(0.0);
-      extrapolate(q);
-      if (any(done_ < T(1.0))) remember(was_quick);
-      while (any(done_ < T(1.0))) advance(q);
+      pass(in_.way + (k - 1) * stride, in_.way + k * stride, q);
       for (int i = 0; path && i < nq; ++i) path[k * nq + i] = select(ended_ > T(0.5), ended, q[i]);
       passed = select(ended_ > T(0.5), passed, T(k));
       if (any(ended_ < T(0.5))) note_step(q);
     }
     return select(ended_ > T(0.5), passed + reached_, passed);
+  }
+  /// From q, which closes the loops, to the last input: q becomes the last configuration. Of a single input the way there is as long as the motion
+  /// of held joints, and a jump is tried first. `out` has how that was done (`lead`), what is left of |phi|, how many inputs were passed, with the part of
+  /// the way to the next, and how many singular positions.
+  void lead(T* q, T* out) {
+    T how = T(lead::followed), open = in_.tolerance, passed = T(0.0);
+    if (in_.inputs > 1) {
+      passed = follow(q, nullptr);
+    } else {
+      T* there = arena_.take<T>(tree_.nq);
+      for (int i = 0; i < tree_.nq; ++i) there[i] = q[i];
+      how = jump(there, open);
+      const auto doubtful = both(how<T(-0.5), how> T(lead::doubtful - 0.5));
+      if (tree_.loops.pfaffian_values == 0 && any(doubtful)) {
+        ended_ = select(doubtful, T(0.0), T(1.0));
+        pass(in_.way, in_.way, q);
+        passed = select(ended_ > T(0.5), reached_, T(1.0));
+        how = select(doubtful, T(lead::followed), how);
+      }
+      const auto followed = how > T(lead::followed - 0.5);
+      passed = select(followed, passed, select(open < in_.tolerance * T(1.0 + 1e-12), T(1.0), T(0.0)));
+      for (int i = 0; i < tree_.nq; ++i) q[i] = select(followed, q[i], there[i]);
+    }
+    out[0] = how, out[1] = open, out[2] = passed, out[3] = crossings_;
   }
   /// Of J where the last step started, or where most of it was seen.
   T rank() const { return rank_; }
@@ -204,8 +243,24 @@ template <class T> class Branch {
   static constexpr double aside = 0.1;  // how far a prediction may miss the branch, relative to its length
   static constexpr int changes = 10;  // differences of steps, the steps themselves among them
   static constexpr int most_unseen = 3;  // inputs in a row whose second step is not taken
+  // of a jump: the first steps of a search, in which no joint goes half a turn
+  static constexpr double jump_damping = 1e-2, jump_steps = 6.0, jump_farthest = 1.0;
+  static constexpr double contraction = 0.25;  // of Newton's steps, at most
+  static constexpr double singular = tolerances::present * tolerances::present;  // pivots of J^T J
 
   Gap<T> gap() { return {arena_.take<T>(tree_.loops.rows), arena_.take<T>(tree_.loops.entries), T(0.0)}; }
+
+  /// From one input to the next.
+  void pass(const T* from, const T* to, T* q) {
+    for (int i = 0; i < tree_.nq; ++i) before_[i] = q[i];
+    leg_.begin(from, to, q);
+    done_ = select(ended_ > T(0.5), T(1.0), T(0.0)), step_ = T(1.0), failures_ = T(0.0);
+    const T was_quick = quick_;
+    quick_ = T(0.0);
+    extrapolate(q);
+    if (any(done_ < T(1.0))) remember(was_quick);
+    while (any(done_ < T(1.0))) advance(q);
+  }
 
   void evaluate(const T* q, Gap<T>& out) { scaled_rows(tree_, arena_, how_, q, &leg_.time, leg_.targets, out); }
 
@@ -243,6 +298,36 @@ template <class T> class Branch {
     const Arena::Scope scope(arena_);
     if (!any(determined_ > T(0.5))) return T(1.0);
     return select(determined_ > T(0.5), sign_of_determinant(movings_, gram(a.J, b.J)), T(1.0));
+  }
+
+  /// Sign of det(A^T B), 0 where either has lost rank.
+  T orientation(const T* A, const T* B) {
+    const Arena::Scope scope(arena_);
+    return sign_of_determinant(movings_, gram(A, B), singular);
+  }
+
+  /// q becomes a configuration at the input, near it; returns one of `lead`.
+  T jump(T* q, T& open) {
+    const Loops& loops = tree_.loops;
+    leg_.begin(in_.way, in_.way, q);
+    leg_.at(T(1.0));
+    evaluate(q, here_);
+    T gap = T(0.0);
+    for (int i = 0; i < loops.constraints; ++i) {
+      const Constraint& c = loops.constraint[i];
+      for (int r = c.row; r < c.row + c.rows && c.target == Target::none; ++r) gap += square(here_.phi[r]);
+    }
+    leg_.hold(q);
+    StepsTaken<T> taken = {T(0.0), T(0.0), here_.J};
+    const Closing<T> near = {how_.column, how_.row, T(jump_damping), T(jump_steps), T(jump_farthest)};
+    open = close(tree_, arena_, near, &leg_.time, leg_.targets, q, &taken);
+    const auto contracts =
+        both(taken.second < T(contraction) * taken.first + T(tolerances::closed), open < in_.tolerance * T(1.0 + 1e-12));
+    const T alike = movings_ > loops.rows ? T(0.0) : orientation(here_.J, taken.J);
+    T how = select(both(contracts, alike > T(0.5)), T(lead::jumped), T(lead::doubtful));
+    if (any(how < T(0.0)) && movings_ > loops.rows) how = T(lead::free);
+    if (any(how < T(0.0))) how = select(both(how < T(0.0), orientation(here_.J, here_.J) < T(0.5)), T(lead::free), how);
+    return select(gap < square(in_.tolerance + T(tolerances::given_closed)), how, T(lead::off_loops));
   }
 
   /// What a lane has done in a whole leg, for the next.
@@ -346,6 +431,7 @@ template <class T> class Branch {
     SingularValues<T> values(movings_, gram(here_.J, here_.J), arena_);
     determined_ = select(values.rank > T(movings_ - 0.5), T(1.0), T(0.0));
     const auto meet = values.rank < rank_ - T(0.5);
+    crossings_ += select(both(meet, done_ > T(0.0)), T(1.0), T(0.0));
     rank_ = select(meet, rank_, values.rank);
     T along = T(0.0), size = T(0.0);
     for (int k = 0; k < leg_.paces(tree_); ++k) along += leg_.pace[k] * pace_[k], size += pace_[k] * pace_[k];
@@ -400,9 +486,11 @@ template <class T> class Branch {
     const T off = largest(v);
     for (int k = 0; k < tree_.loops.entries; ++k) here_.J[k] = J[k];
     evaluate(next, there_);
-    const T onward = select(step_ < in_.min_step, T(1.0), sense(here_, there_));
+    const T side = sense(here_, there_), onward = select(step_ < in_.min_step, T(1.0), side);
     const auto near = both(off < T(aside) * step_ * fastest + in_.tolerance, open < in_.tolerance * T(1.0 + 1e-12));
     const auto good = both(active, both(near, onward > T(-0.5)));
+    const auto crosses = both(good, side < T(-0.5));
+    if (any(crosses)) crossings_ += select(both(crosses, orientation(here_.J, there_.J) < T(-0.5)), T(1.0), T(0.0));
     failures_ = select(active, select(good, T(0.0), failures_ + T(1.0)), failures_);
     for (int k = 0; k < nv; ++k) onward_[k] = select(active, x[k], onward_[k]);
     for (int k = 0; k < leg_.paces(tree_); ++k) pace_[k] = select(active, leg_.pace[k], pace_[k]);
@@ -441,6 +529,7 @@ template <class T> class Branch {
   int unseen_ = 0;  // inputs since then
   T failures_ = T(0.0);  // steps in a row
   T done_ = T(0.0), step_ = T(1.0), ended_ = T(0.0), reached_ = T(0.0);  // of a leg
+  T crossings_ = T(0.0);  // singular positions that were passed
 };
 
 }  // namespace sarrus

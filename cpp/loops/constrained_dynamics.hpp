@@ -220,6 +220,15 @@ template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, con
   return in_metric(matrix, static_cast<const T*>(r));
 }
 
+/// What rounding of the rows would move accelerations by, as above: towards a singular position it grows as 1 / distance.
+template <class T> T moved_by_rounding(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size) {
+  return moved_by_errors(e, arena, factor, size, T(tolerances::entry_rounding), true);
+}
+/// Whether it is so near to one that nobody could use derivatives.
+template <class T> SARRUS_INLINE auto is_near_singular(const T& moved, const T& size) {
+  return moved > size * T(square(tolerances::differentiable));
+}
+
 /// Whether loops that stand open so far, squared, decide about the accelerations: where rows depend on one another, a gap between them makes them
 /// independent, and they would hold the mechanism fast. `rows_only`: forces need not be withstood, where some velocities cost nothing. Farther off than states may be, rows are what they are there.
 template <class T>
@@ -254,7 +263,7 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
   residual(matrix, b, next, second);
   solve(matrix.plan, solution.factor, arena, second, work);
   const T another = sqrt(in_metric(matrix, static_cast<const T*>(second)));
-  const T rounding = sqrt(moved_by_errors(e, arena, solution.factor, size, T(2e-17)));  // it mostly cancels
+  const T rounding = sqrt(moved_by_errors(e, arena, solution.factor, size, T(tolerances::entry_rounding)));
   const T falls = correction - another;
   // corrections that are rounding themselves tell no ratio
   const auto tells = both(correction > rounding * T(tolerances::corrects), correction > T(0.0));
@@ -342,7 +351,20 @@ T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, co
   return select(with_any < with_least, with_any, with_least);
 }
 
-/// a; if not null, the least multipliers (rows), the relative residual that both leave, and how far a may be off. Returns what a leaves at best.
+/// Of the loops' rows, the least share of J M^-1 J^T that those eliminated before leave: rounding where one depends on others; 0 where that is not
+/// known, of substructures.
+template <class T> T least_pivot(const LoopEquation<T>& e, const LoopSolution<T>& solution) {
+  if (e.pieces) return T(0.0);
+  T most = T(1.0);
+  for (int r = 0; r < e.matrix.tree.loops.rows; ++r) {
+    const T inverse = -solution.factor.D_inverse[e.matrix.plan.place[e.matrix.tree.nv + r]] * e.scale[r];
+    most = select(inverse > most, inverse, most);
+  }
+  return T(1.0) / most;
+}
+
+/// a; if not null, the least multipliers (rows), the relative residual that both leave, how far a may be off, and the rows' least pivot. Returns what a
+/// leaves at best.
 template <class T>
 T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T* a, T* multipliers, T* accuracy) {
   const LoopEquation<T> e = loop_equation(tree, arena, in);
@@ -351,7 +373,7 @@ T constrained_dynamics(const Tree& tree, Arena& arena, const LoopInput<T>& in, T
   if (in.off) see_gap(e, arena, solution, *in.off);
   if (!multipliers) return solution.error;
   const T left = least_multipliers(tree, arena, e, solution, multipliers, accuracy[0]);
-  accuracy[1] = relative_error(e, arena, solution);
+  accuracy[1] = relative_error(e, arena, solution), accuracy[2] = least_pivot(e, solution);
   return select(left > solution.error, left, solution.error);
 }
 

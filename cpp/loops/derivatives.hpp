@@ -54,6 +54,7 @@ template <class R, class T = double> class SensitivityEquation {
   const T *a, *lambda = nullptr;
   T error = T(0.0);  // of the state itself, relative, or by what forbids derivatives there
   T solved = T(0.0);  // what its accelerations leave, relative
+  T rounding = T(0.0);  // what rounding of the rows would move its accelerations by, relative
   bool dependent = false;  // whether rows depend on one another, at any of the states
   bool is_tight = false;  // whether the factor solves without corrections
 
@@ -68,15 +69,15 @@ template <class R, class T = double> class SensitivityEquation {
     if (in.off) see_gap(*equation_, arena, solution, *in.off);
     for (int k = 0; k < tree.nv; ++k) acceleration[k] = solution.x[k];
     solved = error = solution.error;
-    // what rounding of the rows would move: towards a singular position that grows as 1 / distance
-    constexpr double rounding = 2e-17;
     const T size = equation_->terms + in_metric(equation_->solved(), solution.y);
-    const T moved = moved_by_errors(*equation_, arena, solution.factor, size, T(rounding), true);
-    const T least = select(moved > size * T(square(tolerances::differentiable)), T(tolerances::contradiction), T(0.0));
+    const T moved = moved_by_rounding(*equation_, arena, solution.factor, size);
+    rounding = sqrt(moved / select(size > T(0.0), size, T(1.0)));
+    const T least = select(is_near_singular(moved, size), T(tolerances::contradiction), T(0.0));
     error = select(least > error, least, error);
     // what the regularisation takes of a solution is its share of the least eigenvalue of the rows, which moves by 1 / that, squared
     const bool borrows = equation_->epsilon || equation_->pieces;
-    const auto tight = moved * T(tolerances::regularisation) < size * T(square(rounding) * tolerances::unresolved);
+    const auto tight =
+        moved * T(tolerances::regularisation) < size * T(square(tolerances::entry_rounding) * tolerances::unresolved);
     is_tight = !borrows && !any(select(tight, T(0.0), T(1.0)) > T(0.0));
     hold_positions(arena);
     if (!later) find_multipliers(arena, depend(arena));
@@ -102,9 +103,9 @@ template <class R, class T = double> class SensitivityEquation {
   /// Blocks of J.
   const T* J() const { return equation_->matrix.J; }
   T terms() const { return equation_->terms; }
-  /// M, dense, of what is solved by substructures: composed anew. Null else.
+  /// M, dense, where the equation does not hold all of it: with armature in joints that close loops, or solved by substructures. Null else.
   const T* composed_mass_matrix(Arena& arena, const T* q) const {
-    if (!equation_->pieces) return nullptr;
+    if (!equation_->pieces && tree_.loops.rotor_rows == 0) return nullptr;
     T* M = arena.take<T>(tree_.nv * tree_.nv);
     crba(tree_, arena, q, M);
     return M;

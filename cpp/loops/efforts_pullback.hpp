@@ -7,9 +7,64 @@
 #pragma once
 
 #include "efforts.hpp"
+#include "projection.hpp"
 #include "pullback.hpp"
 
 namespace sarrus {
+
+/// tolerances::undetermined where the position is so near to a singular one that efforts have no derivative, else 0; by plain velocities [rad, lengths of the mechanism]:
+/// motors share efforts without inertia, and the factor of their equation is regularised too much to show it. At a singular position rows
+/// that depend on one another contradict each other along some allowed displacement: with z . J = 0, z . J w changes for an allowed motion w.
+template <class R, class T> T singularity(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k) {
+  const int n = tree.nv, rows = tree.loops.rows;
+  const T *none = nullptr, *a = zeros<T>(arena, n);
+  T *unit = arena.take<T>(n), *J = arena.take<T>(tree.loops.entries);
+  for (int i = 0; i < n; ++i) unit[i] = T(tree.numbers<T>()(tree.unit[i]));
+  const LoopEquation<T> e = metric_equation<T>(tree, arena, in.q, unit, in.time, in.pfaffian_values, true, nullptr, nullptr, J);
+  const Saddle<T>& matrix = e.solved();
+  const Factor<T> factor = factorise_tightly(e, arena);
+  const T undetermined = T(tolerances::undetermined);
+  const T near = select(is_near_singular(moved_by_rounding(e, arena, factor, T(1.0)), T(1.0)), undetermined, T(0.0));
+
+  // z, by what a scattered right-hand side leaves
+  T *b = arena.take<T>(n + e.matrix.rows), *y = arena.take<T>(matrix.plan.unknowns), probed = T(0.0);
+  const auto clear = [&] { std::fill(b, b + n + e.matrix.rows, T(0.0)); };
+  clear();
+  for (int r = 0; r < rows; ++r) {
+    const T size = T(scattered(n + r));
+    b[n + r] = size * sqrt(e.scale[r]), probed += size * size;
+  }
+  const T left = refine(matrix, arena, factor, e.lifted(arena, b), y, tolerances::most_corrections);
+  const auto dependent = left > probed * T(square(tolerances::contradiction));
+  if (!any(dependent)) return near;
+  T *z = arena.take<T>(rows), size = T(0.0);
+  const T* x = e.lowered(arena, y);
+  for (int r = 0; r < rows; ++r) size += square(x[n + r]) * e.scale[r];
+  for (int r = 0; r < rows; ++r) z[r] = x[n + r] / sqrt(select(size > T(0.0), size, T(1.0)));
+
+  const auto allowed = [&](int first) {  // of a scattered motion; returns its size, squared
+    T *motion = arena.take<T>(n), sum = T(0.0);
+    for (int i = 0; i < n; ++i) motion[i] = T(scattered(first + i)) * unit[i];
+    clear();
+    add_motion_along_rows(tree, J, static_cast<const T*>(motion), T(1.0), b + n);
+    const T* away = solve_corrected(e, arena, factor, static_cast<const T*>(b));
+    for (int i = 0; i < n; ++i) motion[i] -= away[i] * unit[i], sum += square(T(motion[i] / unit[i]));
+    return std::pair<const T*, T>(motion, sum);
+  };
+  const auto [d, moved] = allowed(0);
+  const auto [w, moving] = allowed(n);
+  T* by_q = arena.take<T>(3 * n);
+  std::fill(by_q, by_q + 3 * n, T(0.0));
+  const Gradient<T> by = {by_q, by_q + n, by_q + 2 * n};
+  Pullback<T> pullback(tree, arena, k, in.v, a, w);
+  LoopPullback<R, T>(tree, arena, in, k, a, w).add({z, none, none}, pullback, by);
+  pullback.template see_columns<R>(in.q);
+  pullback.inward(by);
+  T change = T(0.0);
+  for (int i = 0; i < n; ++i) change += by_q[i] * d[i];
+  const auto contradicts = square(change) > moved * moving * T(square(tolerances::contradiction));
+  return select(both(dependent, contradicts), undetermined, near);
+}
 
 /// w . u by q, v, a and the inertial parameters of all bodies, in one run of 3 nv + 10 (bodies - 1). Returns as actuator_efforts() does.
 template <class R, class T>
@@ -67,7 +122,10 @@ T actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, c
     pullback.template see_columns<R>(in.q);
     pullback.inward(by);
   }
-  return sqrt(shared.error / select(size > T(0.0), size, T(1.0)));
+  const T error = sqrt(shared.error / select(size > T(0.0), size, T(1.0)));
+  if (loops.rows == 0) return error;
+  const T singular = singularity<R>(tree, arena, at, k);
+  return select(singular > error, singular, error);
 }
 
 }  // namespace sarrus

@@ -43,7 +43,7 @@ struct LinearCoordinates {
 
 /// One after the other in the row of numbers of a state; its size is linear_equations_size (kernels/operation_sizes.hpp).
 struct LinearOutput {
-  double* exact;  // whether there are derivatives
+  double* exact;  // 1 where A is of derivatives, 0.5 where rounding of q shows in them; 0 where there are none
   // Freedoms of velocity, and how many of them the coordinates determine; likewise of the configuration. All else is zero where some are not
   double* freedom;
   double *rate, *G, *W;  // (k + m), E_q v and E_v a; (nv, k); (nv, m)
@@ -55,9 +55,9 @@ struct LinearOutput {
   }
 };
 
-/// Relative residuals: of the state's own equation, and the same or more that forbids derivatives.
+/// Relative residuals: of the state's own equation, and the same or more that forbids derivatives; and what rounding moves accelerations by.
 struct LinearErrors {
-  double state = 0.0, derivatives = 0.0;
+  double state = 0.0, derivatives = 0.0, rounding = 0.0;
 };
 
 template <class R> class LinearEquations {
@@ -96,7 +96,7 @@ template <class R> class LinearEquations {
     const LoopMotions motions(tree_, arena_, J, column, row);
     state.find_multipliers(tree_.nv - motions.freedom < tree_.loops.rows);
     state.prepare();
-    const LinearErrors errors = {state.equation().solved, state.error()};
+    const LinearErrors errors = {state.equation().solved, state.error(), state.equation().rounding};
     std::optional<LoopMotions> of_positions;
     if (state.holds_velocities_only()) of_positions.emplace(tree_, arena_, rows_of_positions(J), column, row);
     const LoopMotions& displacements = of_positions ? *of_positions : motions;
@@ -110,7 +110,8 @@ template <class R> class LinearEquations {
     double worst = 0.0;
     for (int first = 0; first < n; first += width_of<R>) follow(state, first);
     for (int first = 0; first < n; first += width_of<R>) worst = std::max(worst, accelerate(state, first));
-    return {errors.state, worst > tolerances::contradiction ? std::max(worst, errors.derivatives) : errors.derivatives};
+    return {errors.state, worst > tolerances::contradiction ? std::max(worst, errors.derivatives) : errors.derivatives,
+            errors.rounding};
   }
 
  private:

@@ -13,6 +13,34 @@
 
 namespace sarrus {
 
+/// Columns z of multipliers with J^T z = 0.
+class SelfStresses {
+ public:
+  SelfStresses(int rows, int count, const double* Z, Arena& arena)
+      : rows_(rows), count_(count), Z_(Z), arena_(arena), factor_(rows, count, copied(arena, count * rows, Z), arena, 0.0) {}
+
+  /// lambda becomes, of all with the same J^T lambda, the one nearest to `to` (rows; null: zero), in the rows' own units.
+  SARRUS_NOINLINE void bring_near(const double* to, double* lambda) const {
+    const Arena::Scope scope(arena_);
+    double *x = arena_.take<double>(rows_), *y = arena_.take<double>(count_);
+    for (int r = 0; r < rows_; ++r) x[r] = (to ? to[r] : 0.0) - lambda[r];
+    factor_.solve(x, y);
+    for (int i = 0; i < count_; ++i) add_multiple(rows_, y[i], Z_ + i * rows_, lambda);
+  }
+
+ private:
+  static double* copied(Arena& arena, int n, const double* x) {
+    double* y = arena.take<double>(n);
+    std::copy(x, x + n, y);
+    return y;
+  }
+
+  int rows_, count_;
+  const double* Z_;
+  Arena& arena_;
+  PivotedQr factor_;
+};
+
 class LoopMotions {
  public:
   int freedom;
@@ -51,26 +79,31 @@ class LoopMotions {
     }
   }
 
-  /// Of all lambda (rows) with J^T lambda = f (nv) that of least norm, in the rows' own units.
-  SARRUS_NOINLINE void least(const double* f, double* lambda) const {
+  /// Some lambda (rows) with J^T lambda = f (nv), of the rows that say something new.
+  SARRUS_NOINLINE void forces(const double* f, double* lambda) const {
     const Arena::Scope scope(arena_);
-    const int rank = loops_.rank;
-    double *x = arena_.take<double>(nv_), *y = arena_.take<double>(rows_);
+    double* x = arena_.take<double>(nv_);
     for (int k = 0; k < nv_; ++k) x[k] = f[k] * column_[k];
     loops_.times_transpose(x);
-    std::fill(y, y + rows_, 0.0);
-    if (rank == rows_) {
-      for (int i = rank - 1; i >= 0; --i) {
-        y[i] = x[i];
-        for (int j = i + 1; j < rank; ++j) y[i] -= loops_.R(i, j) * y[j];
-        y[i] *= loops_.inverse(i);
-      }
-    } else {
-      for (int i = 0; i < rank; ++i)
-        y[i] = (x[dependent_.pivot(i)] - dot_product(i, dependent_.above_diagonal(i), y)) * dependent_.inverse(i);
-      dependent_.times(y);
+    solve_triangle(x);
+    for (int j = 0; j < rows_; ++j) lambda[loops_.pivot(j)] = j < loops_.rank ? x[j] * row_[loops_.pivot(j)] : 0.0;
+  }
+
+  /// All multipliers with J^T z = 0, in scales in which moments and forces compare, so that each entry has its digits in any unit of length.
+  SARRUS_NOINLINE SelfStresses self_stresses() const {
+    const int rank = loops_.rank, count = rows_ - rank;
+    double *Z = arena_.take<double>(count * rows_), *x = arena_.take<double>(rank);
+    std::fill(Z, Z + count * rows_, 0.0);
+    for (int i = 0; i < count; ++i) {
+      double* z = Z + i * rows_;
+      for (int k = 0; k < rank; ++k) x[k] = -loops_.R(k, rank + i);
+      solve_triangle(x);
+      for (int k = 0; k < rank; ++k) z[loops_.pivot(k)] = x[k] * row_[loops_.pivot(k)];
+      z[loops_.pivot(rank + i)] = row_[loops_.pivot(rank + i)];
+      const double length = std::sqrt(dot_product(rows_, z, z));
+      for (int r = 0; r < rows_; ++r) z[r] /= length;
     }
-    for (int j = 0; j < rows_; ++j) lambda[loops_.pivot(j)] = rank == rows_ ? y[j] * row_[loops_.pivot(j)] : y[j];
+    return {rows_, count, Z, arena_};
   }
 
   /// Some x (nv) with J x = g (rows).
@@ -103,6 +136,13 @@ class LoopMotions {
         for (int r = 0; r < c.rows; ++r) A[(c.row + r) * tree.nv + c.column[k]] = *J++ * column[c.column[k]] * row[c.row + r];
     }
     return A;
+  }
+  /// The first `rank` of x become U^-1 x, of U's square part.
+  void solve_triangle(double* x) const {
+    for (int i = loops_.rank - 1; i >= 0; --i) {
+      for (int j = i + 1; j < loops_.rank; ++j) x[i] -= loops_.R(i, j) * x[j];
+      x[i] *= loops_.inverse(i);
+    }
   }
   /// U^T by columns, its rows in their own units, where not all of them are needed.
   double* triangle() const {

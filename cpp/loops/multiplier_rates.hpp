@@ -1,7 +1,7 @@
 // How the multipliers change. Of rows that do not depend on one another the equation itself says it (derivatives.hpp). Of others lambda = J y is
 // of all that give the same forces the least; on the way along the loops it stays so, and
 //
-//   J^T Dlambda = f,   Dlambda = DJ y + J Dy        so that       Dlambda = DJ y + (J^T)^+ (f - J^T DJ y)
+//   J^T Dlambda = f,   Dlambda = DJ y + J Dy        so that Dlambda, of all with J^T Dlambda = f, is nearest to DJ y
 //
 // with the forces f = M Da - b that the equation leaves to them. (What it finds for them has rounding over nothing along J^T z = 0.)
 #pragma once
@@ -30,6 +30,7 @@ template <class R> class MultiplierRates {
     if (tree.nv - motions_->freedom == rows_) return;
     y_ = arena.take<double>(tree.nv), M_ = arena.take<double>(tree.nv * tree.nv);
     motions_->solve(equation.lambda, y_);
+    self_stresses_.emplace(motions_->self_stresses());
     crba(tree, arena, q, M_);
   }
 
@@ -50,15 +51,15 @@ template <class R> class MultiplierRates {
     if (!y_) return;
     const Arena::Scope scope(arena_);
     const int n = tree_.nv;
-    double *turning = arena_.take<double>(rows_), *f = arena_.take<double>(n);
+    double *turning = nullptr, *f = arena_.take<double>(n);
     for (int k = 0; k < n; ++k) {
       f[k] = -lane(force[k], l);
       for (int i = 0; i < n; ++i) f[k] += M_[k * n + i] * lane(x[i], l);
     }
-    for (int r = 0; r < rows_; ++r) turning[r] = DJ_y ? -lane(DJ_y[r], l) : 0.0;
-    add_constraint_forces(tree_, J_, turning, f);
-    motions_->least(f, out);
-    for (int r = 0; r < rows_; ++r) out[r] -= turning[r];
+    if (DJ_y) turning = arena_.take<double>(rows_);
+    for (int r = 0; r < rows_ && DJ_y; ++r) turning[r] = lane(DJ_y[r], l);
+    motions_->forces(f, out);
+    self_stresses_->bring_near(turning, out);
   }
 
  private:
@@ -68,6 +69,7 @@ template <class R> class MultiplierRates {
   const double* J_;
   double *y_ = nullptr, *M_ = nullptr;
   std::optional<LoopMotions> motions_;
+  std::optional<SelfStresses> self_stresses_;
 };
 
 /// Derivatives of the multipliers by q, v and tau (rows x nv each, one after the other), along the same directions as those of the accelerations;

@@ -80,6 +80,9 @@ constexpr double present = 1e-6;
 /// Singular values below it deserve a warning: forces and velocities are a thousand times what they look like.
 constexpr double nearly_singular = 1e-3;
 
+/// Of two compliances beside each other, the root of what counts as rigid.
+constexpr double rigid = 1e-7;
+
 // ---- the saddle equation ------------------------------------------------------------------------------------------------------------
 
 /// mu, of the size that a row's J M^-1 J^T has: small enough to leave 1e-10 of accuracy at a hundred-thousandth of a radian from a
@@ -89,6 +92,11 @@ constexpr double regularisation = 2e-15, regularisation_in_single = 1e-6;
 constexpr double corrects = 10.0;
 /// As many corrections as a direction may want that still counts: one that each brings less than that share nearer is singular.
 constexpr double many_corrections = 100.0;
+/// Of a row's J M^-1 J^T, the share that the rows before it leave where no reaction is open: no less than 2e-3 over 37 mechanisms, where some are
+/// 2e-10 at most, by rounding.
+constexpr double independent = 1e-6;
+/// What bodies feel of the ground where reactions are shared by bushings of unit stiffness, so that free motions have some; corrections take it back.
+constexpr double free_bushings = 2e-13;
 /// And how many are made of them: no more than a few are, but within a millionth of a radian of a singular position.
 constexpr int most_corrections = 60;
 /// Of massless bodies, the inertia that the factor borrows, as a share of what rows make them feel: ten digits are left for what is small
@@ -109,9 +117,13 @@ constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
 constexpr double loses = 0.1;
 /// Beside the largest entry that a constraint's rows have in a column, what is rounding of it.
 constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;
+/// Rounding of an entry of the saddle equation beside the largest: a tenth of eps, since it mostly cancels.
+constexpr double entry_rounding = 2e-17;
 /// Where rounding of the loops' rows moves accelerations by more than that, relative, nobody could use their derivatives: towards a singular
 /// position, at the distance d, this is 1e-16 / d; q of closed loops is known no better, and derivatives change with it as 1 / d^4. Half of
 /// 1e-4 rad.
 constexpr double differentiable = 2e-12;
+/// Where it moves them by less than that, derivatives are exact to rounding: from about a tenth of a radian on.
+constexpr double regular = 1e-15;
 
 }  // namespace sarrus::tolerances

@@ -91,6 +91,7 @@ Ids ordered(const Graph& g, const std::vector<char>& live, const Ids& results) {
 /// In single precision what is next to nothing, or beyond anything, stays so.
 std::string digits(double x, bool single) {
   char text[40];
+  if (!std::isfinite(x)) return std::isnan(x) ? "NAN" : x > 0.0 ? "INFINITY" : "-INFINITY";
   if (single && x != 0.0) x = std::copysign(std::clamp(std::fabs(x), 1e-37, 3e38), x);
   std::snprintf(text, sizeof text, single ? "%.9g" : "%.17g", x);
   std::string s = text;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace sarrus {
@@ -225,6 +226,27 @@ int Graph::all_assumed() {
   int all = constant(1.0);
   for (const int i : assumed_) all = both(all, i);
   return all;
+}
+
+int Graph::finite(const Ids& results) {
+  std::vector<char> live(expressions_.size(), 0);
+  for (const int i : results) live[static_cast<std::size_t>(i)] = 1;
+  bool may_fail = false;
+  for (int i = size() - 1; i >= 0; --i) {
+    if (!live[static_cast<std::size_t>(i)]) continue;
+    may_fail |= is(i, Op::quotient) || is(i, Op::root);
+    for (const int k : (*this)[i].operand)
+      if (k >= 0) live[static_cast<std::size_t>(k)] = 1;
+  }
+  if (!may_fail) return constant(1.0);
+  // sizes, as numbers of both signs could cancel where they are recorded
+  int total = constant(0.0);
+  Ids each = results;
+  std::sort(each.begin(), each.end());
+  each.erase(std::unique(each.begin(), each.end()), each.end());
+  for (const int i : each)
+    if (!is_constant(i)) total = sum(total, magnitude(i));
+  return less(total, constant(single ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max()));
 }
 
 }  // namespace sarrus

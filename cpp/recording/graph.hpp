@@ -85,6 +85,8 @@ class Graph {
   void assume(int condition) { assumed_.push_back(condition); }
   /// 1 where everything assumed holds, for a choice.
   int all_assumed();
+  /// The condition that all of these are finite; 1 where nothing that they are made of divides or takes a root.
+  int finite(const Ids& results);
 
  private:
   bool is(int i, Op op) const { return (*this)[i].op == op; }

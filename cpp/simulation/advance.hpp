@@ -46,8 +46,12 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
   std::optional<LeastMotion<T>> start;
   s.least = nullptr;
   const bool implicit = s.plan.method == Method::implicit_midpoint || (s.plan.method == Method::rosenbrock && holds_a_joint(s));
-  const bool keeps_momentum = s.tree.floats && s.projects() && implicit;
-  const Force<T> before = keeps_momentum ? momentum_at(s, x) : Force<T>::zero();
+  std::optional<FloatingGroups<T>> groups;  // if their momenta are to be kept
+  Force<T>* momenta = nullptr;
+  if (s.projects() && implicit && groups.emplace(s.tree, s.arena).count > 0) {
+    momenta = s.arena.template take<Force<T>>(groups->count), s.impulses = s.arena.template take<Force<T>>(groups->count);
+    groups->momenta(x.q, x.v, momenta);
+  }
   if (s.projects() && (any(s.closes > T(0.5)) || implicit))
     s.least = &start.emplace(s.tree, s.arena, x.q, time, s.pfaffian_values(x.q, x.v));
   switch (s.plan.method) {
@@ -69,7 +73,10 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
         if (s.plan.method == Method::rosenbrock && !implicit) rosenbrock_step(s, time, h, x);
   }
   if (s.projects() && !facts(s.plan.method).rigid) close_step(s, T(time + h), x);
-  if (keeps_momentum) move_base_by_momentum(s, before + s.impulse, x.q, x.v);  // of which loops know nothing
+  if (!momenta) return;
+  for (int g = 0; g < groups->count; ++g) momenta[g] += s.impulses[g];
+  groups->move_bases(momenta, x.q, x.v);  // of which loops know nothing
+  s.impulses = nullptr;
 }
 
 /// Of the quantities that a state holds.

@@ -1,7 +1,10 @@
 // The implicit midpoint rule: v1 = v0 + h a(t + h/2, q0 cay(h/4 (v0 + v1)), (v0 + v1)/2), q1 = q0 cay(h/2 (v0 + v1)). Symmetric and
 // A-stable. Cayley's transform turns by 2 atan(|h w|/2), and with it a free body keeps its momentum and energy to rounding.
-// Of what floats the base's v1 is instead that at which the momentum has changed by h times its rate in the middle, p1 = p0 + h p-dot: the
-// same rule for another quantity. Joints' forces have no part in that rate, so that without others momentum stays, to rounding.
+// Of each group of bodies that floats the bases' v1 are instead those at which its momentum has changed by h times its rate in the middle,
+// p1 = p0 + h p-dot: the same rule for another quantity. Forces of joints, those that close loops too, have no part in that rate, so that
+// without others momentum stays, to rounding.
+// Damping d of a joint that is faster than the step, z = h d / M_kk > 2, would make its velocity swing from step to step: its force is that at
+// v0 + (1 - 1/z) (v1 - v0), which takes away in one step what has no force to keep it.
 // On loops the projection is symmetric too (Hairer, Lubich and Wanner V.4.1): what moves the end onto them also moved the start. So the rule
 // can be run backwards, and energy swings and does not drift where motion is regular; chaotic chains may wander, in coarse steps.
 //
@@ -11,7 +14,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../dynamics/free_floating.hpp"
+#include "../dynamics/floating_groups.hpp"
 #include "../simd/dense.hpp"
 #include "steps.hpp"
 
@@ -23,26 +26,6 @@ template <class T> void as_exponential(const Tree& tree, T* u) {
     visit_every(tree.link[i].described, 0, [&](auto joint) { joint.cayley_to_exponential(u + tree.link[i].iv); });
 }
 
-template <class T> Kinematics<T> motion_of(System<T>& s, const T* q, const T* v, const T* a) {
-  const auto k = Kinematics<T>::over(s.tree, s.arena.template take<T>(Kinematics<T>::size(s.tree)));
-  kinematics(s.tree, s.arena, q, v, a, k);
-  return k;
-}
-
-/// About the world's origin.
-template <class T> Force<T> momentum_at(System<T>& s, const SimulationState<T>& x) {
-  const Arena::Scope scope(s.arena);
-  return momentum(s.tree, motion_of<T>(s, x.q, x.v, nullptr), zero3<T>());
-}
-
-template <class T> void move_base_by_momentum(System<T>& s, const Force<T>& p, const T* q, T* v) {
-  const Arena::Scope scope(s.arena);
-  T six[6], *moving = s.arena.template take<T>(s.tree.nv);
-  store(p, six);
-  momentum_velocity(s.tree, s.arena, q, static_cast<const T*>(v), static_cast<const T*>(six), moving);
-  std::copy(moving, moving + s.tree.nv, v);
-}
-
 /// The rule as a fixed point: y = (v1, z1) is right where it makes y of y.
 template <class T> struct MidpointRule {
   System<T>& s;
@@ -50,8 +33,32 @@ template <class T> struct MidpointRule {
   const SimulationState<T>& x;  // v and z stand side by side
   int nv = s.tree.nv, n = nv + s.plan.force_elements.nz;
   T *middle = take(n), *rate = take(n), *u = take(nv), *q = take(s.tree.nq);
-  // momentum at both ends, of what floats
-  Force<T> p0 = s.tree.floats ? momentum_at(s, x) : Force<T>::zero(), p1 = p0;
+  const FloatingGroups<T> groups{s.tree, s.arena};
+  Force<T>*p0 = s.arena.template take<Force<T>>(groups.count),
+  *p1 = s.arena.template take<Force<T>>(groups.count);  // at both ends
+
+  MidpointRule(System<T>& system, const T& start, const T& length, const SimulationState<T>& state)
+      : s(system), time(start), h(length), x(state) {
+    if (groups.count > 0) groups.momenta(x.q, x.v, p0);
+    if (s.tree.has_joint_forces) find_late_damping();
+  }
+
+  /// Of each velocity of the tree what its damping takes more where it counts later than in the middle, times v1 - v0; null: nothing does.
+  T *later = nullptr, *late = nullptr;
+  void find_late_damping() {
+    later = take(nv), late = take(nv);
+    const Arena::Scope scope(s.arena);
+    T* M = take(nv * nv);
+    crba(s.tree, s.arena, x.q, M);
+    bool some = false;
+    for (int k = 0; k < nv; ++k) {
+      const T damping = T(s.tree.template numbers<T>()(s.tree.passive[k].damping)), z = damping * h / M[k * nv + k];
+      const auto fast = z > T(2.0);
+      later[k] = select(fast, damping * (T(0.5) - T(1.0) / select(fast, z, T(2.0))), T(0.0));
+      some = some || any(later[k] > T(0.0));
+    }
+    if (!some) later = nullptr;
+  }
 
   static constexpr double overflow = 1e300;
 
@@ -64,14 +71,17 @@ template <class T> struct MidpointRule {
     integrate(s.tree, x.q, u, q);
     if (any(s.closes > T(0.5))) project(s, T(time + T(0.5) * h), q, middle);
     s.watches = s.guards();
+    for (int k = 0; later && k < nv; ++k) late[k] = later[k] * (x.v[k] - y[k]);
+    s.late = later ? late : nullptr;
     s.evaluate(T(time + T(0.5) * h), q, middle, middle + nv, rate, rate + nv);
+    s.late = nullptr;
     for (int k = 0; k < n; ++k) out[k] = x.v[k] + h * rate[k];
-    if (!s.tree.floats) return;
-    const Arena::Scope scope(s.arena);
-    p1 = p0 + momentum_rate(s.tree, motion_of<T>(s, q, middle, rate), zero3<T>()) * h;
+    if (groups.count == 0) return;
+    groups.momentum_rates(q, middle, rate, p1);
+    for (int g = 0; g < groups.count; ++g) p1[g] = p0[g] + p1[g] * h;
     for (int k = 0; k < nv; ++k) u[k] *= T(2.0);
     integrate(s.tree, x.q, u, q);
-    move_base_by_momentum(s, p1, q, out);
+    groups.move_bases(p1, q, out);
   }
 
   /// Of velocities and internal states, of which a thousandth is rest.
@@ -107,16 +117,16 @@ template <class T> struct MidpointRule {
     integrate(s.tree, x.q, u, q);
     std::copy(q, q + s.tree.nq, x.q);
     std::copy(y, y + n, x.v);
-    if (!s.tree.floats) return;
-    move_base_by_momentum(s, p1, x.q, x.v);  // what the iteration leaves would add up
-    s.impulse = p1, s.impulse -= p0;
+    if (groups.count == 0) return;
+    groups.move_bases(p1, x.q, x.v);  // what the iteration leaves would add up
+    for (int g = 0; g < groups.count && s.impulses; ++g) s.impulses[g] = p1[g], s.impulses[g] -= p0[g];
   }
 };
 
 /// `guess`, if given: of (v, z) at the end.
 inline void implicit_midpoint_step(System<double>& s, double time, double h, const SimulationState<double>& x,
                                    const double* guess = nullptr) {
-  MidpointRule<double> rule{s, time, h, x};
+  MidpointRule<double> rule(s, time, h, x);
   const int n = rule.n;
   double *y = rule.take(n), *out = rule.take(n), *off = rule.take(n), *there = rule.take(n), *step = rule.take(n), *A = nullptr;
   std::copy_n(guess ? guess : x.v, n, y);

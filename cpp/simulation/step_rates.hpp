@@ -73,8 +73,7 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   s.flag_contradiction(T(solution.error, R(0.0)));
   // as loops/derivatives.hpp says where there is no derivative: near a singular position
   const P size = e.terms + in_metric(e.solved(), solution.y);
-  const auto singular =
-      moved_by_errors(e, arena, solution.factor, size, P(2e-17), true) > size * P(square(tolerances::differentiable));
+  const auto singular = is_near_singular(moved_by_rounding(e, arena, solution.factor, size), size);
   s.status.value = select(singular, sarrus::most(s.status.value, P(double(contradictory))), s.status.value);
   for (int k = 0; k < n; ++k) a[k] = {solution.x[k], R(0.0)};
 
@@ -273,7 +272,7 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
   Arena& arena = s.arena;
   constexpr int together = directions_of<R>;
   const int n = s.tree.nv + s.plan.force_elements.nz;
-  MidpointRule<T> rule{s, time, h, x};
+  MidpointRule<T> rule(s, time, h, x);
   T *y = rule.take(n), *held = rule.take(n), *out = rule.take(n);
   P *A = arena.template take<P>(n * n), *step = arena.template take<P>(n);
   double *one = arena.template take<double>(n * n), *side = arena.template take<double>(n);
@@ -323,7 +322,7 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
     solve(step);
     for (int k = 0; k < n; ++k) along(y[k].rate, d) = step[k];
   }
-  if (s.tree.floats) rule.apply(y, out);  // the momentum at the end goes with y
+  if (rule.groups.count > 0) rule.apply(y, out);  // the momenta at the end go with y
   rule.finish(y);
 }
 

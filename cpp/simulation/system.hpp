@@ -78,8 +78,10 @@ template <class T> struct System {
   bool kept = false;
   const Record<T>* record = nullptr;  // where rigid steps note how well they hold what they are to hold
   bool rigid = false;  // contacts and stops push nothing: see contact_step.hpp
+  const T* late = nullptr;  // if not null: a generalised force (nv) besides; see implicit_midpoint.hpp
   T pressing = T(0.0);  // which contacts and end stops did in the last evaluation
-  Force<T> impulse = Force<T>::zero();  // of what acts from outside, in the midpoint rule's last step of what floats
+  Force<T>* impulses =
+      nullptr;  // if not null: of what acts from outside, in the midpoint rule's last step, on each group that floats
 
   /// What control laws know.
   const Tree& described() const { return plan.described ? *plan.described : tree; }
@@ -169,6 +171,7 @@ template <class T> struct System {
       for (int r = tree.nv; r < all.nv; ++r) tau[k] += all.J[(r - tree.nv) * tree.nv + k] * along[r];
     }
     for (int k = 0; springs && has_springs && k < tree.nv; ++k) tau[k] += springs[k];
+    for (int k = 0; late && k < tree.nv; ++k) tau[k] += late[k];
   }
 
   /// Takes the samples that are due in the state x.

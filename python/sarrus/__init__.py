@@ -35,6 +35,7 @@ from .dynamics.contact import ContactPoint
 from .errors import (
     AssemblyError,
     BranchEnd,
+    BranchWarning,
     DriftWarning,
     IntegrationError,
     LimitWarning,
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from .viewer.viewer import view
 
 __all__ = [
-    "AssemblyError", "BranchEnd", "Builder", "ContactPoint", "Cylindrical", "Description", "DriftWarning", "Event", "Fixed", "Free", "Gimbal", "Helical",
+    "AssemblyError", "BranchEnd", "BranchWarning", "Builder", "ContactPoint", "Cylindrical", "Description", "DriftWarning", "Event", "Fixed", "Free", "Gimbal", "Helical",
     "Inertia", "IntegrationError", "LimitWarning", "Mechanism", "ModelError", "ModelWarning", "NameNotFoundError", "NotRealizableError",
     "Planar", "Prismatic", "Revolute", "Rotation", "SarrusError", "ShapeError", "Skeleton", "Spherical", "StateError",
     "StiffnessWarning", "Trajectory", "Transform", "Universal", "__version__", "build_info", "control", "derivatives", "description", "equilibrium", "errors",

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import derivatives
-from ._arrays import Array, common_axes
+from ._arrays import Array, checked_count, common_axes
 from .building.builder import Builder
 from .control.coordinates import velocities
 from .control.sampling import Efforts
@@ -89,7 +89,7 @@ class Function:
 
     def shapes(self, kinds: Sequence[str], steps: int = 0) -> list[Shape]:
         """Last axes."""
-        many = {"steps": steps, "samples": -(-steps // self.options.get("every", 1)) + 1}
+        many = {"steps": steps, "samples": -(-steps // checked_count("every", self.options.get("every", 1))) + 1}
         of = [kind.partition(" of ") for kind in kinds]
         return [((many[first], *SIZES[last](self)) if last else SIZES[first](self)) for first, _, last in of]
 
@@ -117,10 +117,14 @@ class Function:
 
     def value(self, *x: Array, out: Sequence[Array] = ()) -> tuple[Array, ...]:
         """Answers, in their places `out` if the row writes to them."""
+        if _empty(x):
+            return tuple(np.zeros(shape) for shape in self.outputs([one.shape for one in x]))
         return tuple(self.row.value(self, x, **({"out": out[0]} if out and self.row.writes else {})))
 
     def vjp(self, x: Arrays, y: Arrays, w: Arrays) -> tuple[Array, ...]:
         """Cotangents of the inputs."""
+        if _empty(x):
+            return tuple(map(np.zeros_like, x))
         w = self._between(self.row.outputs, y, w, D.coordinates_by_tangent, back=True)
         g = self.row.vjp(self, x, y, w)
         return self._between(self.row.inputs.values(), x, g, D.tangent_by_coordinates, back=True)
@@ -129,6 +133,8 @@ class Function:
         """How the answers change along changes of the inputs."""
         if self.row.jvp is None:
             raise ModelError("rollouts have derivatives back alone, a gradient or vjp: take step() forward")
+        if _empty(x):
+            return tuple(map(np.zeros_like, y))
         dx = self._between(self.row.inputs.values(), x, dx, D.tangent_by_coordinates, back=False)
         dy = self.row.jvp(self, x, y, dx)
         return self._between(self.row.outputs, y, dy, D.coordinates_by_tangent, back=False)
@@ -160,6 +166,11 @@ class Function:
         """Each, and by itself where its coordinates may have other rates than its velocities."""
         joints = [self.robot.joint(name) for name in self.robot.joints]
         return [(joint, _alone(joint.type) if joint.type.nv > 1 else None) for joint in joints]
+
+
+def _empty(x: Arrays) -> bool:
+    """True for a batch of no states, which simulations and some of the core's functions refuse."""
+    return 0 in x[0].shape[:-1]
 
 
 @lru_cache(maxsize=64)
@@ -262,7 +273,7 @@ def run(f: Function, x: Arrays) -> Sweep:
     how.pop("motors", None)
     dt, others, start = how.pop("dt"), how.pop("controller", None), how.get("start", 0.0)
     elements = [] if others is None else list(others) if isinstance(others, Sequence) else [others]
-    how["method"] = method_for(how.get("method", "auto"), elements, varies=True)
+    how["method"] = method_for(how.get("method", "auto"), elements, True, f.robot, q, dt)
     runs, steps = math.prod(q.shape[:-1]), u.shape[-2]
     efforts = Efforts(start + dt * np.arange(steps), u.reshape(runs, *u.shape[-2:]), f.motors)
     of_each = q.reshape(runs, -1), v.reshape(runs, -1)
@@ -319,9 +330,9 @@ def along_one_step(f: Function, x: Arrays, y: Arrays, dx: Arrays) -> list[Array]
 
 
 def assembled(f: Function, x: Arrays) -> list[Array]:
-    how = dict(f.options)
+    how = {"branch": "only"} | dict(f.options)  # a function that jumps has no derivative there
     fixed = {name: x[0][..., k] for k, name in enumerate(how.pop("leading"))}
-    return [f.robot.assemble(how.pop("near", None), fixed=fixed, **how)]
+    return [f.robot.assemble(how.pop("near", None), fixed=fixed, return_status=True, **how)[0]]
 
 
 def _kept(names: str, f: Function) -> dict[str, Any]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import secrets
 import stat
+import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["check_regular", "is_within", "needed", "read_bytes", "replacing"]
+__all__ = ["check_regular", "is_within", "locked", "needed", "read_bytes", "replacing"]
 
 
 def needed(package: str, what: str, install: str) -> Any:
@@ -101,9 +104,48 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def locked(path: str | os.PathLike[str], wait: float = 1.0) -> Iterator[bool]:
+    """Hold a file's lock inside, which ends with the process too; False where somebody else, of this process or another, holds it for so long [s]."""
+    with open(path, "ab") as file:
+        until = time.monotonic() + wait
+        while not (free := _lock(file.fileno())) and time.monotonic() < until:
+            time.sleep(0.01)
+        try:
+            yield free
+        finally:
+            if free:
+                _unlock(file.fileno())
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # forked workers, which have the file open too, would keep it
+
+
 def _named(path: str | os.PathLike[str], error: OSError | None = None) -> OSError:
     """The error with the name that the caller knows."""
-    import errno
-
     number = errno.EACCES if error is None or error.errno is None else error.errno
     return OSError(number, os.strerror(number), os.fspath(path))

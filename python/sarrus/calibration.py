@@ -332,7 +332,8 @@ class _Rows:
     def at(self, dimensions: Dimensions, x: Array) -> tuple[Array, _Place]:
         """Residuals (rows,) with these changes, and the place; AssemblyError where loops stay open."""
         robot = dimensions.changed(x)
-        q, status = robot.assemble(near=self.start, fixed=dimensions.led(self.inputs, x), return_status=True)
+        led = dimensions.led(self.inputs, x)
+        q, status = robot.assemble(near=self.start, fixed=led, branch="any", return_status=True)  # starts are near
         if np.any(status):
             raise AssemblyError(f"at inputs {int(np.argmax(status != 0))} the loops stay open")
         self.start = q

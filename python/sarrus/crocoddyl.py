@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import crocoddyl
@@ -15,42 +16,58 @@ import numpy as np
 from . import derivatives as D
 from ._arrays import Array
 from .control.sampling import Efforts
+from .errors import AssemblyError, IntegrationError, ModelError, StateError
 from .mechanism import Mechanism
 from .simulation.sweep import simulate_many
 
 __all__ = ["ActionModel", "State", "StateResidual"]
 
+NO_ANSWER = (StateError, AssemblyError, IntegrationError)  # of a state, not of what the model was made with
+
 
 class State(crocoddyl.StateAbstract):
-    """x = (q, v) of a mechanism; changes are displacements and changes of v, as everywhere in sarrus."""
+    """x = (q, v) of a mechanism; changes are displacements and changes of v, as everywhere in sarrus. Its zero is the home, at rest.
+
+    Of states that are none (not finite, quaternions of no length) answers are NaN: an exception in a solver ends the process.
+    """
 
     def __init__(self, robot: Mechanism) -> None:
         super().__init__(robot.nq + robot.nv, 2 * robot.nv)
         self.robot = robot
 
     def zero(self) -> Array:
-        return np.concatenate([self.robot.neutral(), np.zeros(self.robot.nv)])
+        return np.concatenate([self.robot.assemble(), np.zeros(self.robot.nv)])
 
     def rand(self) -> Array:
-        rng = np.random.default_rng()
-        return np.concatenate([self.robot.random(rng), rng.standard_normal(self.robot.nv)])
+        rng, closed = np.random.default_rng(), bool(self.robot.constraints)
+        q, v = self.robot.random(rng, closed=closed), rng.standard_normal(self.robot.nv)
+        return np.concatenate([q, self.robot.project_velocity(q, v) if closed else v])
 
     def diff(self, x0: Array, x1: Array) -> Array:
         n = self.robot.nq
-        return np.concatenate([self.robot.difference(x0[:n], x1[:n]), x1[n:] - x0[n:]])
+        with suppress(StateError):
+            return np.concatenate([self.robot.difference(x0[:n], x1[:n]), x1[n:] - x0[n:]])
+        return np.full(self.ndx, np.nan)
 
     def integrate(self, x: Array, dx: Array) -> Array:
         n, nv = self.robot.nq, self.robot.nv
-        return np.concatenate([self.robot.integrate(x[:n], dx[:nv]), x[n:] + dx[nv:]])
+        with suppress(StateError):
+            return np.concatenate([self.robot.integrate(x[:n], dx[:nv]), x[n:] + dx[nv:]])
+        return np.full(self.nx, np.nan)
 
     def Jdiff(self, x0: Array, x1: Array, firstsecond: Any = crocoddyl.Jcomponent.both) -> Any:
         n, eye = self.robot.nq, np.eye(self.robot.nv)
-        by = D.difference(self.robot, x0[:n], x1[:n])
-        return _chosen(firstsecond, _blocks(by.q0, -eye), _blocks(by.q1, eye))
+        with suppress(StateError):
+            by = D.difference(self.robot, x0[:n], x1[:n])
+            return _chosen(firstsecond, _blocks(by.q0, -eye), _blocks(by.q1, eye))
+        return _chosen(firstsecond, *np.full((2, self.ndx, self.ndx), np.nan))
 
     def Jintegrate(self, x: Array, dx: Array, firstsecond: Any = crocoddyl.Jcomponent.both) -> Any:
-        by, eye = D.integrate(self.robot, x[: self.robot.nq], dx[: self.robot.nv]), np.eye(self.robot.nv)
-        return _chosen(firstsecond, _blocks(by.q, eye), _blocks(by.dv, eye))
+        eye = np.eye(self.robot.nv)
+        with suppress(StateError):
+            by = D.integrate(self.robot, x[: self.robot.nq], dx[: self.robot.nv])
+            return _chosen(firstsecond, _blocks(by.q, eye), _blocks(by.dv, eye))
+        return _chosen(firstsecond, *np.full((2, self.ndx, self.ndx), np.nan))
 
 
 class StateResidual(crocoddyl.ResidualModelAbstract):
@@ -70,39 +87,81 @@ class StateResidual(crocoddyl.ResidualModelAbstract):
 class ActionModel(crocoddyl.ActionModelAbstract):
     """A step, of :func:`~sarrus.simulate_many` with these options, under efforts of the motors, with its exact derivatives.
 
+    From states without an answer (loops that cannot close, a step that does not converge) the next state and its derivatives are NaN, which solvers
+    of Crocoddyl take for a step that is too long; an exception there ends the process. The last node has no efforts: their costs do not count.
+
     Parameters
     ----------
     robot : the mechanism; the start is brought onto its loops
     dt : length of the step [s]; 0: of the last node, which costs and goes nowhere
     costs : ``crocoddyl.CostModelSum`` over ``State(robot)`` and the motors
     options : method, stabilisation, gains of the step
+
+    Raises
+    ------
+    ModelError
+        Costs of ``crocoddyl.ResidualModelState`` over joints whose displacements are not differences of coordinates, such as quaternions: it takes
+        their derivative for diagonal. Take :class:`StateResidual`.
     """
 
     def __init__(self, robot: Mechanism, dt: float, costs: Any, **options: Any) -> None:
         super().__init__(costs.state, robot.nu, costs.nr)
         self.robot, self.dt, self.costs, self.options = robot, dt, costs, options
+        self._check()
+        if dt > 0.0:
+            with suppress(
+                *NO_ANSWER
+            ):  # options that do not fit raise here: where a solver asks, an exception ends the process
+                self._step(costs.state.zero(), np.zeros(self.nu))
 
     def createData(self) -> Any:
+        self._check()
         return _Data(self)
 
-    def calc(self, data: Any, x: Array, u: Array | None = None) -> None:
-        n, u = self.robot.nq, np.zeros(self.nu) if u is None else u
-        data.xnext = np.array(x)
-        if self.dt > 0.0:
-            efforts = Efforts([0.0], u[None])
-            runs = simulate_many(
-                self.robot, x[:n], x[n:], self.dt, efforts, dt=self.dt, limits="ignore", **self.options
+    def _check(self) -> None:
+        wrong = [
+            n
+            for n, item in self.costs.costs.todict().items()
+            if type(item.cost.residual) is crocoddyl.ResidualModelState
+        ]
+        zero = self.costs.state.zero()
+        J = self.costs.state.Jdiff(zero, self.costs.state.integrate(zero, np.full(2 * self.robot.nv, 0.3)))[1]
+        if wrong and np.abs(J - np.diag(np.diag(J))).max(initial=0.0) > 1e-9:
+            raise ModelError(
+                f"cost '{wrong[0]}': crocoddyl.ResidualModelState takes the derivative of differences of states for diagonal, which it is not of "
+                f"'{self.robot.name}': take sarrus.crocoddyl.StateResidual"
             )
-            data.xnext = np.concatenate([runs.q[0, -1], runs.v[0, -1]])
-        self.costs.calc(data.costs, x, u)
+
+    def _step(self, x: Array, u: Array) -> Array:
+        n, efforts = self.robot.nq, Efforts([0.0], u[None])
+        runs = simulate_many(self.robot, x[:n], x[n:], self.dt, efforts, dt=self.dt, limits="ignore", **self.options)
+        return np.concatenate([runs.q[0, -1], runs.v[0, -1]])
+
+    def calc(self, data: Any, x: Array, u: Array | None = None) -> None:
+        data.xnext = np.array(x)
+        if u is None:
+            self.costs.calc(data.costs, x)
+        else:
+            self.costs.calc(data.costs, x, u)
+            if self.dt > 0.0:
+                try:
+                    data.xnext = self._step(x, u)
+                except NO_ANSWER:
+                    data.xnext = np.full_like(data.xnext, np.nan)
         data.cost = data.costs.cost
 
     def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
-        n, u = self.robot.nq, np.zeros(self.nu) if u is None else u
-        if self.dt > 0.0:
-            S = D.step(self.robot, x[:n], x[n:], self.dt, controller=Efforts([0.0], u[None]), **self.options)
-            data.Fx, data.Fu = np.hstack([S.q, S.v]), S.parameters["Efforts.u"]
-        self.costs.calcDiff(data.costs, x, u)
+        if u is None:
+            self.costs.calcDiff(data.costs, x)
+        else:
+            self.costs.calcDiff(data.costs, x, u)
+            if self.dt > 0.0:
+                n, efforts = self.robot.nq, Efforts([0.0], u[None])
+                try:
+                    S = D.step(self.robot, x[:n], x[n:], self.dt, controller=efforts, **self.options)
+                    data.Fx, data.Fu = np.hstack([S.q, S.v]), S.parameters["Efforts.u"]
+                except NO_ANSWER:
+                    data.Fx, data.Fu = np.full_like(data.Fx, np.nan), np.full_like(data.Fu, np.nan)
         for name in ("Lx", "Lu", "Lxx", "Lxu", "Luu"):
             setattr(data, name, getattr(data.costs, name))
 

@@ -548,6 +548,8 @@ class Budget(Brief):
         """Stacked variances of one quantity along the inputs, the largest parts by name, and what was drawn. Needs matplotlib."""
         import matplotlib.pyplot as plt
 
+        from .figures.canvas import literal
+
         if of is not None:
             check_name("quantity", of, self.of)
         k, count = self.of.index(of) if of is not None else 0, _arrays.checked_count("count", count)
@@ -559,11 +561,13 @@ class Budget(Brief):
         top, rest = order[:count], order[count:]
         layers = [variance[:, j] for j in top] + [variance[:, rest].sum(axis=1)] * bool(len(rest))
         axes.stackplot(
-            np.arange(len(variance)), layers, labels=[self.names[j] for j in top] + ["the rest"] * bool(len(rest))
+            np.arange(len(variance)),
+            layers,
+            labels=[literal(self.names[j]) for j in top] + ["the rest"] * bool(len(rest)),
         )
         axes.plot(self.drawn[:, k] ** 2, "k.", label="drawn")
         axes.set_xlabel("input")
-        axes.set_ylabel(f"variance of {self.of[k]}")
+        axes.set_ylabel(literal(f"variance of {self.of[k]}"))
         axes.legend(fontsize="small")
         return axes
 
@@ -624,7 +628,10 @@ def tolerances(
         errors = rng.normal(size=(samples, len(sigma))) * sigma * moves.closes
         many = dimensions.variants(errors)
         start = np.broadcast_to(q, (samples, *q.shape))
-        found, status = many.assemble(start, fixed=dimensions.led(ways, errors), threads=threads, return_status=True)
+        led = dimensions.led(ways, errors)
+        found, status = many.assemble(
+            start, fixed=led, branch="any", threads=threads, return_status=True
+        )  # starts are near
         good = (status == 0).all(axis=1)
         lost = int((~good).sum())
         off = np.stack([_off(robot, many, q, found, name, k) for name, k in asked], axis=-1)[good]

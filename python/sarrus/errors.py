@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from . import _core
 
 __all__ = [
-    "AssemblyError", "BranchEnd", "IntegrationError", "LimitWarning", "ModelError", "ModelWarning",
+    "AssemblyError", "BranchEnd", "BranchWarning", "IntegrationError", "LimitWarning", "ModelError", "ModelWarning",
     "NameNotFoundError", "NotRealizableError", "SarrusError", "ShapeError", "StateError", "StiffnessWarning",
 ]  # fmt: skip
 
@@ -68,7 +68,7 @@ class AssemblyError(SarrusError, ValueError):
 
 
 class BranchEnd(AssemblyError):
-    """The branch that :meth:`~sarrus.Mechanism.follow` went along ends before its inputs do.
+    """The branch that :meth:`~sarrus.Mechanism.follow` or :meth:`~sarrus.Mechanism.assemble` went along ends before its inputs do.
 
     Attributes
     ----------
@@ -102,6 +102,10 @@ class IntegrationError(SarrusError, ArithmeticError):
 
     def __reduce__(self) -> tuple[type[IntegrationError], tuple[str, Any]]:
         return type(self), (str(self), self.trajectory)
+
+
+class BranchWarning(UserWarning):
+    """Loops were closed on another branch than that of the start, or behind a singular position, where it is not known which one it is."""
 
 
 class LimitWarning(UserWarning):

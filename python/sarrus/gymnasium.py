@@ -27,7 +27,7 @@ from ._arrays import Array, ArrayLike, NDArray, checked_count, checked_number, r
 from ._core import Status
 from .control.coordinates import velocities
 from .control.elements import ForceElement
-from .errors import AssemblyError, ModelError, ShapeError, check_choice
+from .errors import AssemblyError, ModelError, ShapeError, StateError, check_choice
 from .mechanism import Mechanism
 from .simulation.arguments import MethodName, Stabilisation, Stepping
 from .simulation.policy import hold, set_efforts
@@ -69,7 +69,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     method, stabilisation, gains : as for :func:`~sarrus.simulate_many`
     tensors : "numpy", or "torch" for tensors that share the arrays' memory
     dtype : of what is seen and of rewards
-    autoreset_mode : whether runs that are over begin anew in the step that ends them, what was seen last in ``infos["final_obs"]``, or in the next one
+    autoreset_mode : whether runs that are over begin anew in the step that ends them, what was seen and said last in ``infos["final_obs"]`` and
+        ``infos["final_info"]``, in the next one, or by ``reset(options={"reset_mask": which})`` alone
     threads : how many work on it
 
     Raises
@@ -89,6 +90,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         tensors: Tensors = "numpy", dtype: Any = np.float32,
         autoreset_mode: AutoresetMode = AutoresetMode.SAME_STEP, threads: int = 1,
     ) -> None:  # fmt: skip
+        self._made_with = {key: x for key, x in locals().items() if key not in ("self", "__class__")}
         self.num_envs, self.robot = checked_count("num_envs", num_envs), robot
         if isinstance(robot, Variants) and len(robot) != num_envs:
             raise ShapeError(f"there must be a variant for each of {num_envs} environments; got {len(robot)}")
@@ -135,16 +137,34 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """(n, nv) velocities."""
         return self._x[:, self.robot.nq : self.robot.nq + self.robot.nv].copy()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is made anew of the arguments is left out: simulations of the core are no data."""
+        return {key: x for key, x in self.__dict__.items() if key not in ("_setup", "_core", "_which", "_of")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state["_made_with"])  # type: ignore[misc]
+        self.__dict__.update(state)
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """All of them begin anew."""
+        """Begin anew: all of them, or where ``options["reset_mask"]`` (n,) is True; the clock starts again where all do."""
         super().reset(seed=seed)
-        self._clock = 0.0
-        self._over[:] = False
-        self._begin(np.arange(self.num_envs), self.np_random)
+        which = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, bool)))
+        if which.shape != (self.num_envs,) or which.dtype != np.bool_ or not which.any():
+            raise ShapeError(
+                f"options['reset_mask'] must be ({self.num_envs},) of truths, one of them True; got {which!r}"
+            )
+        if which.all():
+            self._clock = 0.0
+        self._over[which] = False
+        self._begin(np.flatnonzero(which), self.np_random)
         return self._out(self._observed()), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """A period with these actions (n, motors), clipped to -1 and 1."""
+        if self.metadata["autoreset_mode"] == AutoresetMode.DISABLED and self._over.any():
+            raise StateError(
+                f"environments {np.flatnonzero(self._over).tolist()} are over: without automatic resets call reset(options={{'reset_mask': which}})"
+            )
         u = self._efforts * np.clip(_finite(actions, (self.num_envs, len(self._motors))), -1.0, 1.0)
         tau = np.zeros((self.num_envs, self.robot.nv))
         tau[:, self._motors] = u
@@ -173,7 +193,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         infos: dict[str, Any] = {"status": status}
         seen = self._observed()
         if self.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP and self._over.any():
-            infos |= {"final_obs": self._out(seen), "_final_obs": self._over.copy()}
+            over = self._over.copy()
+            last = {"status": status, "_status": over}
+            infos |= {"final_obs": self._out(seen), "_final_obs": over, "final_info": last, "_final_info": over}
             self._begin(np.flatnonzero(self._over), self.np_random)
             seen = np.where(self._over[:, None], self._observed(), seen)
         return (*(self._out(one) for one in (seen, rewards, terminated, truncated)), infos)
@@ -217,7 +239,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             n, robot = len(rows), self.robot[rows.tolist()] if isinstance(self.robot, Variants) else self.robot
             ranges = {name: np.broadcast_arrays(*bounds) for name, bounds in start.items()}
             fixed = {name: low + (high - low) * rng.random((n, *low.shape)) for name, (low, high) in ranges.items()}
-            q, v = robot.assemble(fixed=fixed, return_status=True)[0], np.zeros(self.robot.nv)
+            q, v = robot.assemble(fixed=fixed, branch="only", return_status=True)[0], np.zeros(self.robot.nv)
         return np.broadcast_to(q, (len(rows), self.robot.nq)), np.broadcast_to(v, (len(rows), self.robot.nv))
 
 
@@ -254,12 +276,24 @@ def for_stable_baselines3(env: VectorEnv) -> Any:
             "stable-baselines3 wants environments that begin anew in the step that ends them: AutoresetMode.SAME_STEP"
         )
 
+    if env._tensors != "numpy":
+        raise ModelError(
+            f"stable-baselines3 wants arrays: make the environments with tensors='numpy'; got {env._tensors!r}"
+        )
+
     class Many(VecEnv):
         def __init__(self) -> None:
             super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
 
+        def __reduce__(self) -> Any:
+            """A class of a function has no name to be found by; what it is made of has."""
+            return for_stable_baselines3, (env,), {"_seeds": self._seeds, "_options": self._options}
+
         def reset(self) -> Any:
-            return env.reset(seed=self._seeds[0])[0]
+            seed = self._seeds[0]
+            self._reset_seeds()  # or every reset would begin like the first
+            self._reset_options()
+            return env.reset(seed=seed)[0]
 
         def step_async(self, actions: Any) -> None:
             self.actions = actions

@@ -10,18 +10,29 @@ from typing import Any, cast
 import numpy as np
 
 from . import _core
-from ._arrays import Array, ArrayLike, checked_count, checked_times, checked_truth, common_axes, into, real_array
+from ._arrays import (
+    Array,
+    ArrayLike,
+    NDArray,
+    checked_count,
+    checked_times,
+    checked_truth,
+    common_axes,
+    into,
+    real_array,
+)
 from .analysis.actuation import efforts
 from .analysis.assembly.closing import check_frames, closing
 from .analysis.assembly.continuation import Branch, checked_steps
+from .analysis.assembly.leading import led_or_nearest
 from .analysis.assembly.multistart import TOLERANCE, checked_tolerance
-from .analysis.assembly.position import Targets, looked_for
+from .analysis.assembly.position import Targets, looked_for, warn_of_branch
 from .analysis.joint_targets import JointCoordinates, coordinates, paths, start_near
 from .analysis.mobility.map import mobility_map
 from .analysis.scaling import units_of_motion
-from .dynamics.options import SearchOptions, Unpack, shows_options
+from .dynamics.options import Branching, SearchOptions, Unpack, shows_options
 from .dynamics.variants import VariantFunctions
-from .errors import ShapeError
+from .errors import ShapeError, check_choice
 from .spatial import Transform
 
 
@@ -180,7 +191,28 @@ class Variants(VariantFunctions):
         return_status = checked_truth("return_status", return_status)
         targets = {name: in_rows(x, 2 if turned else 1) for name, (x, turned) in goals.items()}
         held = {name: in_rows(x) for name, x in held.items()}
-        q, state = looked_for(many, targets, in_rows(start), held, return_status=True, **options)
+        branch = options.pop("branch", "start")
+        check_choice("branch", branch, Branching)
+        begin, led = in_rows(start), None
+
+        def nearest(rows: Any = slice(None)) -> tuple[Array, NDArray[np.int8]]:
+            some = many if isinstance(rows, slice) else many._of_rows(rows)
+            at = options if time is None else options | {"time": options["time"][rows]}
+            there = {name: x[rows] for name, x in targets.items()}
+            answer = looked_for(
+                some, there, begin[rows], {name: x[rows] for name, x in held.items()}, return_status=True, **at
+            )
+            return cast("tuple[Array, NDArray[np.int8]]", answer)
+
+        if branch != "any" and (held or targets):
+            closed, open_ = looked_for(many, {}, begin, {}, return_status=True, **options)
+            begin = np.where((open_ == 0)[:, None], closed, begin)
+            places = {(name, turned): targets[name] for name, (_, turned) in goals.items()}
+            how = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
+            led = led_or_nearest(many, places, held, begin, open_, options.get("time"), branch, nearest, **how)
+        q, state = nearest() if led is None else (led.q, led.state)
+        if led is not None and not return_status and (count := int((state == 1).sum())):
+            warn_of_branch(count, len(state))
         q = into(out, q.reshape(*lead, self.nq))
         return (q, state.reshape(lead)) if return_status else q
 

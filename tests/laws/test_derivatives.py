@@ -14,6 +14,7 @@ from tests.laws.test_choice_laws import recut
 from tests.oracles import Dense
 from tests.random_closed import ALL_CONSTRAINTS, closed_mechanisms, random_closed
 from tests.random_mechanisms import PLAIN_JOINTS, mechanisms, random_mechanism, random_state, seeds
+from tests.variants import scaled
 
 D = sarrus.derivatives
 SMOOTH = tuple(kind for kind in ALL_CONSTRAINTS if kind != "pfaffian of q")
@@ -241,6 +242,29 @@ def test_multipliers_of_closed_mechanisms(closed, seed):
     assert_allclose(J.T @ change, slope(needs), rtol=0, atol=1e-6 * size * max(1.0, np.abs(J).max(initial=0.0)))
 
 
+@pytest.mark.parametrize("name", ["biped", "four_bar", "sarrus_linkage"])
+@pytest.mark.parametrize("m", [1.0, 1e-3, 1e-6])
+def test_multipliers_in_any_unit(name, m):
+    """Of lengths in metres or micrometres: forces on the velocities by dependent rows keep their digits."""
+    robot, units = scaled(getattr(sarrus.mechanisms, name)(), m, m**3, 1.0)
+    unit = units.velocities(robot)
+    q = robot.assemble(tolerance=1e-13)
+    v = robot.project_velocity(q, np.cos(np.arange(robot.nv)) * unit)
+    d, tau = robot.project_velocity(q, np.sin(np.arange(robot.nv)) * unit), np.zeros(robot.nv)
+    found = D.forward_dynamics(robot, q, v, tau)
+
+    def velocity(s):
+        return robot.project_velocity(robot.project_configuration(robot.integrate(q, s * d)), v)
+
+    def multipliers(s):
+        there = robot.project_configuration(robot.integrate(q, s * d))
+        return robot.forward_dynamics(there, velocity(s), tau, return_reactions=True)[1].multipliers
+
+    change = found.multipliers.q @ d + found.multipliers.v @ (slope(velocity, 1e-3) - found.velocity @ d)
+    forces, wanted = (unit * (robot.constraint_jacobian(q).T @ x) for x in (change, slope(multipliers, 1e-3)))
+    assert_allclose(forces, wanted, rtol=0, atol=1e-7 * np.abs(wanted).max())
+
+
 def test_rows_that_contradict_off_the_loops_are_told():
     robot = sarrus.mechanisms.bennett()
     q = robot.assemble()
@@ -318,6 +342,36 @@ def test_matrices_of_plain_joints_are_what_dual_numbers_say(closed, seed, along)
         size = max(np.abs(m).max(initial=1.0) for m in (matrices.q, matrices.v, matrices.tau))
         wanted = matrices.q @ d + matrices.v @ e + matrices.tau @ e
         assert_allclose(product, wanted, rtol=0, atol=1e-9 * size)
+
+
+@pytest.mark.parametrize("cut", [0, 2])
+@pytest.mark.parametrize("name", ["four_bar", "delta", "stewart", "bennett"])
+def test_rotors_in_joints_that_close_loops(name, cut):
+    """Matrix, products and differences agree."""
+    description = getattr(sarrus.mechanisms, name)().description
+    closing = sarrus.Mechanism(description).loop_joints
+    joints = [
+        dataclasses.replace(j, joint=dataclasses.replace(j.joint, armature=0.3)) if j.name in closing else j
+        for j in description.joints
+    ]
+    robot = sarrus.Mechanism(dataclasses.replace(description, joints=joints), substructures=cut)
+    rng, n = np.random.default_rng(1), robot.nv
+    q = robot.assemble(tolerance=1e-13)
+    v, tau = robot.project_velocity(q, rng.normal(size=n)), rng.normal(size=n)
+    found, at = D.forward_dynamics(robot, q, v, tau), robot.forward_dynamics(q, v, tau)
+    assert_close(found.tau, [robot.forward_dynamics(q, v, tau + e) - at for e in np.eye(n)])  # which is symmetric
+    d, u, w = rng.normal(size=(3, n))
+    step = found.displacement @ d
+    there = [robot.project_configuration(robot.integrate(q, s * step)) for s in (1e-4, -1e-4, 2e-4, -2e-4)]
+    a = [robot.forward_dynamics(x, robot.project_velocity(x, v), tau) for x in there]
+    moved = [robot.project_velocity(x, v) for x in there]
+    along, follows = ((8 * (x[0] - x[1]) - (x[2] - x[3])) / 12e-4 for x in (a, moved))
+    assert_close(found.q @ d + found.v @ (follows - found.velocity @ d), along, 1e-6)
+    wanted = found.q @ d + found.v @ u + found.tau @ w
+    assert_close(D.forward_dynamics_jvp(robot, q, v, tau, d, u, w), wanted)
+    product = D.forward_dynamics_vjp(robot, q, v, tau, w)
+    for part in ("q", "v", "tau"):
+        assert_close(getattr(product, part), w @ getattr(found, part))
 
 
 def test_the_gradient_by_inertial_parameters_is_that_of_the_accelerations():
@@ -702,6 +756,25 @@ def test_efforts_of_redundant_motors_in_joints_that_close_loops():
         efforts = dict(zip(robot.actuated, robot.actuator_efforts(q, v, a), strict=True))
         wanted = wanted or efforts
         assert_close(np.array([efforts[name] for name in wanted]), list(wanted.values()), 1e-9)
+
+
+@pytest.mark.parametrize("angle", [1e-2, 1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-12, 0.0])
+def test_efforts_near_a_singular_position(angle):
+    """In closed form, or a status; one of a batch as alone."""
+    robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
+    d = np.array([1.0, -1.0, 1.0])
+    q, v = angle * d, 1.3 * d
+    a = 3.0 * d
+    found, status = D.actuator_efforts(robot, q, v, a, return_status=True)
+    assert D.actuator_efforts_vjp(robot, q, v, a, [1.0], return_status=True)[1] == status
+    assert_array_equal(D.actuator_efforts(robot, np.stack([q] * 5), v, a, return_status=True)[1], np.repeat(status, 5))
+    if angle < 1e-4:
+        assert status == sarrus.results.Status.NO_ANSWER
+        with pytest.raises(sarrus.StateError, match="singular"):
+            D.actuator_efforts(robot, q, v, a)
+        return
+    assert status == 0
+    assert_allclose(found.q[0] @ d, (2 * 0.25 + 0.5) * 9.81 * np.sin(angle), atol=1e-8)
 
 
 def test_efforts_that_nobody_can_give():

@@ -264,6 +264,30 @@ def test_momentum_of_a_floating_tree(method):
         assert np.log2(off[0] / off[1]) > order - 0.3, off
 
 
+def floating_pair(b, name, closing, free):
+    """Two bodies that a joint holds together, one or both of them carried by a free joint; a body swings on the second."""
+    for k in range(3):
+        b.add_body(f"{name}{k}", sarrus.Inertia(1.0 + k, (0.1, 0.05 * k, -0.1), INERTIA))
+    b.add_joint(f"{name} float", sarrus.Free(), "ground", f"{name}0")
+    if free:
+        b.add_joint(f"{name} other", sarrus.Free(), "ground", f"{name}1")
+    b.add_joint(f"{name} pin", closing, f"{name}0", f"{name}1", at_parent=(0.5, 0.0, 0.0), at_child=(-0.5, 0, 0))
+    b.add_joint(f"{name} hinge", sarrus.Revolute("y"), f"{name}1", f"{name}2", at_parent=(0.0, 0.5, 0.0))
+
+
+@pytest.mark.parametrize("closing", [sarrus.Spherical(), sarrus.Revolute("x"), sarrus.Prismatic("y")])
+def test_the_midpoint_rule_keeps_the_momentum_of_whatever_floats(closing):
+    """Whichever joint closes; groups beside each other."""
+    b = sarrus.Builder("groups", gravity=(0.0, 0.0, 0.0))
+    floating_pair(b, "a", closing, free=True)
+    floating_pair(b, "b", closing, free=False)
+    robot = b.build()
+    q = robot.assemble()
+    v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
+    run = sarrus.simulate(robot, q, v, 1.0, method="implicit_midpoint", dt=5e-3)
+    assert np.abs(run.momentum - run.momentum[0]).max() < 1e-12 * np.abs(run.momentum).max()
+
+
 @pytest.mark.parametrize("joint", [sarrus.Spherical(), sarrus.Free()])
 def test_a_free_top_keeps_energy_and_momentum(joint):
     """By the midpoint rule: energy, and momentum with its direction, to rounding over 2000 steps, in each of which some ten numbers are

@@ -150,7 +150,7 @@ def equilibrium(
 
     answer, status = balanced()
     if (open_ := answer[4] > tolerances.closed).any():  # a search closes what the core's few steps do not, or says why
-        q = np.where(open_, _closed(robot, points, q, fixed, **at_time), q)
+        q = np.where(open_, _closed(robot, points, q, fixed, branch="any", **at_time), q)
         answer, status = balanced()
     unbalanced = (answer[4][..., 0] > tolerances.closed) | (abs(answer[6]).max(axis=-1, initial=0.0) > 1.0)
     state = np.where((status == 0) & unbalanced, Status.NO_ANSWER, status).astype(np.int8)

@@ -41,6 +41,8 @@ _linear_equations = _undeclared("linear_equations")
 STEP, HALVINGS = 0.05, 10
 # of the largest entry of A
 DOUBTFUL = 1e-5
+# as the core says it of a state (cpp/loops/linear_equations.hpp, LinearOutput::exact)
+ROUNDS = 0.5
 # a velocity at which Coulomb friction has a direction, of the largest, in radians and lengths of the mechanism
 MOVING = 1e-3
 
@@ -112,7 +114,8 @@ class Linearization(Brief):
     B : (..., k + m, nu) of the efforts of the actuated joints
     E : (..., k + m, nv) of any generalised force d: a wrench on a frame is d = J^T wrench
     rate : (..., k + m) of x along the motion itself, the velocities and accelerations: its second half is zero in steady motion
-    error : (..., k + m, k + m) by how much the entries of A may be off, estimated: zero where they are exact derivatives, to rounding
+    error : (..., k + m, k + m) by how much the entries of A may be off, estimated: zero where they are exact derivatives, to rounding. Near
+        singular positions, where rounding of q shows in them, the difference that a few units in its last place make
     configuration_basis, velocity_basis : G (..., nv, k), W (..., nv, m): deviations G y of the configuration and, y being zero, W u of v
     q, time : where
     mechanism : of which it is
@@ -236,6 +239,8 @@ def linearize(
     lead = numbers.shape[:-1]
     rate, G, W, A, E = (numbers[..., at].reshape(lead + shape) for at, shape in asked.answers)
     error = A - A  # no number where there is none
+    if (rounds := numbers[..., 0] == ROUNDS).any():
+        error[rounds] = abs(_where_rounding_shows(robot, asked, rounds, (q, v, tau), wrenches, time, scale) - A[rounds])
     if not sure:
         doubtful = np.isfinite(numbers[..., 0]) if robot._asks_for_rows else numbers[..., 0] == 0.0
         A[doubtful], error[doubtful] = _differences(robot, asked, doubtful, (q, v, tau), wrenches, time, G, W)
@@ -301,6 +306,26 @@ def _asked(robot: LoopFunctions, q: Array, coordinates: Coordinates, time: Array
     first = best_shown(robot, q, time) if first is None else first
     rest = [] if loops.holonomic.all() else best_shown(robot, q, time, loops.scale(), first)
     return _Asked.at(robot, [i + 1 for i in first] + [-i - 1 for i in rest if i not in first])
+
+
+def _rows(x: ArrayLike, size: int, lead: tuple[int, ...], which: Any) -> Array:
+    """One row of an argument for each of those states of a batch."""
+    return np.asarray(np.broadcast_to(np.asarray(x, dtype=np.float64), (*lead, size))[which])
+
+
+def _where_rounding_shows(
+    robot: LoopFunctions, asked: _Asked, which: Any, state: tuple[Array, ...], wrenches: Wrenches | None, time: ArrayLike | None, scale: Array,
+) -> Array:  # fmt: skip
+    """A (n, ...) of those states of a batch, once q is displaced by a few units in its last place."""
+    lead = which.shape
+    q, v, tau = (_rows(x, size, lead, which) for x, size in zip(state, (robot.nq, robot.nv, robot.nv), strict=True))
+    scattered = 2.0 * (np.arange(1, robot.nv + 1) * math.sqrt(2.0) % 1.0) - 1.0
+    q = robot.integrate(q, 4.0 * np.finfo(np.float64).eps * scattered * velocity_scale(robot))
+    pushes = wrenches and {frame: _rows(w, 6, lead, which) for frame, w in wrenches.items()}
+    when = None if time is None else _rows(np.asarray(time)[..., None], 1, lead, which)[..., 0]
+    at, shape = asked.answers[3]
+    found = _linear_equations(robot, q, v, tau, asked.order, scale, wrenches=pushes, time=when, return_status=True)[0]
+    return cast(Array, found[..., at].reshape(q.shape[:1] + shape))
 
 
 def _differences(

@@ -16,7 +16,7 @@ from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec
 from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ContactSpec, PointsFunction, ShapeSpec, names_of_contacts
 from ..description.joints import PARAMETERS, Cable, Fixed, JointType
 from ..description.specs import BodySpec, FrameSpec, JointSpec, SpringSpec, VisualSpec, doubtful
-from ..errors import ModelError, check_name, check_printable, did_you_mean, warn_of_model
+from ..errors import ModelError, check_name, check_printable, did_you_mean, printable, warn_of_model
 from ..laws import Law, as_law
 from ..mechanism import Mechanism
 from ..shapes import ContactShape, Shape
@@ -746,7 +746,9 @@ class Builder(Changes):
             for end in joint.bodies:
                 if end != "ground" and end not in self._bodies:
                     hint = did_you_mean(end, [*self._bodies, "ground"])
-                    raise ModelError(f"joint '{joint.name}' refers to body '{end}', which does not exist{hint}")
+                    raise ModelError(
+                        f"joint '{joint.name}' refers to body '{printable(end)}', which does not exist{hint}"
+                    )
         constraints = self._constraints
         functions = [c for c in constraints.values() if isinstance(c, PfaffianSpec) and callable(c.rows)]
         if functions:

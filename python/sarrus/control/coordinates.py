@@ -96,8 +96,12 @@ def check_independent(mechanism: Any, what: str, names: list[tuple[str, int]]) -
 def felt_inertia(mechanism: Any, velocities: Sequence[int], start: Any) -> Array:
     """What a force along the sum of some velocities accelerates where a run begins, or each of them does, at rest: on the loops, which know no cut."""
     q = mechanism.neutral() if start is None else np.asarray(start, dtype=np.float64)
+    return felt_along(mechanism, np.sum([direction(mechanism, iv, q) for iv in velocities], axis=0), q)
+
+
+def felt_along(mechanism: Any, along: Array, q: Array) -> Array:
+    """The same along directions (..., nv)."""
     rest = np.zeros_like(q[..., : mechanism.nv])
-    along: Array = np.sum([_direction(mechanism, iv, q) for iv in velocities], axis=0)
     asked = {"check": False} if mechanism.nc else {}
     left = np.asarray(mechanism.forward_dynamics(q, rest, rest, **asked))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -111,7 +115,7 @@ def felt_inertia(mechanism: Any, velocities: Sequence[int], start: Any) -> Array
     return np.asarray(np.where(sound, felt, np.where(free > 0.0, free, 1.0)))
 
 
-def _direction(mechanism: Any, iv: int, q: Array) -> Array:
+def direction(mechanism: Any, iv: int, q: Array) -> Array:
     """(..., nv) of the tree's velocities, what a velocity of any joint is made of."""
     if iv >= mechanism.nv:
         return np.asarray(mechanism._loop_joint_jacobian(q))[..., iv - mechanism.nv, :]

@@ -18,6 +18,7 @@ from .dimensions import forward_by_dimensions, inverse_by_dimensions, places
 from .loop_operations import LoopFunctions
 from .operations import _undeclared
 from .options import BatchTime, ReactionOptions, Wrenches, shows_options
+from .reactions import determined
 from .variants import VariantFunctions
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class InverseDynamicsDerivatives(Brief):
 class MultiplierDerivatives(Brief):
     """How the multipliers of :meth:`~sarrus.Mechanism.forward_dynamics` change with a state: d lambda = q dq + v dv + tau dtau.
 
-    Where rows depend on one another, those of least norm; that is along the loops only.
+    Where rows depend on one another, along the loops only, and by differences of fourth order there, to about 1e-6.
 
     Attributes
     ----------
@@ -250,10 +251,51 @@ def forward_dynamics(
     state, how["return_status"] = (np.array(q), np.array(v), np.array(tau)), True
     derivatives = ForwardDynamicsDerivatives._made(
         q=by_q, v=by_v, tau=by_tau, displacement=displacement, change=change, velocity=velocity, residual_q=residual_q, residual_v=residual_v,
-        _multipliers=lambda: cast(Array, _of_multipliers(robot, *state, **how)[0]),
+        _multipliers=lambda: _multiplier_matrices(robot, state, how, derivatives),
         _dimensions=lambda: _matrix(forward_by_dimensions, robot, state, how),
     )  # fmt: skip
     return (derivatives, *status) if status else derivatives
+
+
+def _multiplier_matrices(
+    robot: LoopFunctions, state: tuple[Array, ...], how: dict[str, Any], derivatives: ForwardDynamicsDerivatives
+) -> Array:
+    """(..., 3, nc, nv) by q, v and tau."""
+    known = {name: x for name, x in how.items() if name != "tangent"}
+    least_pivot = robot._constrained_motion(*state, **known)[0][..., -1]
+    if determined(least_pivot):
+        return cast(Array, _of_multipliers(robot, *state, **how)[0])
+
+    # of reactions of least norm over all joints: differences along the columns' directions, on the loops
+    known = {name: x[..., None, None] if name == "time" else x for name, x in known.items() if name != "wrenches"}
+    if wrenches := how.get("wrenches"):
+        known["wrenches"] = {name: np.asarray(x, dtype=float)[..., None, None, :] for name, x in wrenches.items()}
+    on_loops = {name: x for name, x in known.items() if name in ("time", "threads", "return_status")}
+    steps = np.array([-2.0, -1.0, 1.0, 2.0])[:, None]
+    q, v, tau = (x[..., None, None, :] for x in state)  # then columns, steps, numbers
+
+    def slopes(dq: Array, dv: Array, dtau: Array, size: Array) -> Array:
+        h = 1e-3 / np.where(size > 0.0, size, 1.0)[..., None, None]
+        there, along = q, v + steps * h * dv
+        if np.any(dq):
+            there = robot.project_configuration(robot.integrate(q, steps * h * dq), **on_loops)[0]
+            along = robot.project_velocity(there, along, **on_loops)[0]
+        x = robot.forward_dynamics(there, along, tau + steps * h * dtau, return_reactions=True, **known)[1].multipliers
+        change = 8.0 * (x[..., 2, :] - x[..., 1, :]) - (x[..., 3, :] - x[..., 0, :])
+        return np.swapaxes(change / (12.0 * h[..., 0]), -1, -2)
+
+    unit = np.concatenate(
+        [np.where([u == "m" for _, u in j.type.velocities], robot._length, 1.0) for j in map(robot.joint, robot.joints)]
+    )
+    dq, dv, w = (
+        np.swapaxes(x, -1, -2)[..., None, :]
+        for x in (derivatives.displacement, derivatives.change, derivatives.velocity)
+    )
+    dtau, none = np.eye(robot.nv)[:, None, :], np.zeros((1, 1, robot.nv))
+    size_v = 1e-3 * np.abs(dv / unit).max(axis=(-2, -1))  # multipliers are of second degree in v, and linear in tau
+    size_tau = np.full(robot.nv, 1e-3)
+    by_q = slopes(dq, w, none, np.abs(dq / unit).max(axis=(-2, -1)))
+    return np.stack([by_q, slopes(none, dv, none, size_v), slopes(none, none, dtau, size_tau) + 0.0 * by_q], axis=-3)
 
 
 def _parts(answer: Array, n: int) -> tuple[Array, ...]:

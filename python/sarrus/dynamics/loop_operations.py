@@ -18,6 +18,7 @@ from ..description.joints import LIMIT_MARGIN, turns_into
 from ..errors import ShapeError, StateError, check_choice
 from .operations import Joint, StateFunctions, _operation, _undeclared
 from .options import BatchOptions, FrameTimeOptions, Metric, Solver, TimeOptions, Unpack, Wrenches, shows_options
+from .reactions import determined, least_reactions
 from .states import of_states
 
 
@@ -27,7 +28,8 @@ class LoopReactions(Brief):
 
     Attributes
     ----------
-    multipliers : (..., nc), one a row, of least norm: M a + h = tau + J^T multipliers [N m, N]
+    multipliers : (..., nc), one a row: M a + h = tau + J^T multipliers [N m, N]; where rigid bodies leave reactions open, those of least
+        norm over all joints (docs/reactions.md)
     wrenches : per constraint (..., 6), [moment; force] on the child at its frame's origin and in its axes [N m, N]; zero for
         relations between coordinates. Of a joint that closes a loop it is all that the joint carries: friction, springs and armature along
         it too, but not what its motor gives, which is part of tau; of all joints: :meth:`~sarrus.Mechanism.joint_wrenches`
@@ -140,6 +142,10 @@ class LoopFunctions(StateFunctions):
         answer = self._constrained_motion(q, v, tau, wrenches=wrenches, check=check, **options)
         everything, *status = answer if options.get("return_status") else (answer,)
         a, multipliers, accuracy = np.split(everything, [self.nv, self.nv + self.nc], axis=-1)
+        if not determined(accuracy[..., 2]):
+            along = self._efforts_of_closing_motors(q, tau, options.get("time"))
+            known: Any = {"wrenches": wrenches, "time": options.get("time"), "least_pivot": accuracy[..., 2]}
+            multipliers = least_reactions(self, q, v, a, multipliers, along, **known)
         carried = self._loop_wrenches(q, multipliers, time=options.get("time"), return_status=True)[0]
         carried = carried + self._loop_joint_wrenches(q, v, a, return_status=True)[0]
         by_name = {name: carried[..., k, :].copy() for k, name in enumerate(self.constraints)}
@@ -302,6 +308,24 @@ class LoopFunctions(StateFunctions):
                 start[..., coordinates] = real_rows(f"near['{name}']", x, joint.type.nq, q.shape[:-1])
         return start
 
+    def _efforts_of_closing_motors(self, q: ArrayLike, tau: ArrayLike, time: ArrayLike | None) -> Array | None:
+        """(..., all nv - nv) of motors in joints that close loops, where motors are what tau comes from; None: there are none, or it is not."""
+        driven = [joint for joint in self._closing_joints if joint.actuated]
+        if not driven:
+            return None
+        along = np.concatenate([np.arange(j._all_v.start, j._all_v.stop) for j in driven]) - self.nv
+        closing = self._loop_joint_jacobian(q, time=time, return_status=True)[0][..., along, :]
+        tree = np.eye(self.nv)[np.concatenate([np.arange(self.nv)[self.joint(n).v_slice] for n in self.actuated])]
+        rows = np.concatenate([np.broadcast_to(tree, (*closing.shape[:-2], *tree.shape)), closing], axis=-2)
+        S = np.swapaxes(np.nan_to_num(rows), -1, -2)
+        tau = np.asarray(tau, dtype=float)
+        u = (np.linalg.pinv(S) @ tau[..., None])[..., 0]
+        missing = np.abs((S @ u[..., None])[..., 0] - tau).max(axis=-1, initial=0.0)
+        by_motors = missing <= tolerances.allowed * np.abs(tau).max(axis=-1, initial=0.0)
+        efforts = np.zeros((*u.shape[:-1], self._all_nv - self.nv))
+        efforts[..., along] = np.where(by_motors[..., None], u[..., len(tree) :], 0.0)
+        return efforts
+
     @property
     def _closing_joints(self) -> list[Joint]:
         return [joint for joint in self._joints.values() if joint.closes_loop]
@@ -336,7 +360,8 @@ class LoopFunctions(StateFunctions):
     _loop_joint_wrenches = _undeclared("loop_joint_wrenches")
     _effort_wrenches = _undeclared("effort_wrenches")  # of forces along joints that close loops, as `loop_wrenches`
     _joint_loads = _undeclared("joint_loads")  # on the children of the bodies' joints and of the constraints
-    _constrained_motion = _undeclared("constrained_motion")  # [a; multipliers; residual; error]
+    _least_reactions = _undeclared("least_reactions")  # multipliers (..., nc), of loads (..., 6 (bodies + constraints))
+    _constrained_motion = _undeclared("constrained_motion")  # [a; multipliers; residual; error; least pivot]
     _velocity_by_mass = _undeclared("velocity_by_mass")
     _velocity_plain = _undeclared("velocity_plain")
     _velocity_jump = _undeclared("velocity_jump")
@@ -347,7 +372,7 @@ class LoopFunctions(StateFunctions):
     # a configuration near q that closes the loops as well as it can, and what is left: closing.hpp
     _close = _undeclared("close")
     _branch = _undeclared("branch")  # configurations along inputs, NaN where it has ended: branch.hpp
-    _branch_end = _undeclared("branch_end")  # [q; inputs passed]
+    _lead = _undeclared("lead")  # [q; how, what is left open, inputs passed, singular positions passed]
     _mobility_numbers = _undeclared("mobility_numbers")
     _bounded_efforts = _undeclared("bounded_efforts")  # [efforts; what limits lack]: see bounded_efforts.hpp
     _effort_regressor = _undeclared("effort_regressor")  # of each motor [motion; parameters]: see effort_regressor.hpp
@@ -421,7 +446,7 @@ class LoopFunctions(StateFunctions):
 
         Returns
         -------
-        velocity (..., nv), impulses (..., nc) of least norm [N m s, N s]
+        velocity (..., nv), impulses (..., nc), of those that rigid bodies leave open the ones of least norm over all joints [N m s, N s]
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()
@@ -432,7 +457,12 @@ class LoopFunctions(StateFunctions):
         """
         answer: Any = self._velocity_jump(q, v, restitution=restitution, time=time, **options)
         both, *status = answer if options.get("return_status") else (answer,)
-        return cast("tuple[Array, Array]", (both[..., : self.nv], both[..., self.nv :], *status))
+        after, impulses = both[..., : self.nv], both[..., self.nv :]
+        # what a change of velocity takes of bodies at rest; weights and springs are taken away
+        rest, change = np.zeros(self.nv), after - np.asarray(v, dtype=float)
+        shared = least_reactions(self, q, rest, change, impulses, time=time)
+        shared = shared - least_reactions(self, q, rest, rest, np.zeros(self.nc), time=time)
+        return cast("tuple[Array, Array]", (after, shared, *status))
 
     def _open_reactions(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Any
@@ -508,21 +538,23 @@ def explain(
     mechanism: LoopFunctions, operation: str, status: int, arguments: dict[str, Any], result: Array
 ) -> NoReturn:
     """Raise what the core's status of one state means."""
-    operation = PUBLIC.get(operation, operation)
+    of_efforts, operation = operation == "actuator_efforts_vjp", PUBLIC.get(operation, operation)
     if status == Status.OFF_LOOPS:
         raise_off_loops(mechanism, operation, arguments)
     if status == Status.CONTRADICTORY:
         raise_contradiction(mechanism, operation, arguments)
-    if operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE:
+    if of_efforts or (operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE):
         raise StateError(
-            f"{operation} has no answer: the position is so near to a singular one that rounding decides about derivatives"
+            f"{'derivatives.' if of_efforts else ''}{operation} has no answer: the position is so near to a singular one that "
+            "rounding decides about derivatives"
         )
     if operation not in ("project_configuration", "loop_jacobian"):
         raise_undecided(mechanism, operation, arguments)
     name, gap = _worst(mechanism, mechanism.constraint_residual(result, **_besides(arguments)))
     raise StateError(
         f"{operation} does not close the loops from here: '{name}' stays open by {gap:.3g} rad or m at q = "
-        f"{np.array2string(result, precision=4, threshold=12)}; start nearer, or let assemble() look farther"
+        f"{np.array2string(result, precision=4, threshold=12)}; start nearer, or let assemble() look farther, which "
+        "tells what to do where parts do not fit"
     )
 
 

@@ -21,6 +21,7 @@ ExpressedIn = Literal["frame", "world_aligned", "world"]
 Metric = Literal["mass", "euclidean"]
 Distribution = Literal["minimum-norm", "weighted"]
 Solver = Literal["reference-member"]
+Branching = Literal["start", "only", "any"]
 
 
 class BatchOptions(TypedDict, total=False):
@@ -57,6 +58,7 @@ class FrameTimeOptions(FrameOptions, total=False):
 class SearchOptions(TimeOptions, total=False):
     """And how to look for configurations that close loops: see :meth:`~sarrus.Mechanism.assemble`."""
 
+    branch: Branching
     starts: int
     seed: int
     tolerance: float
@@ -92,7 +94,7 @@ class MotionOptions(Loads, StateOptions, total=False):
 
 DEFAULTS: dict[str, Any] = {
     "wrenches": None, "base_velocity": None, "base_acceleration": None, "time": None, "expressed_in": "frame",
-    "starts": 60, "seed": 0, "tolerance": tolerances.closed, "out": None, "threads": 1, "return_status": False,
+    "branch": "start", "starts": 60, "seed": 0, "tolerance": tolerances.closed, "out": None, "threads": 1, "return_status": False,
 }  # fmt: skip
 
 

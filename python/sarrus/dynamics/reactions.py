@@ -1,13 +1,84 @@
-"""What the joints of the tree carry while loops are closed."""
+"""What joints carry while loops are closed: of reactions that rigid bodies do not determine, those of least norm."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from .._arrays import Array, ArrayLike
+from .._arrays import Array, ArrayLike, check_mapping, real_array
+from .._core import tolerances
+from ..errors import NameNotFoundError, ShapeError
 from .operations import StateFunctions
-from .options import BatchOptions, Unpack
+from .options import BatchOptions, Unpack, Wrenches
 from .states import of_states
+
+if TYPE_CHECKING:
+    from .loop_operations import LoopFunctions
+
+# ---- what rigid bodies do not determine: cpp/loops/least_reactions.hpp ---------------------------------------------------------------
+
+
+def least_reactions(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: Array, along: Array | None = None, *,
+    wrenches: Wrenches | None = None, time: ArrayLike | None = None, least_pivot: Array | None = None, compliance: Array | None = None,
+) -> Array:  # fmt: skip
+    """Multipliers (..., nc) of the same J^T lambda whose reactions, of all joints and constraints, are of least norm.
+
+    Parameters
+    ----------
+    along : (..., all nv - nv) what motors and other forces do along joints that close loops; default: nothing
+    least_pivot : (...) of the rows, where accelerations were solved for: tells where there is nothing to share
+    compliance : (36 loads,) roots of the joints' compliances, by which they share instead; see :func:`compliance_roots`
+    """
+    if not robot.nc or (least_pivot is not None and determined(least_pivot)):
+        return multipliers
+    at: dict[str, Any] = {} if time is None else {"time": time}
+    along = np.zeros(robot._all_nv - robot.nv) if along is None else along
+    loads = robot._joint_loads(q, v, a, multipliers, along, wrenches=wrenches, **at, return_status=True)[0]
+    if least_pivot is not None:
+        at["least_pivot"] = np.nan_to_num(least_pivot)
+    flat = loads.reshape(*loads.shape[:-2], -1)
+    return robot._least_reactions(q, multipliers, flat, compliance, **at, return_status=True)[0]
+
+
+def determined(least_pivot: Array) -> bool:
+    """Whether rigid bodies determine all reactions, in all states, by the least pivots (...) of the rows in the factor of accelerations."""
+    return not least_pivot.size or bool(least_pivot.min() > tolerances.independent)
+
+
+def compliance_roots(robot: LoopFunctions, compliance: Mapping[str, ArrayLike]) -> Array:
+    """(36 loads,) R with R^T R = C, 6 x 6 for every body's own joint and every constraint; zero of those that are rigid."""
+    check_mapping("compliance", compliance, "names of joints to 6 numbers or 6 x 6", 0)
+    places = dict(robot._load_places)
+    roots = np.zeros((len(robot.bodies) + len(robot.constraints), 6, 6))
+    for name, value in compliance.items():
+        if name not in places:
+            raise NameNotFoundError(f"compliance names '{name}'; joints and rods are {', '.join(map(repr, places))}")
+        C = real_array(f"compliance['{name}']", value)
+        if C.ndim == 0 and name not in robot._joints:  # along a rod
+            C = np.concatenate([np.zeros(3), np.full(3, float(C))])
+        if C.shape not in ((6,), (6, 6)):
+            raise ShapeError(
+                f"compliance['{name}'] has shape {C.shape}; it must be 6 numbers, or 6 x 6 [rad/(N m), m/N]"
+            )
+        C = np.diag(C) if C.ndim == 1 else C
+        unit = np.repeat([1.0 / robot._length, 1.0], 3)  # radians and metres compare
+        scaled = C / np.outer(unit, unit)
+        size = np.abs(scaled).max()
+        if not np.isfinite(size) or np.abs(scaled - scaled.T).max() > 1e-9 * size:
+            raise ValueError(f"compliance['{name}'] must be finite and symmetric; got {value!r}")
+        flexible, axes = np.linalg.eigh(scaled)
+        if flexible[0] < -1e-9 * size:
+            raise ValueError(
+                f"compliance['{name}'] must be positive semidefinite; its least eigenvalue is {flexible[0]:.3g}"
+            )
+        roots[places[name]] = np.sqrt(np.maximum(flexible, 0.0))[:, None] * axes.T * unit
+    return roots.ravel()
+
+
+# ---- what loops put through the tree -------------------------------------------------------------------------------------------------
 
 
 def carried_by_tree(robot: StateFunctions, q: ArrayLike, wrenches: Array) -> dict[str, Array]:

@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -93,7 +94,7 @@ def bundles(
             for row in y[np.linspace(0, len(y) - 1, min(lines, len(y))).astype(int)] if len(y) else ():
                 ax.plot(t, row, color=colour, linewidth=0.5, alpha=0.5)
             middle = at[len(quantiles) // 2] if len(quantiles) % 2 else np.full(len(t), np.nan)
-            ax.plot(t, middle, color=colour, linestyle=_told_apart(k)[1], linewidth=1.4, label=name)
+            ax.plot(t, middle, color=colour, linestyle=_told_apart(k)[1], linewidth=1.4, label=literal(name))
         only = f"{next(iter(bundles_of_unit))} " if len(bundles_of_unit) == 1 else ""
         _dressed(ax, "t [s]", f"{only}[{unit}]")
         if len(bundles_of_unit) > 1:
@@ -131,7 +132,7 @@ def polar(paths: Mapping[str, tuple[Array, Array]], label: str, ax: Axes | None 
         ax.plot(*np.transpose(line.get_xydata())[:, :1], "o", color=line.get_color(), markersize=4.5)
     ax.grid(color="0.88", linewidth=0.6)
     ax.tick_params(labelsize=FONT)
-    ax.set_xlabel(f"{next(iter(paths))}: {label}" if len(paths) == 1 else label, fontsize=FONT)
+    ax.set_xlabel(literal(f"{next(iter(paths))}: {label}" if len(paths) == 1 else label), fontsize=FONT)
     if len(drawn) > 1:
         _legend(ax, drawn, new)
     return ax
@@ -153,8 +154,15 @@ def _strokes(ax: Axes, paths: Mapping[str, tuple[Array, Array]]) -> list[Line2D]
     drawn: list[Line2D] = []
     for k, (name, (x, y)) in enumerate(paths.items(), before):
         colour, dashes = ("black", DASHES[k]) if before + len(paths) <= FEW else _told_apart(k)
-        drawn += ax.plot(x, y, color=colour, linestyle=dashes, linewidth=1.1 if colour == "black" else 1.4, label=name)
+        drawn += ax.plot(
+            x, y, color=colour, linestyle=dashes, linewidth=1.1 if colour == "black" else 1.4, label=literal(name)
+        )
     return drawn
+
+
+def literal(text: str) -> str:
+    """A text with names in it as Matplotlib shows it letter by letter: a dollar begins no formula."""
+    return text.replace("$", r"\$")
 
 
 def _told_apart(k: int) -> tuple[str, Any]:
@@ -167,8 +175,8 @@ def _dressed(ax: Axes, x_label: str, y_label: str) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=FONT)
     ax.yaxis.get_offset_text().set_fontsize(FONT)
-    ax.set_xlabel(x_label, fontsize=FONT)
-    ax.set_ylabel(y_label, fontsize=FONT)
+    ax.set_xlabel(literal(x_label), fontsize=FONT)
+    ax.set_ylabel(literal(y_label), fontsize=FONT)
 
 
 def _legend(ax: Axes, drawn: list[Line2D], new: bool) -> None:
@@ -200,7 +208,7 @@ def facing(t: Array, sides: Mapping[str, Mapping[str, Array]], ax: Axes | None =
     drawn: list[Line2D] = []
     for side, colour, (y_label, lines) in zip((left, right), ("black", COLOURS[0]), sides.items(), strict=True):
         for dashes, (name, y) in zip(DASHES, lines.items(), strict=False):
-            drawn += side.plot(t, y, color=colour, linestyle=dashes, linewidth=1.4, label=name)
+            drawn += side.plot(t, y, color=colour, linestyle=dashes, linewidth=1.4, label=literal(name))
         _dressed(side, "t [s]", y_label)
         side.yaxis.label.set_color(colour)
     right.grid(visible=False)  # only one of them fits the ticks that it belongs to
@@ -341,7 +349,7 @@ class Drawing:
         beside: dict[str, Any] = {"xytext": (5.0, 5.0), "textcoords": "offset points", "annotation_clip": False}
         beside["zorder"] = 4
         self._sizes = [ax.annotate("", (0, 0), fontsize=0.8 * FONT, color=COLOURS[1], **beside) for _ in shown.names]
-        self._labels = [ax.annotate(name, (0, 0), fontsize=0.8 * FONT, **beside) for name in shown.labels]
+        self._labels = [ax.annotate(literal(name), (0, 0), fontsize=0.8 * FONT, **beside) for name in shown.labels]
 
     def show(self, k: int) -> list[Any]:
         """Put it where it is in configuration k; what has changed."""
@@ -356,7 +364,7 @@ class Drawing:
             self._quiver.set_UVC(*(flat.arrows[k, :, 1] - flat.arrows[k, :, 0]).T)
         for n, (text, name) in enumerate(zip(self._sizes, flat.names, strict=True)):
             text.xy = tuple(flat.arrows[k, n, 1])
-            text.set_text(f"{name} {self._long[k, n] * flat.force:.3g} N")
+            text.set_text(f"{literal(name)} {self._long[k, n] * flat.force:.3g} N")
         for text, bar in zip(self._labels, flat.labels.values(), strict=True):
             text.xy = tuple(flat.bars[k, bar].mean(axis=0))
         arrows = [] if self._quiver is None else [self._quiver]
@@ -387,11 +395,19 @@ def film(
     said = ax.set_title("", fontsize=FONT, loc="left")
 
     def draw(k: int) -> list[Any]:
-        said.set_text(f" {title}   {clock[0]} = {t[k]:.{places}f} {clock[1]}")
+        said.set_text(f" {literal(title)}   {literal(clock[0])} = {t[k]:.{places}f} {clock[1]}")
         return [said, *drawing.show(k)]
 
     def page() -> str:
         return player(t, shown, title, frames_per_second, clock)
+
+    class Gif(animation.PillowWriter):
+        """Of a GIF pictures last whole hundredths of a second: here shorter and longer ones, as long as the motion together."""
+
+        def finish(self) -> None:
+            ends = 10 * np.rint(np.arange(len(self._frames) + 1) * 100.0 / frames_per_second).astype(int)
+            first, *others = self._frames
+            first.save(self.outfile, save_all=True, append_images=others, duration=np.diff(ends).tolist(), loop=0)
 
     class Film(animation.FuncAnimation):
         """A matplotlib animation that a notebook shows as a player."""
@@ -410,7 +426,7 @@ def film(
             if ending == ".html":
                 file.write_text(page(), encoding="utf-8")
             else:
-                writer = animation.PillowWriter if ending == ".gif" else animation.FFMpegWriter
+                writer = Gif if ending == ".gif" else animation.FFMpegWriter
                 made.save(os.fspath(file), writer=writer(fps=frames_per_second), dpi=100)  # type: ignore[arg-type]
     return made
 
@@ -427,6 +443,7 @@ def _stage(figure: Any, flat: Shown) -> Axes:
 
 
 TITLE = 0.35  # [in]
+GIF_RATE = 50.0  # [1/s]: shorter pictures than two hundredths of a second are shown for ten by browsers
 
 
 def _corners(flat: Shown) -> tuple[Array, Array]:
@@ -511,8 +528,10 @@ def player(t: Array, shown: Shown, title: str, frames_per_second: float, clock: 
         "view": shown.view.tolist(),
         "rate": frames_per_second,
     }
+    # nothing in a script opens a tag or a comment, and names are not looked through for what is filled in
+    words = {"$TITLE": html.escape(title), "$DATA": json.dumps(data).replace("<", "\\u003c")}
     page = Path(__file__).with_name("player.html").read_text(encoding="utf-8")
-    return page.replace("$TITLE", html.escape(title)).replace("$DATA", json.dumps(data).replace("</", "<\\/"))
+    return re.sub(r"\$(TITLE|DATA)", lambda at: words[at[0]], page)
 
 
 def _hex(color: Array) -> str:

@@ -163,7 +163,13 @@ def film(
     # a run that diverged is shown as far as it went well
     end = len(run) if sound.all() else max(int(np.argmin(sound)), 1)
     first, last = run.t[0], run.t[end - 1]
-    times = np.linspace(first, last, 1 + round((last - first) / speed * frames_per_second))
+    duration = (last - first) / speed
+    steps = round(duration * frames_per_second)
+    if path is not None and canvas.check_film(path) == ".gif":
+        steps = min(steps, int(duration * canvas.GIF_RATE))
+    times = np.linspace(first, last, 1 + steps)
+    if steps:  # in as long as it takes, which is no whole number of pictures
+        frames_per_second = steps / duration
     q = run.at(times)[0]
     arrows, force = _arrows(run, forces, times, Skeleton(run.mechanism).size)
     shown = drawn(run.mechanism, q, trace, arrows, tuple(forces), force)
@@ -355,12 +361,14 @@ def plot(
     named = Skeleton(robot).joint_points(configurations[-1]) if labels or panels > 1 else {}
     for text, at in [*moments, *_together(named)]:
         _label(ax, text, view @ at)
-    ax.set_title(f" {robot.name}", fontsize=canvas.FONT, loc="left")
+    ax.set_title(f" {canvas.literal(robot.name)}", fontsize=canvas.FONT, loc="left")
     return ax
 
 
 def _label(ax: Any, text: str, at: Array) -> None:
-    ax.annotate(text, at, (6.0, -11.0), textcoords="offset points", fontsize=0.8 * canvas.FONT, zorder=4)
+    ax.annotate(
+        canvas.literal(text), at, (6.0, -11.0), textcoords="offset points", fontsize=0.8 * canvas.FONT, zorder=4
+    )
 
 
 def _together(points: Mapping[str, Array]) -> list[tuple[str, Array]]:

@@ -122,8 +122,12 @@ class Skeleton:
                 self.boxes.add(body.name)
             bars += [Bar(body.name, (body.name, a), (body.name, b)) for a, b in lines]
             for spec in d.joints:
-                if spec.child == body.name and _slides(spec):
-                    parent, child = (spec.parent, spec.at_parent.translation), (body.name, self.joints[spec.name].point)
+                moves = spec.parent if spec.child == "ground" else spec.child
+                if moves == body.name and _slides(spec):
+                    parent, child = (
+                        (spec.parent, spec.at_parent.translation),
+                        (spec.child, self.joints[spec.name].point),
+                    )
                     bars.append(Bar(body.name, parent, child, slides=True))
         for rod in rods:
             (one, p), (other, r) = rod.points
@@ -199,7 +203,8 @@ class Skeleton:
         if q.ndim == 0 or q.shape[-1] != self.mechanism.nq:
             raise ShapeError(f"q has shape {q.shape}; its last axis holds nq = {self.mechanism.nq} coordinates")
         known = self.mechanism.kinematics(q)
-        poses = {"ground": np.eye(4), **{body: known.pose(body) for body in self.mechanism.bodies}}
+        ground = np.broadcast_to(np.eye(4), (*q.shape[:-1], 4, 4))  # which may be the child of what closes a loop
+        poses = {"ground": ground, **{body: known.pose(body) for body in self.mechanism.bodies}}
         return poses, q.shape[:-1]
 
 

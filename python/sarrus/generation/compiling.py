@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arrays import Array, ArrayLike, NDArray, common_axes, real_rows
-from ..errors import SarrusError, raise_no_such_name
+from ..errors import SarrusError, ShapeError, raise_no_such_name
 
 if TYPE_CHECKING:
     from .writing import CFunction, Generated
@@ -45,14 +45,18 @@ class Compiled:
             np.ascontiguousarray(np.broadcast_to(real_rows(key, x, shape[-1]), (*lead, shape[-1])), dtype=kind)
             for (key, shape), x in zip(f.inputs.items(), rows, strict=True)
         ]
-        outputs = {key: np.zeros((*lead, *shape), kind) for key, shape in f.outputs.items()}
+        outputs = {key: np.zeros((*lead, max(1, math.prod(shape))), kind) for key, shape in f.outputs.items()}
         status = np.zeros(lead, np.int32)
         call = getattr(self._library, f.name)
         call.restype = ctypes.c_int if f.returns_status else None
         for i in np.ndindex(lead):
             pointers = [ctypes.c_void_p(x[i].ctypes.data) for x in (*inputs, *outputs.values())]
             status[i] = call(*pointers) or 0
-        return {key: x.astype(np.float64) for key, x in outputs.items()}, status
+        answers = {
+            key: outputs[key][..., : math.prod(shape)].reshape((*lead, *shape)).astype(np.float64)
+            for key, shape in f.outputs.items()
+        }
+        return answers, status
 
 
 def compiled(generated: Generated, compiler: str = "cc", flags: Sequence[str] = FLAGS) -> Compiled:
@@ -66,7 +70,7 @@ def compiled(generated: Generated, compiler: str = "cc", flags: Sequence[str] = 
     array([8.255])
     """
     library = Path(tempfile.mkdtemp(prefix="sarrus")) / f"{generated.source.stem}.so"
-    return Compiled(generated, shared_library(compiler, flags, library, generated.source))
+    return Compiled(generated, shared_library(compiler, flags, library, generated.source.resolve()))
 
 
 def shared_library(compiler: str, flags: Sequence[str], library: Path, *sources: str | Path) -> Path:
@@ -100,7 +104,9 @@ def jax_functions(
     if source not in generated.others:
         raise ValueError("generate(..., targets=['jax']) writes what these functions are made of")
     place = Path(tempfile.mkdtemp(prefix="sarrus")) / f"{source.stem}.so"
-    library = ctypes.CDLL(str(shared_library(compiler, [*flags, f"-I{jax.ffi.include_dir()}"], place, source)))
+    library = ctypes.CDLL(
+        str(shared_library(compiler, [*flags, f"-I{jax.ffi.include_dir()}"], place, source.resolve()))
+    )
 
     def target(name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> Callable[..., Any]:
         unique = f"{name}_{place.parent.name}"  # JAX knows targets by name for as long as it runs
@@ -127,6 +133,9 @@ def jax_functions(
             if not jax.config.jax_enable_x64:
                 raise TypeError("the code is of double precision: jax.config.update('jax_enable_x64', True)")
             x = [jax.numpy.asarray(one, dtype=np.float64) for one in arguments]
+            for (key, (size,)), one in zip(f.inputs.items(), x, strict=True):
+                if one.shape[-1:] != (size,):
+                    raise ShapeError(f"{key} must be (..., {size}); got {one.shape}")
             lead = np.broadcast_shapes(*(one.shape[:-1] for one in x))
             return call(*(jax.numpy.broadcast_to(one, (*lead, *shape)) for one, shape in zip(x, inputs, strict=True)))
 

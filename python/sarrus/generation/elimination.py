@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import ModelError
 
 if TYPE_CHECKING:
+    from .._arrays import Array
     from .recorder import Numbers, Recorder
 
 LARGE = 0.1  # of the best pivot: so much is good enough, and the one that fills in least is taken
@@ -26,16 +27,27 @@ def eliminated(recorder: Recorder, A: Numbers, b: Numbers) -> Numbers:
 
 
 def solutions(recorder: Recorder, A: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
-    """All x + N y with A x = b, whatever y: as `eliminated`, where A may be of a smaller rank; y are those entries that the others depend on."""
+    """All x + N y with A x = b, whatever y: as `eliminated`, where A may be of a smaller rank; y are those entries that the others depend on.
+
+    The rank is that of most samples: one of them, the home for instance, may be a singular position.
+    """
     (m, n), shape = A.shape, b.shape[1:]
     A, b = A.copy(), b.reshape(m, math.prod(shape)).copy()
     rows, columns, pivots = list(range(m)), list(range(n)), []
-    largest = np.abs(recorder.values(A)).max(initial=0.0)
-    while columns:
-        size = np.abs(recorder.values(A[np.ix_(rows, columns)]))  # (samples, rows, columns)
-        least, filled = size.min(axis=0), size.max(axis=0) > 0.0
-        if not rows or least.max() <= DEPENDENT * largest:
-            break
+    vanishes = DEPENDENT * _sizes(recorder, A).max(initial=0.0)
+    regular = np.ones(len(recorder._configurations), dtype=bool)  # samples that have a say
+    while rows and columns:
+        size = _sizes(recorder, A[np.ix_(rows, columns)])
+        least = size[regular].min(axis=0)
+        if least.max() <= vanishes:
+            # where others have a pivot left, those without one are singular positions; their own code is flagged
+            has_pivot = size > vanishes
+            i, j = np.unravel_index(np.argmax(has_pivot[regular].sum(axis=0)), least.shape)
+            remaining = regular & has_pivot[:, i, j]
+            if 2 * remaining.sum() <= len(regular):
+                break
+            regular, least = remaining, size[remaining].min(axis=0)
+        filled = size[regular].max(axis=0) > 0.0
         cost = np.outer(filled.sum(axis=1) - 1, filled.sum(axis=0) - 1) + 1e9 * (least < LARGE * least.max())
         i, j = np.unravel_index(np.argmin(cost), cost.shape)
         r, c = rows.pop(i), columns.pop(j)
@@ -53,3 +65,9 @@ def solutions(recorder: Recorder, A: Numbers, b: Numbers) -> tuple[Numbers, Numb
         x[c] = (b[r] - A[r, later] @ x[later] if later else b[r]) / A[r, c]
     free = b.shape[1] - len(columns)
     return x[:, :free].reshape(n, *shape), x[:, free:]
+
+
+def _sizes(recorder: Recorder, A: Numbers) -> Array:
+    """(samples, rows, columns) of entries; zero where they are not finite, which no pivot is to be."""
+    values = np.abs(recorder.values(A))
+    return np.where(np.isfinite(values), values, 0.0)

@@ -24,6 +24,7 @@ Numbers = Any  # an array of objects that compute
 
 NEARBY = 0.03  # how far a last configuration is from the next one, in samples [rad, sizes of the bodies]
 MOST_STEPS = 100  # each is recorded; Newton's steps that near need three
+NO_ANSWER = 2  # what the status is at least where a result is not finite
 BROKEN = 8  # what the status has besides where an assumption does not hold
 
 
@@ -38,7 +39,8 @@ class Recorder:
     ----------
     robot : the mechanism
     scalar : "double" or "float", what the code is to compute in
-    configurations : (n, nq) sample configurations on the loops; None: six are drawn, the same ones every time
+    configurations : (n, nq) sample configurations on the loops; None: the home and five drawn about it, the same ones every time; of open chains six
+        drawn anywhere
 
     Attributes
     ----------
@@ -62,7 +64,8 @@ class Recorder:
         if chosen is not None and (chosen.ndim != 2 or chosen.shape[1] != robot.nq or not len(chosen)):
             raise ShapeError(f"configurations must be (n, {robot.nq}); got {chosen.shape}")
         count = samples.COUNT if chosen is None else len(chosen)
-        self._recording = _recording.Recording(robot, count, scalar == "float")
+        self._given = chosen
+        self._recording = _recording.recording(robot, count, scalar == "float")
         if self._recording.pfaffian_values:
             raise ModelError("constraints whose rows Python functions give (add_pfaffian) cannot be generated as C")
         times = rng.uniform(0.0, 1.0, count) if self._recording.driven else np.zeros(count)

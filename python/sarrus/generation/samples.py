@@ -5,28 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from .._arrays import Array
+from ..analysis.scaling import ScaledLoops
 from ..errors import SarrusError
 from ..mechanism import Mechanism
 
 COUNT = 6  # where all of them agree, nearly all states do
 SEED = 0  # the same file for the same mechanism
-SPREAD = 0.3  # of states about home [rad, sizes of the bodies], where none is found elsewhere
+SPREAD = 0.3  # of states about home [rad, sizes of the bodies]
+NEARER = 0.1  # the same about configurations of the caller, which say themselves how far the mechanism goes
 
 
-def configurations(robot: Mechanism, time: Array, rng: np.random.Generator) -> Array:
-    """A configuration for each time, on the loops."""
-    if not robot.constraints:
+def configurations(robot: Mechanism, time: Array, rng: np.random.Generator, about: Array | None = None) -> Array:
+    """A configuration for each time, on the loops: the home, or the first of those `about` which they are to be, and others near these.
+
+    Not anywhere: what is decided there, such as which pivots are large, need not hold where the mechanism works.
+    """
+    if about is None and not robot.constraints:
         return robot.random(rng, size=len(time))
-    if not np.any(time):
-        try:
-            return robot.random(rng, size=len(time), closed=True)
-        except SarrusError:
-            pass
-    starts = [robot.assemble(time=t) for t in time]
-    for k, (q, t) in enumerate(zip(starts, time, strict=True)):
-        for spread in SPREAD * 0.5 ** np.arange(4):
+    starts = [robot.assemble(time=t) for t in time] if about is None else list(np.resize(about, (len(time), robot.nq)))
+    scale = (SPREAD if about is None else NEARER) * ScaledLoops(robot, starts[0], time[0]).column_scale
+    for k, (q, t) in enumerate(zip(starts[1:], time[1:], strict=True), 1):
+        for nearer in 0.5 ** np.arange(4):
+            near = robot.integrate(q, nearer * scale * rng.uniform(-1.0, 1.0, robot.nv))
             try:
-                starts[k] = robot.assemble(near=robot.integrate(q, spread * rng.uniform(-1.0, 1.0, robot.nv)), time=t)
+                starts[k] = robot.assemble(near=near, time=t) if robot.constraints else near
                 break
             except SarrusError:
                 continue

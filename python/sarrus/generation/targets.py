@@ -70,24 +70,30 @@ def _casadi(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dic
     parts = [c["about"] + "#include <math.h>\n\n" + c["turn"]]
     for f in functions:
         columns = {key: np.asarray(x, dtype=object).T.ravel() for key, x in f.results.items()}
-        parts.append(_external(f, f.name, f.inputs, columns, {key: np.shape(x) for key, x in f.results.items()}))
+        shapes = {key: np.shape(x) for key, x in f.results.items()}
+        parts.append(_external(f, f.name, f.inputs, columns, shapes))
         nominal = {f"out_{key}": f.recorder._unasked(len(x)) for key, x in columns.items()}
         pairs = [(key, x, by) for key, x in columns.items() for by in f.inputs]
         blocks = {f"jac_{key}_{by}": f.recorder.derivatives(x, f.inputs[by]).T for key, x, by in pairs}
         sparse = {key: [x for x in block.ravel() if x.constant != 0.0] for key, block in blocks.items()}
-        parts.append(_external(f, f"jac_{f.name}", {**f.inputs, **nominal}, sparse, blocks))
+        answers = {f"out_{key}": shape for key, shape in shapes.items()}
+        parts.append(_external(f, f"jac_{f.name}", {**f.inputs, **nominal}, sparse, blocks, answers))
     return {f"{prefix}_casadi.c": "\n".join(parts)}
 
 
 def _external(
-    f: Recorded, name: str, inputs: dict[str, Numbers], results: Mapping[str, Numbers], shapes: Mapping[str, Any]
-) -> str:
-    """`shapes`: of results that are dense; or their transposed matrices, of which the entries that are zero are left out."""
+    f: Recorded, name: str, inputs: dict[str, Numbers], results: Mapping[str, Numbers], shapes: Mapping[str, Any],
+    answers: Mapping[str, tuple[int, ...]] | None = None,
+) -> str:  # fmt: skip
+    """`shapes`: of results that are dense; or their transposed matrices, of which the entries that are zero are left out; `answers`: of inputs that
+    are results of another function, where they are not vectors.
+    """
     text, returns_status = f.written(f"{name}_columns", inputs, results)
-    patterns = [[len(x), 1, 1] for x in inputs.values()]  # 1 in place of columns: dense
-    for shape in shapes.values():
+    of_inputs = [(answers or {}).get(key, (len(x),)) for key, x in inputs.items()]
+    patterns = []
+    for shape in (*of_inputs, *shapes.values()):
         if isinstance(shape, tuple):
-            patterns.append([*shape, *(1,) * (2 - len(shape)), 1])
+            patterns.append([*shape, *(1,) * (2 - len(shape)), 1])  # 1 in place of columns: dense
             continue
         there = np.array([x.constant != 0.0 for x in shape.ravel()]).reshape(shape.shape)
         starts = np.cumsum([0, *there.sum(axis=1)])
@@ -144,13 +150,17 @@ def _cuda(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict[
     for f in functions:
         real = "float" if f.recorder.scalar == "float" else "double"
         arguments = [f"const {real} *{key}" for key in f.inputs] + [f"{real} *{key}" for key in f.results]
-        rows = [f"{key} + {np.size(x)} * i" for key, x in (*f.inputs.items(), *f.results.items())]
+        rows = [f"{key} + {np.size(x)} * sarrus_i" for key, x in (*f.inputs.items(), *f.results.items())]
         call = f"{f.name}({_listed(rows)})"
         texts.append(
             f"static __device__ {f.text.definition}\n"
-            f'extern "C" __global__ void {f.name}_batch(long states, {_listed(arguments)}, int *status) {{\n'
-            "  const long i = blockIdx.x * (long)blockDim.x + threadIdx.x;\n  if (i >= states) return;\n"
-            + (f"  status[i] = {call};\n}}\n" if f.returns_status else f"  {call};\n  status[i] = 0;\n}}\n")
+            f'extern "C" __global__ void {f.name}_batch(long sarrus_states, {_listed(arguments)}, int *sarrus_status) {{\n'
+            "  const long sarrus_i = blockIdx.x * (long)blockDim.x + threadIdx.x;\n  if (sarrus_i >= sarrus_states) return;\n"
+            + (
+                f"  sarrus_status[sarrus_i] = {call};\n}}\n"
+                if f.returns_status
+                else f"  {call};\n  sarrus_status[sarrus_i] = 0;\n}}\n"
+            )
         )
     return {f"{prefix}.cu": _filled("cuda.cu.txt", about=c["about"], functions="\n".join(texts))}
 
@@ -162,7 +172,10 @@ def _check(prefix: str, functions: list[Recorded], c: Mapping[str, str]) -> dict
     answers = {}
     for f in functions:
         robot, rng = f.recorder.robot, np.random.default_rng(1)
-        elsewhere = None if f.recorder._recording.driven else samples.configurations(robot, np.zeros(STATES), rng)
+        about = f.recorder._given
+        elsewhere = (
+            None if f.recorder._recording.driven else samples.configurations(robot, np.zeros(STATES), rng, about)
+        )
         other = Recorder(robot, configurations=elsewhere)
         results = f.compute(other)
         arguments = [other.values(x) for x in other.inputs.values()]

@@ -17,15 +17,24 @@ from ..control import TaskControl
 from ..errors import ModelError, printable, raise_no_such_name
 from ..mechanism import Mechanism, checked_mechanism
 from .functions import Function, by_name, of_tasks
-from .recorder import BROKEN, Numbers, Recorder
+from .recorder import BROKEN, NO_ANSWER, Numbers, Recorder
 from .targets import TARGETS, Recorded, entries
 
 MOST_STATEMENTS = 30_000  # of one function: compilers take a minute for so many straight lines
 RESERVED = {
-    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if",
-    "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
-    "union", "unsigned", "void", "volatile", "while", "asm", "bool", "class", "delete", "new", "private", "public", "this",
+    # of C and C++, whose programs include the header
+    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "class", "compl",
+    "concept", "const", "const_cast", "constexpr", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum",
+    "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new",
+    "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast",
+    "requires", "restrict", "return", "short", "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template",
+    "this", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t",
+    "while", "xor", "xor_eq",
+    # of the code: functions that it calls, constants of math.h, types
+    "sqrt", "sqrtf", "fabs", "fabsf", "atan2", "atan2f", "rint", "rintf", "NAN", "INFINITY", "real", "flags",
 }  # fmt: skip
+OF_THE_CODE = re.compile(r"t\d+|sarrus_.*|(M|FP|HUGE|MATH)_.*")  # temporaries, and names of math.h by their beginning
+MADE_BESIDE = ("batch", "columns", "handler", "lanes", "vjp")  # endings of what targets write beside a function
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +47,8 @@ class CFunction:
     inputs, outputs : names of arrays to their shapes, row by row
     operations : kinds to how many of them are executed, every time; statements : all of them
     alive : how many numbers at once, at most: about so many the compiler puts on the stack
-    returns_status : whether it returns an int: 0 fine; 2 no answer, 3 contradictory constraints; 8 more where an assumption does not hold
+    returns_status : whether it returns an int: 0 fine; 2 no answer (a result is not finite, for one), 3 contradictory constraints; 8 more where an
+        assumption does not hold
     """
 
     name: str
@@ -62,6 +72,7 @@ class Generated:
     others: tuple[Path, ...] = ()
 
 
+@np.errstate(all="ignore")  # numbers of samples at singular positions
 def generate(
     robot: Mechanism,
     functions: Sequence[str] | Mapping[str, str | Function | TaskControl],
@@ -112,7 +123,9 @@ def generate(
     NameNotFoundError
         Of a function, frame or joint that there is none of.
     ModelError
-        Pfaffian constraints of Python functions; a function that is too long.
+        Pfaffian constraints of Python functions; a function that is too long; a result that is finite in no sample state.
+    ValueError
+        Names that C or the code has already.
 
     Notes
     -----
@@ -145,20 +158,30 @@ def generate(
         _recorded(prefix, key, how, partial(Recorder, robot, scalar=scalar), configurations, assumptions)
         for key, how in named.items()
     ]
+    places, enumerated = _places(prefix, robot)
     written: dict[str, CFunction] = {}
     texts: list[str] = []
     for key, f in zip(named, recorded, strict=True):
         short = _identifier(key)
         if short in written:
             raise ValueError(f"two functions are to be called '{short}' in C; a mapping gives them other names")
+        if f.name in places:
+            raise ValueError(
+                f"'{f.name}' is the header's name of a place in q or v; a mapping gives the function another"
+            )
         made = written[short] = _described(f)
         if made.statements > most_statements:
-            raise ModelError(f"{key} takes {made.statements} statements, more than most_statements = {most_statements}")
+            raise ModelError(
+                f"{key} takes {made.statements} statements, more than most_statements = {most_statements}; samples near singular positions want "
+                "many corrections: give configurations= further from them"
+            )
         texts.append(_comment(key, made, f.text, scalar) + f.text.definition)
+    if beside := [f"{key}_{end}" for key in written for end in MADE_BESIDE if f"{key}_{end}" in written]:
+        raise ValueError(f"'{beside[0]}' is what targets write beside a function; a mapping gives it another name")
     about = f"/* {_safe(robot.name)}: functions of a state, generated by sarrus {_build.build_info()['version']}. */\n"
     turn = _recording.turn(scalar == "float") + "\n" if any(f.text.turns for f in recorded) else ""
     body = f'{about}#include "{prefix}.h"\n\n#include <math.h>\n\n{turn}' + "\n".join(texts)
-    c = {".h": _header(about, prefix, robot, written), ".c": body, "about": about, "turn": turn}
+    c = {".h": _header(about, prefix, enumerated, written), ".c": body, "about": about, "turn": turn}
     contents: dict[str, str | bytes] = {f"{prefix}{suffix}": c[suffix] for suffix in (".h", ".c")}
     for target in targets:
         contents |= TARGETS[target](prefix, recorded, c)
@@ -180,25 +203,37 @@ def _recorded(
     _arrays.check_callable(f"functions['{key}']", compute)
     results, inputs = compute(r), dict(r.inputs)
     _arrays.check_mapping(f"what '{key}' returns", results, "names to results", 0)
+    elements = {f"{name}_{k}" for name, x in inputs.items() for k in range(len(x))}  # what the code calls them
     for name in (*results, *inputs):
+        word = str(name)
         if (
             (name in results and name in inputs)
-            or name in RESERVED
-            or not str(name).isidentifier()
-            or not str(name).isascii()
+            or word in RESERVED | elements
+            or OF_THE_CODE.fullmatch(word)
+            or not word.isidentifier()
+            or not word.isascii()
         ):
-            raise ValueError(f"'{name}' cannot be the name of a result or an input in C, or is that of both")
+            raise ValueError(
+                f"'{name}' cannot be the name of a result or an input: C or the code has it already, it is none, or it is that of both"
+            )
+    for name, x in results.items():
+        values = r.values(x).reshape(len(r._configurations), -1)
+        if values.size and (broken := ~np.isfinite(values).any(axis=0)).any():
+            raise ModelError(
+                f"result '{name}' of '{key}' is not finite in any sample state (entry {int(np.argmax(broken))} is "
+                f"{values[0, np.argmax(broken)]}): it divides by zero, or overflows"
+            )
 
     def written(
         name: str, inputs: Mapping[str, Numbers], results: Mapping[str, Numbers]
     ) -> tuple[_recording.C99Function, bool]:
-        status = r.status
+        flat = [x for array in results.values() for x in r._flat(array)]
+        status = r._recording.status_of(flat, r.constant(0.0) if r.status is None else r.status, NO_ANSWER)
         if assumptions:
-            broken = r._recording.assumptions(BROKEN)
-            status = broken if status is None else status + broken
-        status = None if status is not None and status.constant == 0.0 else status
+            status += r._recording.assumptions(BROKEN)
         of_inputs, of_results = ([(key, r._flat(x)) for key, x in some.items()] for some in (inputs, results))
-        return r._recording.c99(name, of_inputs, of_results, status), status is not None
+        returns_status = status.constant != 0.0
+        return r._recording.c99(name, of_inputs, of_results, status if returns_status else None), returns_status
 
     results = {name: np.array(r._flat(x), dtype=object).reshape(np.shape(x)) for name, x in results.items()}
     name = f"{prefix}_{_identifier(key)}"
@@ -230,21 +265,27 @@ def _comment(key: str, f: CFunction, text: _recording.C99Function, scalar: str) 
     return "/* " + "\n * ".join(lines) + " */\n"
 
 
-def _header(about: str, prefix: str, robot: Mechanism, functions: Mapping[str, CFunction]) -> str:
-    guard = f"{prefix.upper()}_H"
-    places = []
+def _places(prefix: str, robot: Mechanism) -> tuple[set[str], str]:
+    """Names of where joints stand in q and v, and their declarations."""
+    all_names, enums = set[str](), ""
     for letter, size in (("q", robot.nq), ("v", robot.nv)):
-        names, taken = [f"{prefix}_n{letter} = {size}"], set[str]()
+        taken, entered = {f"{prefix}_n{letter}"}, [f"{prefix}_n{letter} = {size}"]
         for place, entry in enumerate(entries(robot, letter)):
             name = f"{prefix}_{letter}_{_identifier(entry)}"
             while name in taken:
                 name += "_"
             taken.add(name)
-            names.append(f"{name} = {place}")
-        places.append(f"enum {{ {', '.join(names)} }};\n")
+            entered.append(f"{name} = {place}")
+        all_names |= taken
+        enums += f"enum {{ {', '.join(entered)} }};\n"
+    return all_names, enums
+
+
+def _header(about: str, prefix: str, places: str, functions: Mapping[str, CFunction]) -> str:
+    guard = f"{prefix.upper()}_H"
     declared = "".join(f"{f.declaration};\n" for f in functions.values())
     return (
-        f"{about}#ifndef {guard}\n#define {guard}\n\n/* Where joints stand in q and v. */\n{''.join(places)}\n"
+        f"{about}#ifndef {guard}\n#define {guard}\n\n/* Where joints stand in q and v. */\n{places}\n"
         f'#ifdef __cplusplus\nextern "C" {{\n#endif\n\n{declared}\n#ifdef __cplusplus\n}}\n#endif\n\n#endif\n'
     )
 

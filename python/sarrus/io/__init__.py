@@ -14,7 +14,7 @@ from typing import Any
 from .._arrays import checked_path
 from .._files import read_bytes
 from ..building.builder import Builder
-from ..errors import ModelError
+from ..errors import ModelError, printable
 from ..mechanism import Mechanism
 from . import complete, mjcf, sdf, urdf, usd
 from .document import check_ties, root_tag
@@ -192,7 +192,7 @@ def _built(builder: Builder, source: str) -> Mechanism:
     try:
         return builder.build()
     except ModelError as error:  # which names the joint, though not its line
-        raise ModelError(f"{source}: {error}") from None
+        raise ModelError(f"{source}: {printable(str(error))}") from None
 
 
 def _expanded(path: Path) -> str:

@@ -310,7 +310,8 @@ def _at(place: str) -> Iterator[None]:
 
 
 def _short(message: str) -> str:
-    """Names in a document may have any length, and what an error tells of them has not."""
+    """Names in a document may have any length and hold anything, and what an error tells of them has not."""
+    message = printable(message)
     return message if len(message) <= 4000 else f"{message[:3000]} … {message[-900:]}"
 
 

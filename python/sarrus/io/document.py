@@ -34,6 +34,12 @@ PARTS = frozenset((
     "link", "body", "joint", "freejoint", "site", "frame", "loop", "loop_joint",
     "coupling", "constraint", "connect", "weld", "fixed", "spatial", "key",
 ))  # fmt: skip
+# tags, and values in them with what follows; as no "<" is in a value, all is gone through once
+TAG, VALUE = r"""<[\w:](?:[^<>"']|"[^"<]*"|'[^'<]*')*>""", r"""("[^"<]*"|'[^'<]*')([\w:]?)"""
+TAGS_OF_TEXT = re.compile(TAG), re.compile(VALUE), " "
+TAGS_OF_BYTES = re.compile(TAG.encode()), re.compile(VALUE.encode()), b" "
+LATE = r"(\s+)(<\?xml[^>]*\?>)"  # a declaration
+LATE_IN_TEXT, LATE_IN_BYTES = re.compile(LATE), re.compile(LATE.encode())
 # comments, and what may hold the look of one; what does not end goes on to the end, so that all is gone through once
 COMMENT = r"<!--(?P<inside>.*?)(?P<end>-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)"
 OF_TEXT = re.compile(COMMENT, re.DOTALL), re.compile(r"[^\r\n]"), " ", "-"
@@ -41,6 +47,7 @@ OF_BYTES = re.compile(COMMENT.encode(), re.DOTALL), re.compile(rb"[^\r\n]"), b" 
 WITH_TEXT = ("sdf", "gazebo", "model")  # inside of these: elsewhere all is said in attributes
 # joints and constraints of one pair of bodies: six leave nothing free, and dependent rows cost the cube of their number
 MOST_BETWEEN_TWO = 100
+ONE_FRICTION = "friction that differs with the direction is read as that of the first"
 LARGEST = 2**26  # bytes of a model, and of all that it includes
 LONGEST_TAG = 2**23  # bytes from one < to the next: there are MJCFs with the vertices of a mesh in an attribute
 LONGEST = 10000  # letters of numbers: a few dozen each are all that they need
@@ -269,6 +276,8 @@ def parse(
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
+        if (spaced := _with_spaces(text)) != text:
+            return parse(spaced, source, known, deepest=deepest, notes=notes)
         raise ModelError(f"{source}:{error.lineno}: not well-formed XML: {expat.ErrorString(error.code)}") from None
     except ModelError:
         raise
@@ -288,7 +297,20 @@ def _readable(text: Any, source: str) -> Any:
         start = text.rfind(less, start, start + LONGEST_TAG) + 1
         if start == 0:
             raise ModelError(f"{source}: has a tag, a text or a comment of more than {LONGEST_TAG} bytes")
-    return _without_dashes(text)
+    return _without_dashes(_begun(text))
+
+
+def _begun(text: Any) -> Any:
+    """The text, blank lines before its declaration put behind it: XML forbids them, and TinyXML reads them."""
+    late = (LATE_IN_TEXT if isinstance(text, str) else LATE_IN_BYTES).match(text)
+    return late[2] + late[1] + text[late.end() :] if late else text
+
+
+def _with_spaces(text: Any) -> Any:
+    """The text, with a space between attributes where there is none: as above, and only looked for where something is wrong."""
+    how: Any = TAGS_OF_TEXT if isinstance(text, str) else TAGS_OF_BYTES
+    tag, value, space = how
+    return tag.sub(lambda at: value.sub(lambda v: v[1] + space + v[2] if v[2] else v[0], at[0]), text)
 
 
 def _without_dashes(text: Any) -> Any:

@@ -5,6 +5,7 @@
 `drake:distance_constraint`     a distance; with a finite stiffness, a spring with a damper
 `drake:tendon_constraint`       a coupler, where it has one length and is stiff; otherwise a warning
 `drake:linear_spring_damper`    a spring
+`drake:mu_dynamic`              the friction of a collision's shape, `drake:mu_static` where it stands alone; a warning where they differ
 `drake:linear_bushing_rpy`      a Gimbal between the two frames of which everything is free, with six springs and dampers: the
                                 same torques; forces act along the axes of frame C, Drake's half way between the frames' axes
 ==============================  ===================================================================================
@@ -33,6 +34,7 @@ _PARTS = {
     "linear_spring_damper": ("linear_spring_damper", f"{_POINTS} free_length stiffness damping"),
     "linear_bushing_rpy": ("bushing", "frameA frameC torque_stiffness torque_damping force_stiffness force_damping"),
 }
+FRICTIONS = ("drake:mu_static", "drake:mu_dynamic")  # the last that is told counts
 TAGS = tuple(f"drake:{kind}" for kind in _PARTS)
 KNOWN = {
     f"drake:{kind}": f"name | {' '.join(f'drake:{prefix}_{part}' for part in parts.split())}"
@@ -44,6 +46,15 @@ def coupled(model: Element) -> set[str]:
     """Names of the joints that tendons couple, which have to keep their coordinates."""
     tendons = model.all("drake:tendon_constraint")
     return {joint.text("name") for tendon in tendons for joint in tendon.all("drake:tendon_constraint_joint")}
+
+
+def friction(collision: Element) -> dict[str, float]:
+    """Coulomb's coefficient of a collision, by name, where its proximity properties tell it."""
+    told = [part for owner in collision.all("drake:proximity_properties") for part in owner.children]
+    mu = {part.tag: part.number("value" if part.get("value") else None) for part in told if part.tag in FRICTIONS}
+    if len(set(mu.values())) > 1:
+        collision.note("friction at rest that differs from that of sliding (drake:mu_static) is not read")
+    return {"friction": mu[max(mu, key=FRICTIONS.index)]} if mu else {}
 
 
 def add(

@@ -68,6 +68,8 @@ URDF = Format(
         Row("joint", "dynamics/@damping", "damping", POSITIVE, unit=_DAMPING),
         Row("joint", "dynamics/@friction", "friction", POSITIVE, unit=_EFFORT),
         Row("springStiffness springReference turnGravityOff", "", note="<{tag}> in <gazebo> is not read"),
+        Row("selfCollide self_collide", "", values="false 0", note="<{tag}> is not read: links that no joint joins may touch each other"),
+        Row("dampingFactor", "", note="<dampingFactor> in <gazebo> is not read: links move without that drag"),
     ],
     joints={
         "Fixed": "fixed", "Revolute": "revolute", "Prismatic": "prismatic", "Spherical": "ball", "Free": "floating", "Planar": "planar",
@@ -117,6 +119,12 @@ SDF = Format(
         Row("axis axis2", "dynamics/spring_stiffness", "stiffness", POSITIVE, unit=_STIFFNESS),
         Row("axis axis2", "dynamics/spring_reference", "rest", unit=_PLACE, needs="stiffness"),
         Row("joint", "drake:rotor_inertia", "armature", CUSTOM, unit=_INERTIA),  # times drake:gear_ratio, squared
+        Row("kinematic", "", values="true 1", note="a kinematic link is not read as one: it moves as its joints and forces let it"),
+        Row("self_collide", "", values="false 0", note="<{tag}> is not read: links that no joint joins may touch each other"),
+        Row("collide_without_contact", "", values="true 1", note="collide_without_contact is not read: the shape pushes what it touches"),
+        Row("collide_bitmask category_bitmask", "", note="<{tag}> is not read: shapes touch whatever it says"),
+        Row("drake:collision_filter_group", "", note="<{tag}> is not read: shapes touch whatever it excludes"),
+        Row("gripper", "", note="<gripper> is not read: what it grasps stays as it is"),
     ],
     joints={
         "Fixed": "fixed", "Revolute": "revolute", "Prismatic": "prismatic", "Helical": "screw", "Universal": "universal", "Spherical": "ball",
@@ -132,8 +140,8 @@ SDF = Format(
 
 ORIENTATION = ("quat", "euler", "axisangle", "xyaxes", "zaxis")
 _ORIENTED = " ".join(ORIENTATION)
-_GEOM = f"""size pos {_ORIENTED} type fromto mass density shellinertia mesh material rgba group (contype conaffinity condim priority
-    friction solmix solref solimp margin gap hfield fitscale fluidshape fluidcoef user adhesion castshadow surfacevel)"""
+_GEOM = f"""size pos {_ORIENTED} type fromto mass density shellinertia mesh material rgba group (contype conaffinity condim
+    friction solmix solref solimp gap hfield fitscale fluidshape fluidcoef user castshadow)"""
 _TENDON = """name class (range limited margin group material rgba width user solreflimit solimplimit solreffriction solimpfriction
     actuatorfrclimited actuatorfrcrange springlength springyield)"""
 _EQUALITY = "name class active (solref solimp)"
@@ -158,7 +166,7 @@ MJCF = Format(
             iterations jacobian ls_iterations ls_tolerance magnetic mpr_iterations mpr_tolerance noslip_iterations noslip_tolerance
             o_friction o_margin o_solimp o_solref sdf_initpoints sdf_iterations sleep_tolerance solver timestep tolerance) | flag""",
         "flag": f"""{" ".join(FLAGS)} passive (contact clampctrl warmstart filterparent actuation refsafe sensor midphase eulerdamp autoreset
-            nativeccd island multiccd override energy fwdinv invdiscrete sleep diagexact ipc speculative sensornoise) |""",
+            nativeccd island multiccd energy fwdinv invdiscrete sleep diagexact ipc speculative sensornoise) |""",
         "default": f"class | default joint geom site equality tendon mesh material {_DRIVES} (texture camera light pair skin)",
         "asset": "| mesh material (hfield skin texture model)",
         "mesh": "name class file scale inertia refpos refquat (content_type face material maxhullvert normal params smoothnormal texcoord "
@@ -199,6 +207,10 @@ MJCF = Format(
             note="align of <freejoint> is not read: the body's frame stays where it is"),
         Row("body", "@mocap", values="true false", note="a mocap body stays where it is"),
         Row("body", "@gravcomp", note="gravcomp is not read"),
+        Row("geom", "@margin", note="margin of geoms is not read: shapes touch at their surfaces, and in MuJoCo before"),
+        Row("geom", "@surfacevel", terms=6, note="surfacevel of geoms is not read: surfaces move with their bodies"),
+        Row("geom", "@adhesion", note="adhesion of geoms is not read: shapes only push"),
+        Row("geom", "@priority", note="priority of geoms is not read: both of two that touch have a say in friction"),
         Row(_TENDONS, "@stiffness", terms=3, note="stiffness of tendons is not read"),
         Row(_TENDONS, "@damping", terms=3, note="damping of tendons is not read"),
         Row(_TENDONS, "@armature", note="armature of tendons is not read"),
@@ -207,6 +219,7 @@ MJCF = Format(
         Row("compiler", "@strippath", values="true false", note="strippath is not read"),
         Row("compiler", "@coordinate", values="global local",
             refusal="tells global coordinates, which MuJoCo has given up too"),
+        Row("flag", "@override", values="enable disable", note="contact parameters that override those of geoms are not read"),
         Row("option", "@density", note="the drag of the medium is not read"),
         Row("option", "@viscosity", note="the drag of the medium is not read"),
         Row("deformable", "", note="<deformable> is not read"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,11 +29,21 @@ ROS = {"ROS_PACKAGE_PATH": "", "AMENT_PREFIX_PATH": "share"}
 
 
 LARGEST = 2**29  # bytes of a mesh
+MOST_DECLARED = 2**26  # numbers of which a file may say that they are there, each as often as it shows them
+KNOWN = (
+    ".stl",
+    ".obj",
+    ".dae",
+    ".glb",
+    ".gltf",
+    ".ply",
+)  # of what trimesh reads: no archives, and nothing that runs other programs
 
 
 def opened(path: Path, **options: Any) -> Any:
     """What trimesh makes of a file, and of others in its folder that it names, such as textures: ImportError without trimesh."""
     trimesh: Any = importlib.import_module("trimesh")
+    _check_format(path)
 
     class Beside(trimesh.resolvers.FilePathResolver):  # type: ignore[misc]
         def get(self, name: str) -> Any:
@@ -42,6 +54,43 @@ def opened(path: Path, **options: Any) -> Any:
             return super().get(name)
 
     return trimesh.load(os.fspath(path), file_type=path.suffix.lower()[1:], resolver=Beside(os.fspath(path)), **options)
+
+
+def _check_format(path: Path) -> None:
+    """ValueError for what is no mesh of a known format: an archive, whatever its name, or a glTF of more numbers than are read."""
+    suffix = path.suffix.lower()
+    with path.open("rb") as file:
+        start = file.read(20)
+        if suffix not in KNOWN or start.startswith(b"PK\x03\x04"):
+            raise ValueError(
+                f"it is {'an archive' if start[:2] == b'PK' else 'of another format'}; {', '.join(KNOWN)} are read"
+            )
+        if suffix not in (".glb", ".gltf"):
+            return
+        text = file.read(int.from_bytes(start[12:16], "little")) if suffix == ".glb" else start + file.read()
+    document = json.loads(text)
+    numbers = [
+        SIZES.get(accessor.get("type"), 16) * int(accessor["count"]) for accessor in document.get("accessors", ())
+    ]
+    # a node shows a mesh once more
+    shown = Counter(node["mesh"] for node in document.get("nodes", ()) if "mesh" in node)
+    parts = [
+        (
+            shown[k],
+            [
+                k
+                for part in mesh.get("primitives", ())
+                for k in (part.get("indices"), *part.get("attributes", {}).values())
+            ],
+        )
+        for k, mesh in enumerate(document.get("meshes", ()))
+    ]
+    total = sum(numbers) + sum(times * sum(numbers[k] for k in used if k is not None) for times, used in parts)
+    if total > MOST_DECLARED:
+        raise ValueError(f"it declares {total:.3g} numbers, and at most {MOST_DECLARED} are read")
+
+
+SIZES = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}  # of accessors
 
 
 class MeshError(Exception):

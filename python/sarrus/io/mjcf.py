@@ -19,7 +19,7 @@ What becomes of each part of a file, where it differs from what :mod:`sarrus.io.
 `<tendon>`                     fixed ones; spatial ones guide nothing here, and are left out with a warning
 `<actuator>`                   a joint or a fixed tendon that it drives is actuated; of `damping` the linear part acts, and of limits the
                                larger, with a warning
-`<key>`                        a configuration: ``robot.configuration("home")``; a quaternion of zeros is no rotation, with a warning
+`<key>`                        a configuration: ``robot.configuration("home")``; what a short qpos does not say is as in qpos0; a quaternion of zeros is no rotation, with a warning
 mocap bodies, inactive         stay where they are, are left out; both with a warning
 equalities
 `<replicate>`                  copies, with numbers behind their names; equalities and the like name one of them, and are not copied
@@ -53,6 +53,7 @@ from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type, note_contac
 
 Sites = dict[str, tuple[str, Transform]]  # name -> body and pose in it
 Tendons = dict[str, dict[str, float] | None]  # name -> coefficients by joint, of fixed ones
+JOINTS = ("joint", "freejoint")  # what has a name has that of its kind: a geom and a joint may share one
 DEFAULT = (0.0, 1.0, 0.0, 0.0, 0.0)  # polycoef of an equality
 
 
@@ -213,6 +214,9 @@ class _Reader(Document):
     def drives(self, joints: Mapping[str, Element], tendons: Tendons) -> Drives:
         drives = Drives()
         for element in self.grouped("actuator"):
+            if element.tag == "dcmotor" and element.get("input") == "none":
+                element.note("a <dcmotor> without an input is no motor: what it adds to its joint is not read")
+                continue
             limits = []
             if limit := self.limit(element, "forcelimited", "forcerange"):
                 limits.append(greatest(limit, element.note))
@@ -247,9 +251,9 @@ class _Reader(Document):
     def read(self) -> Builder:
         gravity = (0.0, 0.0, 0.0) if "gravity" in self.off else self.option.numbers("gravity", 3, (0.0, 0.0, -9.81))
         bodies = self.bodies()
-        joints = self.named(["joint", "freejoint"])
+        joints = self.named(JOINTS)
         for body in bodies:  # with the attributes of their classes, which tell their types
-            joints |= {name: element for element, _ in body.inside if (name := element.get("name")) in joints}
+            joints |= {name: e for e, _ in body.inside if e.tag in JOINTS and (name := e.get("name"))}
         equalities = self.grouped("equality")
         ends = (
             [name for k in "12" if (name := element.get(f"{end}{k}"))]
@@ -270,10 +274,13 @@ class _Reader(Document):
             with at(element):
                 self.equality(tree, element, sites, tendons)
         tree.set_reference()
-        nq = sum(map(len, tree.qpos0.values()))
+        reference = tree.reference()
         for element in self.grouped("keyframe"):
             with at(element):
-                qpos = element.numbers("qpos", nq) if "qpos" in element.attributes else None
+                qpos = None
+                if "qpos" in element.attributes:
+                    told = element.several("qpos", max(1, len(reference)))
+                    qpos = (*told, *reference[len(told) :])
                 tree.add_key(element.get("name") or "", qpos, element.note)
         return tree.finish(self.notes)
 
@@ -289,7 +296,7 @@ class _Reader(Document):
             for body_name, I in inertias.items():
                 inertias[body_name] = Inertia(scale * I.mass, I.com, scale * I.about_com, check=False)
         for body in bodies[1:]:
-            element, joints = body.element, [(e, frame) for e, frame in body.inside if e.tag in ("joint", "freejoint")]
+            element, joints = body.element, [(e, frame) for e, frame in body.inside if e.tag in JOINTS]
             MJCF.remark(element)
             hinges = []
             for joint, frame in joints:

@@ -10,11 +10,12 @@ from dataclasses import replace
 import numpy as np
 
 from .._files import check_regular, is_within, read_bytes
-from ..errors import ModelError, did_you_mean
+from ..errors import did_you_mean
 from ..spatial import Rotation, Transform
 from .document import LARGEST, MOST_PARTS, Element, at, parse
 from .formats import DRIVES, MJCF, ORIENTATION, WAY_OUT
 from .mujoco import FLAGS
+from .outline import turn_from_z
 
 DEEPEST = 500  # what MuJoCo reads; a chain of bodies is nested as deep as it is long
 # numbers of which a file may give the first few: the others are those of the default
@@ -119,7 +120,7 @@ class Document:
         self.off |= {"spring", "damper"} if "passive" in self.off else set()
         for name in sorted(self.off):
             self.flag.note(f"{name} is switched off, and left out")
-        for element in (self.compiler, self.option, *root.all("deformable")):
+        for element in (self.compiler, self.option, self.flag, *root.all("deformable")):
             MJCF.remark(element)
         self.classes = _classes(root.all("default"))
         self.meshes, self.materials = self.assets("mesh"), self.assets("material")
@@ -213,7 +214,7 @@ class Document:
             if ways[0] == "axisangle":
                 return Rotation.from_axis_angle(x[:3], x[3] * self.angle)
             if ways[0] == "zaxis":
-                return _from_z(x)
+                return turn_from_z(x)
             first, y = np.array(x[:3]), np.array(x[3:])
             first = first / (np.linalg.norm(first) or 1.0)
             y = y - first * (first @ y)
@@ -234,7 +235,7 @@ class Document:
         length = float(np.linalg.norm(along))
         if not 0.0 < length < math.inf:
             element.fail("has the same point twice in fromto, or points too far away")
-        return Transform(_from_z(along), ends.mean(axis=0)), length / 2.0
+        return Transform(turn_from_z(along), ends.mean(axis=0)), length / 2.0
 
     def mesh_file(self, mesh: Element) -> str:
         """As it would be found from the file's folder."""
@@ -274,12 +275,3 @@ def referred(element: Element, attribute: str, known: Mapping[str, object]) -> s
     if name not in known:
         element.fail(f"names the {attribute} {name!r}, which is not there{did_you_mean(name, known)}")
     return name
-
-
-def _from_z(along: Sequence[float] | np.ndarray) -> Rotation:
-    """The least rotation that takes z there; about x by half a turn for -z."""
-    x, y, z = (np.asarray(along) / (np.abs(along).max() or 1.0)).tolist()
-    across = math.hypot(x, y)
-    if across == 0.0 == z:
-        raise ModelError("a direction of zero length")
-    return Rotation.from_axis_angle((-y, x, 0.0) if across > 1e-10 * abs(z) else "x", math.atan2(across, z))

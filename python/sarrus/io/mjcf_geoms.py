@@ -16,8 +16,8 @@ from ..building.builder import Builder
 from ..errors import did_you_mean
 from ..shapes import ContactShape, Mesh, Solid
 from ..spatial import Inertia, Rotation, Transform
-from .document import Element, add_shape, at, left_out, placed_inertia
-from .formats import WAY_OUT
+from .document import ONE_FRICTION, Element, add_shape, at, left_out, placed_inertia
+from .formats import MJCF, WAY_OUT
 from .mesh_files import LARGEST
 from .mesh_inertia import mass_properties, triangles
 from .mjcf_document import Document, referred
@@ -175,11 +175,14 @@ def touch_geoms(
     masks: dict[str, tuple[int, int]] = {}
     frictions: list[dict[str, float]] = []
     counted: set[str] = set()
+    named: dict[str, str] = {}  # geoms by their names in the file: the shapes that they are
     for body, geom in ((name, geom) for name in geoms for geom in geoms[name]):
         element, (contype, conaffinity) = geom.element, masks_of(geom)
         if not (contype or conaffinity):
             continue
         with left_out(element, "it touches nothing"):
+            if told:
+                MJCF.remark(element)
             shape = None if geom.kind == "ellipsoid" else geom.shape
             if geom.kind == "mesh" and told:
                 shape = _mesh(document, element)
@@ -193,6 +196,7 @@ def touch_geoms(
             counted.update(numbers)
             add_shape(builder, body, element, shape, geom.place, group=group, **numbers)  # type: ignore[arg-type]
             masks[group] = contype, conaffinity
+            named[element.get("name") or ""] = next(reversed(builder._shapes))
     for (one, (c, a)), (other, (d, b)) in combinations_with_replacement(masks.items(), 2):
         if not (c & b or d & a):
             builder.set_contact(one, other, touching=False)
@@ -204,12 +208,15 @@ def touch_geoms(
         shapes_of.setdefault(spec.body, []).append(spec.name)
     for element in (element for owner in document.root.all("contact") for element in owner.all("exclude", "pair")):
         excluded = element.tag == "exclude"
-        keys, known = (("body1", "body2"), names) if excluded else (("geom1", "geom2"), builder._shapes)
+        keys, known = (("body1", "body2"), names) if excluded else (("geom1", "geom2"), named)
         ends = [element.get(key) or "" for key in keys]
         if not all(end in known for end in ends):
             element.note(f"<{element.tag}> in <contact> is of what is not there or does not touch")
             continue
-        for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (x,) for x in ends)):
+        for name in ("margin", "adhesion"):
+            if not excluded and any(element.several(name, 3, (0.0,))):
+                element.note(f"{name} of <pair> is not read")
+        for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (named[x],) for x in ends)):
             numbers = {} if excluded else _frictions(element, pair=True)
             builder.set_contact(one, other, touching=not excluded, **numbers)
 
@@ -222,7 +229,7 @@ def _frictions(element: Element, *, pair: bool = False, condim: float | None = N
         if condim == 1.0:
             element.note("condim 1, without friction, is read as 3, with it")
     if pair and any(len(numbers) > k + 1 and numbers[k] != numbers[k + 1] for k in (0, 3)):
-        element.note("friction that differs with the direction is read as that of the first")
+        element.note(ONE_FRICTION)
     mu = dict(enumerate(numbers))
     coefficients = {"friction": mu.get(0, 1.0)}
     if condim >= 4.0:

@@ -69,6 +69,10 @@ UNREAD = dict.fromkeys(
     "tendon_actfrclimited": "actuatorfrcrange of tendons is not read",
     "nflex": "forces inside flexes are not read",
     "nmocap": "mocap bodies stay where they are",
+    "geom_margin": "margin of geoms is not read: shapes touch at their surfaces, and in MuJoCo before",
+    "geom_surfacevel": "surfacevel of geoms is not read: surfaces move with their bodies",
+    "geom_adhesion": "adhesion of geoms is not read: shapes only push",
+    "geom_priority": "priority of geoms is not read: both of two that touch have a say in friction",
 }  # fmt: skip
 KINDS = ("free", "ball", "slide", "hinge")
 HIDDEN = 3  # from which group of geoms on MuJoCo shows none, unless told to
@@ -201,6 +205,10 @@ class Tree:
             q[joint] = tuple(qpos[at + k] for k in FROM_QPOS[len(q0)])
             at += len(q0)
         return q
+
+    def reference(self) -> tuple[float, ...]:
+        """MuJoCo's qpos0."""
+        return tuple(x[k] for x in self.qpos0.values() for k in np.argsort(FROM_QPOS[len(x)]))
 
     def set_reference(self) -> None:
         """The bodies as they are described are home, where no key is, and a configuration that comes before all keys."""
@@ -475,7 +483,11 @@ def _drives(model: Any, note: Note) -> Drives:
     drives, n = Drives(), len(model.actuator_trntype)
     # an actuator may have several controls and several forces since MuJoCo 4
     control, out = (getattr(model, f"actuator_{name}", range(n)) for name in ("ctrladr", "outadr"))
+    controls = getattr(model, "actuator_ctrlnum", np.ones(n))
     for i in range(n):
+        if not controls[i]:
+            note("actuators without an input are no motors: what they add to their joints is not read")
+            continue
         limits = []
         if model.actuator_forcelimited[i]:
             limits.append(greatest(model.actuator_forcerange[i], note))

@@ -10,6 +10,7 @@ of a joint (the values that a gimbal holds) moves into `end`.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -328,6 +329,21 @@ def no_shape(spec: VisualSpec | ShapeSpec) -> str:
 def frame_along(direction: ArrayLike) -> Transform:
     """A frame turned so that its z-axis has this direction."""
     return Transform(axis_frame(direction))
+
+
+def turn_from_z(along: ArrayLike) -> Rotation:
+    """The least rotation that takes z there; about x by half a turn for -z."""
+    x, y, z = (np.asarray(along) / (np.abs(along).max() or 1.0)).tolist()
+    across = math.hypot(x, y)
+    if across == 0.0 == z:
+        raise ModelError("a direction of zero length")
+    return Rotation.from_axis_angle((-y, x, 0.0) if across > 1e-10 * abs(z) else "x", math.atan2(across, z))
+
+
+def on_plane(normal: ArrayLike) -> Transform:
+    """The axes along which URDF's planar joint counts, the least turn of x and y from z to the normal as MuJoCo has them, seen from those of Planar."""
+    turned = turn_from_z(normal).matrix @ axis_frame(normal).T
+    return IDENTITY if np.allclose(turned, np.eye(3), rtol=0.0, atol=1e-12) else Transform(turned)
 
 
 def wxyz(rotation: ArrayLike) -> list[float]:

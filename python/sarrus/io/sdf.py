@@ -16,7 +16,7 @@ What becomes of each part of a file:
 `<axis>`                      along z where it does not say; in the joint's frame, unless `expressed_in` another one, or up to 1.6 in the model's where
                               `use_parent_model_frame` says so, as files up to 1.4 always mean it
 `<limit>`, `<dynamics>`       limits, velocity_limit, effort_limit, damping, friction, stiffness and rest
-gearbox, `<mimic>`            couplers of two joints, both kept in the tree
+gearbox, `<mimic>`            couplers of two joints, both kept in the tree; plugins by which one joint mimics another likewise
 `drake:…`                     planar joints, mimic, and :mod:`sarrus.io.drake`
 what no joint leads to        floats, by a Free joint "root_joint" of the canonical link, with the file's pose as home
 `<static>`                    its links are fixed to the ground
@@ -24,6 +24,7 @@ what no joint leads to        floats, by a Free joint "root_joint" of the canoni
 `<collision>`                 a shape that touches: box, capsule, cylinder, plane, sphere, with ODE's mu, the restitution, and torsional
                               friction by its patch_radius; a mesh, if it is at hand, against planes
 `<visual>`                    what `sarrus.view` shows, as in :mod:`sarrus.io.urdf`
+`<plugin>`                    a warning, if it may tie or push bodies: Gazebo's DetachableJoint holds two links together
 anything else                 a warning, but for what has no bearing on the dynamics
 ============================  =====================================================================================
 """
@@ -31,7 +32,7 @@ anything else                 a warning, but for what has no bearing on the dyna
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -43,7 +44,7 @@ from ..building.builder import Builder
 from ..description import joints
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
-from . import drake
+from . import drake, plugins
 from .document import Connected, Element, Names, at, check_ties, free_name, mimic_circles
 from .sdf_joints import axis_direction, axis_in_model, joint_type
 from .sdf_links import dress, inertia_of
@@ -177,7 +178,7 @@ class _Reader:
         couplers = [*mimics, *self._gearboxes()]
         coupled = {name for coupler in couplers for name, _ in coupler.terms}
         coupled |= {self.short(f"{key}::{name}") for key, model in self.models.items() for name in drake.coupled(model)}
-        followers = {next(iter(coupler.terms))[0] for coupler in couplers if coupler.element.tag.endswith("mimic")}
+        followers = {next(iter(coupler.terms))[0] for coupler in mimics}
         for joint in self.joints:
             with at(joint.element):
                 name = self.short(joint.name)
@@ -243,6 +244,26 @@ class _Reader:
                     mimic.fail("names the joint itself")
                 terms = {follower: 1.0, leads: -multiplier}
                 yield _Coupler(mimic, f"{follower[0]} mimics {leads[0]}", terms, offset - multiplier * reference)
+        yield from self._mimics_of_plugins(known)
+
+    def _mimics_of_plugins(self, known: Container[str]) -> Iterator[_Coupler]:
+        worlds = self.root.all("world")
+        owners = [
+            (f"{key}::", owner) for key, model in self.models.items() for owner in (model, *model.all("link", "joint"))
+        ]
+        for scope, plugin in (
+            (scope, one) for scope, owner in [*owners, *(("", w) for w in worlds)] for one in owner.all("plugin")
+        ):
+            if (mimic := plugins.mimic(plugin)) is None:
+                continue
+            leads, follower = scope + mimic.leader, scope + mimic.follower
+            if leads not in known or follower not in known or leads == follower:
+                plugin.note(
+                    f"{plugin} makes joint {mimic.follower!r} follow {mimic.leader!r}, which are no two joints: not read"
+                )
+                continue
+            terms = {(self.short(follower), 0): 1.0, (self.short(leads), 0): -mimic.multiplier}
+            yield _Coupler(plugin, f"{self.short(follower)} mimics {self.short(leads)}", terms, mimic.offset)
 
     def _gearboxes(self) -> Iterator[_Coupler]:
         scene, ends = self.scene, self.ends

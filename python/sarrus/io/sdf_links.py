@@ -11,7 +11,8 @@ from ..building.builder import Builder
 from ..building.values import checked_shape
 from ..shapes import ContactShape, Ellipsoid, Mesh, Plane
 from ..spatial import Inertia, Transform
-from .document import NO_CONTACTS, Element, add_shape, left_out, only_shape, placed_inertia
+from . import drake
+from .document import NO_CONTACTS, ONE_FRICTION, Element, add_shape, left_out, only_shape, placed_inertia
 from .formats import SDF
 from .outline import frame_along
 from .sdf_scene import Scene, base_name, pose_of, truth
@@ -29,6 +30,9 @@ def inertia_of(scene: Scene, key: str, link: Element) -> Inertia:
     """Of a link, in its frame."""
     if (gravity := link.child("gravity")) is not None and not truth(gravity):
         link.note("<gravity> is off for a link, which is not read: it falls like the others")
+    drag = [rate for decay in link.all("velocity_decay") for rate in decay.children]
+    if any(rate.number(None, 0.0) for rate in drag):
+        link.note("<velocity_decay> is not read: links move without that drag")
     inertial = link.child("inertial")
     if inertial is None:
         link.note(f"{link} has no <inertial>: taken are SDF's defaults, 1 kg and 1 kg m² about each axis")
@@ -131,6 +135,10 @@ def _coefficients(collision: Element) -> dict[str, float]:
         return next(iter(parts), None)
 
     numbers = {name: part.number(None) for name, way in COEFFICIENTS.items() if (part := at(way)) is not None}
+    across = at("friction/ode/mu2")
+    if across is not None and across.number(None) != numbers.get("friction", 1.0):
+        collision.note(ONE_FRICTION)
+    numbers |= drake.friction(collision)
     if at(TORSIONAL) is not None:
         mu, radius, by_patch = (at(f"{TORSIONAL}/{tag}") for tag in ("coefficient", "patch_radius", "use_patch_radius"))
         if radius is None or (by_patch is not None and not truth(by_patch)):

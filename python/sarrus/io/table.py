@@ -35,7 +35,7 @@ class Row:
     place : where it stands in there: "dynamics/@damping" is an attribute, "dynamics/damping" a text; empty: the element itself
     field : the number of a joint type that it is; "lower" and "upper" are the ends of its limits
     values : which are allowed, and for BOUND, which mean that there is none; CUSTOM: the reader of the format reads it. Of what is not read,
-        words: the first one is what is remarked, the last one the default
+        words: the first one is what is remarked, the last one the default; of a text, all are remarked
     default : of a file that does not say it
     unit : of a turning and of a sliding joint
     needs : the field without which it means nothing
@@ -97,7 +97,7 @@ class Row:
     def stands_in(self, element: Element) -> bool:
         """Whether an element says something else than the default."""
         if not self.place:
-            return True
+            return self.values == FREE or element.content.strip().lower() in self.values.split()
         if self.values != FREE:
             words = self.values.split()
             return element.word(self.name, self.values, words[-1]) == words[0]

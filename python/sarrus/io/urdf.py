@@ -8,7 +8,7 @@ What becomes of each part of a file:
                               Real robot files hold tensors that no body can have (a principal moment larger than
                               the sum of the other two, or negative): they are kept as they stand, with a warning
 `<joint>`                     a joint, in the order of the file: fixed, revolute, continuous, prismatic, floating,
-                              planar (the axis is the plane's normal), ball
+                              planar (the axis is the plane's normal, x and y are those of the least turn from z to it, as in MuJoCo), ball
 `<limit>`                     limits, velocity_limit, effort_limit. Zeros are what exporters write for "not set":
                               a velocity or effort of zero is no limit, and an empty range none, with a warning;
                               so are lower and upper of other types than revolute and prismatic
@@ -25,9 +25,11 @@ a link called "ground"        becomes the body "ground_link", with a warning: "g
 drake:…                       ball, planar, screw and universal joints, and :mod:`sarrus.io.drake`; <frame>: a frame
 transmission, ros2_control    the joints that they name are driven, and others are passive, with a warning; without any, all that
                               move are driven, but for those that follow another
-`<collision>`                 a shape that touches (`robot.contacts`): box, cylinder, sphere; a mesh, if it is at hand, against planes
-gazebo, sensor,               known, and of no concern to the dynamics, but for joints and springs in <gazebo>
-calibration, safety_controller
+`<collision>`                 a shape that touches (`robot.contacts`): box, cylinder, sphere; a mesh, if it is at hand, against planes. Its friction is
+                              that of `<mu1>` in Gazebo's extensions of the link, or Drake's
+sensor, calibration,          known, and of no concern to the dynamics
+safety_controller
+gazebo                        joints, springs, and plugins by which one joint mimics another; a warning for other plugins that may act
 anything else                 a warning
 ============================  =====================================================================================
 
@@ -47,9 +49,10 @@ from ..description import joints
 from ..errors import ModelError, did_you_mean, printable
 from ..shapes import Shape
 from ..spatial import Inertia, Transform
-from . import document, drake, urdf_loops
+from . import document, drake, plugins, urdf_loops
 from .document import Element, Names, at
 from .formats import URDF
+from .outline import IDENTITY, on_plane
 from .table import VISIBLE
 from .urdf_loops import TAGS as LOOP_TAGS
 
@@ -136,7 +139,9 @@ class _Reader:
             with at(element):
                 self.types[name] = _joint(element)
         pairs = self.sidecar.retype(self.types)
-        self.mimics = _mimics({n: e for n, e in self.elements.items() if n not in self.sidecar.retyped}, self.types)
+        self.mimics = _mimics(
+            {n: e for n, e in self.elements.items() if n not in self.sidecar.retyped}, self.types, self.robot
+        )
         self._read_loops()
         coupled = {name for follower, mimic in self.mimics.items() for name in (follower, mimic.leader)}
         coupled |= {name for coupling in self.couplings for name in coupling.terms} | drake.coupled(self.robot)
@@ -149,10 +154,13 @@ class _Reader:
                     continue
                 # where nothing says which joints are driven, those are that move, but for what follows another
                 joint = self.types[name]
-                moves = joint.nv > 0 and joint.kind != "Free" and not element.all("mimic")
+                moves = joint.nv > 0 and joint.kind != "Free" and not (element.all("mimic") or name in self.mimics)
                 driven, keep = moves if motors is None else name in motors, name in coupled
-                place = _origin(element)
-                self.builder.add_joint(name, joint, parent, child, at_parent=place, actuated=driven, tree=keep)
+                place, at_child = _origin(element), None
+                if isinstance(joint, joints.Planar) and (turned := on_plane(joint.normal)) is not IDENTITY:
+                    place, at_child = place @ turned, turned
+                places: dict[str, Any] = {"at_parent": place, "at_child": at_child}
+                self.builder.add_joint(name, joint, parent, child, **places, actuated=driven, tree=keep)
 
     def _read_loops(self) -> None:
         """What URDF+ and Gazebo say of loops; poses at q = 0 only where somebody asks."""
@@ -376,14 +384,26 @@ class _Mimic(NamedTuple):
     offset: float
 
 
-def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType]) -> dict[str, _Mimic]:
-    """The joints that follow another."""
-    mimics = {}
+def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType], robot: Element) -> dict[str, _Mimic]:
+    """The joints that follow another, as they say themselves or a plugin of Gazebo does."""
+    told: dict[str, tuple[Element, _Mimic]] = {}
+    for block in robot.all("gazebo"):
+        for element in block.all("plugin"):
+            if (one := plugins.mimic(element)) is not None:
+                if one.follower not in elements:
+                    fault = f"makes joint {one.follower!r} follow {one.leader!r}, which is not read"
+                    element.note(f"{element} {fault}: there is no joint {one.follower!r}")
+                    continue
+                told[one.follower] = element, _Mimic(one.leader, one.multiplier, one.offset)
     for name, element in elements.items():
-        mimic = element.child("mimic")
-        if mimic is None or made[name].nv == 0:
+        if (own := element.child("mimic")) is not None:
+            law = own.text("joint"), own.number("multiplier", 1.0), own.number("offset", 0.0)
+            told[name] = own, _Mimic(*law)
+    mimics = {}
+    for name, (mimic, (leader, multiplier, offset)) in told.items():
+        element = elements[name]
+        if made[name].nv == 0:
             continue
-        leader, multiplier, offset = mimic.text("joint"), mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
         if leader == name:
             mimic.fail("names the joint itself")
         of_many = [j for j in (name, leader) if j in made and made[j].nq != 1]
@@ -436,8 +456,8 @@ def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[
         for collision in link.all("collision"):
             collision.note(f"shapes of <collision> may touch, {document.NO_CONTACTS}")
             with document.left_out(collision, "it touches nothing", faults.append):
-                shape = _shape(collision, beside, package_dirs)
-                document.add_shape(reader.builder, reader.body[name], collision, shape, _origin(collision))
+                shape, numbers = _shape(collision, beside, package_dirs), _friction(reader.robot, name, collision)
+                document.add_shape(reader.builder, reader.body[name], collision, shape, _origin(collision), **numbers)
     visuals = [(reader.body[name], visual) for name, link in reader.links.items() for visual in link.all("visual")]
     colors: dict[Element | str | None, tuple[float, ...]] = {}
     # what one visual defines others may name; the robot's own come first
@@ -452,6 +472,15 @@ def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[
         with document.left_out(visual, "it is not shown", faults.append):
             reader.builder.add_visual(body, _shape(visual, beside, package_dirs), _origin(visual), color=color_of)
     return faults
+
+
+def _friction(robot: Element, link: str, collision: Element) -> dict[str, float]:
+    """Of what a link touches with, as Gazebo's extensions tell it for all of the link, and Drake's for each shape."""
+    blocks = [block for block in robot.all("gazebo") if block.get("reference") == link]
+    mu1, mu2 = ([mu.number(None) for block in blocks for mu in block.all(tag)] for tag in ("mu1", "mu2"))
+    if mu2 and mu2[-1:] != (mu1 or [1.0])[-1:]:
+        collision.note(document.ONE_FRICTION)
+    return ({"friction": mu1[-1]} if mu1 else {}) | drake.friction(collision)
 
 
 def _shape(visual: Element, beside: str, package_dirs: tuple[str, ...]) -> Shape:

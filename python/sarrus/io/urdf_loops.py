@@ -86,6 +86,7 @@ def closures(
     for element in robot.all(*TAGS):
         element.look_for_unknown()
         name, kind = element.text("name"), element.text("type").lower()
+        kind = kind.removesuffix("_joint")  # as forks of urdfdom call them
         kind = "ball" if kind == "spherical" else kind
         with at(element):
             if element.tag == "loop":

@@ -56,6 +56,7 @@ LETTERS = "XYZ"
 WATER = 1000.0  # kg/m³, where no density is told
 FLOATS = 1e-5  # what frames of 32 bits leave of loops, and of coordinates that are zero, relative to the bodies; and what is none of their doing
 EXACT = 1e-10
+MOST_UNIT = 1e30  # of metres or kilograms: an inertia is a unit of mass times that of length squared
 SIDES = ("0", "1")
 ROUND: dict[str, type[Any]] = {"Capsule": Capsule, "Cylinder": Cylinder}
 
@@ -125,8 +126,8 @@ class _Reader:
         self.root = root
         self.prims: list[Prim] = root.children  # type: ignore[assignment]
         self.metre, self.kilogram = (root.number(name) for name in ("metersPerUnit", "kilogramsPerUnit"))
-        if not (self.metre > 0.0 and self.kilogram > 0.0):
-            root.fail("wants positive metersPerUnit and kilogramsPerUnit")
+        if not all(1.0 / MOST_UNIT < unit < MOST_UNIT for unit in (self.metre, self.kilogram)):
+            root.fail(f"wants positive metersPerUnit and kilogramsPerUnit, from {1 / MOST_UNIT:g} to {MOST_UNIT:g}")
         self.by_path = {prim.path: prim for prim in self.prims}
         names, taken = Names(["ground"]), Names()
         self.bodies: dict[str, str] = {}  # path -> name

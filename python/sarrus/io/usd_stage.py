@@ -12,10 +12,10 @@ rounds: 0.1 and not 0.10000000149.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -38,6 +38,8 @@ PHYSICAL = ("phys", "newton", "mjc", "sarrus", "drive", "limit")
 ALIASES = {
     "physxJoint:armature": "mjc:armature", "newton:armature": "mjc:armature", "newton:friction": "mjc:frictionloss",
 }  # fmt: skip
+MOST_LAYERS = 1000
+LETTERS = ("X", "Y", "Z")  # of axes
 INSTANCES = ("drive", "limit")
 MEANS_NONE = ("physics:mass", "physics:diagonalInertia")  # whose zeros are no numbers
 
@@ -90,7 +92,8 @@ def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterab
     notes = Notes()
     try:
         if beside:
-            layer = _checked_layers(os.path.join(beside, source), [beside, *package_dirs])
+            layers = _checked_layers(os.path.join(beside, source), [beside, *package_dirs])
+            layer = next(iter(layers.values()))
         else:
             if not isinstance(text, str):
                 if text.startswith(BINARY):
@@ -100,8 +103,10 @@ def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterab
                 raise ModelError(f"{source}: has {len(text)} letters; at most {LARGEST} of a model are read")
             layer = Sdf.Layer.CreateAnonymous(".usda")
             layer.ImportFromString(text)
-            if layer.GetCompositionAssetDependencies():
+            if any(layer.GetCompositionAssetDependencies()):  # those within the text have an empty name
                 raise ModelError(f"{source}: text that names other files has no folder to look in: sarrus.load")
+            layers = {layer.identifier: layer}
+        _Composed(layers, source).check(layer)
         stage = Usd.Stage.Open(layer, None)
     except (Tf.ErrorException, UnicodeDecodeError) as error:
         why = str(error).split(" : ")[-1].strip()
@@ -111,6 +116,10 @@ def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterab
     attributes |= {"upAxis": UsdGeom.GetStageUpAxis(stage), "defaultPrim": stage.GetRootLayer().defaultPrim}
     # the stage lives as long as its prims are asked
     root = Prim("stage", attributes, source, "/", None, notes, known, prim=stage)
+    for fault in stage.GetCompositionErrors():
+        root.note(f"something that the stage names is not there, and left out: {str(fault)[:300]}")
+    if attributes["upAxis"] not in LETTERS:
+        root.fail(f"has an upAxis {attributes['upAxis'][:60]!r}; known are {', '.join(LETTERS)}")
     if not UsdGeom.StageHasAuthoredMetersPerUnit(stage):
         root.note("metersPerUnit is not told: by what USD says they are centimetres")
     cache, healed = UsdGeom.XformCache(), [0]
@@ -125,18 +134,19 @@ def read_stage(text: str | bytes, source: str, beside: str, package_dirs: Iterab
     return root
 
 
-def _checked_layers(path: str, folders: list[str]) -> Any:
-    """The layer of a file, once it and all that it names, wherever in it, are regular files in these folders."""
-    from pxr import Sdf
+def _checked_layers(path: str, folders: list[str]) -> dict[str, Any]:
+    """The layers of a file, its own first, and of all that it names, wherever in it, once they are regular files in these folders."""
+    from pxr import Ar, Sdf
 
-    first, done, pending = None, set[str](), [os.path.abspath(path)]
+    layers: dict[str, Any] = {}
+    pending = [os.path.abspath(path)]
     while pending:
         name = pending.pop()
-        if name in done:
+        if name in layers:
             continue
-        done.add(name)
-        outer = name.partition("[")[0]  # of a file in a .usdz the package
-        if first is not None and not is_within(outer, folders):
+        # of a file in a .usdz the package, and by USD's own rule, for names of files may hold brackets
+        outer = Ar.SplitPackageRelativePathOuter(name)[0] if Ar.IsPackageRelativePath(name) else name
+        if layers and not is_within(outer, folders):
             raise ModelError(f"{Path(path).name}: names {name!r}, outside of the file's folder: give package_dirs=")
         try:
             check_regular(outer, LARGEST)
@@ -145,13 +155,100 @@ def _checked_layers(path: str, folders: list[str]) -> Any:
         layer = Sdf.Layer.FindOrOpen(name)
         if layer is not None and not layer.dirty:  # which somebody keeps, and its file may be another since
             layer.Reload()
-        if first is not None and layer is None:
-            raise ModelError(f"{Path(path).name}: names {name!r}, which is no USD that can be read")
-        first = first or layer
         if layer is None:
-            raise ModelError(f"{Path(path).name}: no USD that can be read")
+            what = f"names {name!r}, which is no USD" if layers else "no USD"
+            raise ModelError(f"{Path(path).name}: {what} that can be read")
+        layers[name] = layer
         pending += [layer.ComputeAbsolutePath(asset) for asset in layer.GetCompositionAssetDependencies() if asset]
-    return first
+    return layers
+
+
+Site = tuple[str, str]  # the layer whose stack it is of, and the path of a prim there
+
+
+class _Composed:
+    """How much there is to compose of layers, by their names, counted before USD does it.
+
+    What is referred to twice at each of thirty levels is a thousand million prims, from a page of text. Counted are prims, and of each the places
+    that it is composed of, of which an arc to another prim adds one to all that is below; of variants all, one of which is chosen.
+    """
+
+    def __init__(self, layers: Mapping[str, Any], source: str) -> None:
+        self.layers, self.source = {layer.identifier: layer for layer in layers.values()}, source
+        self.named = {**self.layers, **layers}
+        self.stacks: dict[str, list[Any]] = {}
+        self.counted: dict[Site, tuple[float, float]] = {}
+
+    def check(self, root: Any) -> None:
+        """ModelError where it is more than is read."""
+        pending: list[Site] = [(root.identifier, "/")]
+        begun: dict[Site, tuple[list[Site], list[Site]]] = {}
+        while pending:
+            site = pending[-1]
+            if site in begun:
+                pending.pop()
+                if site not in self.counted:
+                    self.counted[site] = self.count(*begun[site])
+                continue
+            below, arcs = begun[site] = self.parts(*site)
+            pending += [other for other in (*below, *arcs) if other not in begun]
+            if len(begun) > 4 * MOST:
+                self.refuse()
+        if self.counted[root.identifier, "/"][1] > MOST:
+            self.refuse()
+
+    def refuse(self) -> NoReturn:
+        what = f"its prims are composed of one another more than {MOST} times over"
+        raise ModelError(f"{self.source}: {what}: what refers to others is referred to too often")
+
+    def count(self, below: Sequence[Site], arcs: Sequence[Site]) -> tuple[float, float]:
+        """Prims, and places that they are composed of; of what refers to itself nothing is composed."""
+        prims, places = 1.0, 1.0
+        for site, arc in [*((site, False) for site in below), *((site, True) for site in arcs)]:
+            there, of_them = self.counted.get(site, (0.0, 0.0))
+            prims, places = prims + there - arc * (there > 0.0), places + of_them + arc * there
+        return prims, places
+
+    def stack(self, name: str) -> list[Any]:
+        """A layer and those below it."""
+        if name not in self.stacks:
+            layers, k = [self.layers[name]], 0
+            while k < len(layers):
+                paths = [layers[k].ComputeAbsolutePath(path) for path in layers[k].subLayerPaths]
+                layers += [self.named[path] for path in paths if path in self.named]
+                k += 1
+                if len(layers) > MOST_LAYERS:
+                    raise ModelError(
+                        f"{self.source}: has more than {MOST_LAYERS} sublayers, each as often as it is named"
+                    )
+            self.stacks[name] = layers
+        return self.stacks[name]
+
+    def parts(self, name: str, path: str) -> tuple[list[Site], list[Site]]:
+        """Prims below one, and prims that arcs from it lead to."""
+        below: dict[Site, None] = {}
+        arcs: list[Site] = []
+        for layer in self.stack(name):
+            spec = layer.pseudoRoot if path == "/" else layer.GetPrimAtPath(path)
+            if spec is None:
+                continue
+            specs = [spec]
+            for sets in spec.variantSets.values() if path != "/" else ():
+                specs += [variant.primSpec for variant in sets.variants.values()]
+            for one in specs:
+                below |= {(name, str(child.path)): None for child in one.nameChildren}
+                if path == "/":
+                    continue
+                for items in (one.referenceList, one.payloadList):
+                    for item in items.GetAppliedItems():
+                        where = layer.ComputeAbsolutePath(item.assetPath) if item.assetPath else name
+                        if where in self.named:
+                            other = self.named[where]
+                            target = str(item.primPath) or f"/{other.defaultPrim.lstrip('/')}"
+                            arcs.append((other.identifier, target))
+                for inherited in (one.inheritPathList, one.specializesList):
+                    arcs += [(name, str(target)) for target in inherited.GetAppliedItems()]
+        return [*below], arcs
 
 
 def _element(prim: Any, root: Element, cache: Any, healed: list[int]) -> Prim:

@@ -33,7 +33,7 @@ from ..spatial import Inertia, Rotation, Transform
 from . import lowering
 from .formats import URDF
 from .lowering import Step, Writer, closes
-from .outline import IDENTITY, Element, Link, Losses, add, add_drake, frame_along, mimic_of, tree_links
+from .outline import IDENTITY, Element, Link, Losses, add, add_drake, frame_along, mimic_of, on_plane, tree_links
 from .table import put
 
 NO_BOUNDS = {"lower": -np.inf, "upper": np.inf, "effort_limit": np.inf, "velocity_limit": np.inf}
@@ -153,6 +153,9 @@ class _Writer(Writer):
         joint, name = link.joint, link.spec.name
         # a planar joint's constants are in `end` as nothing is held
         start, rest = (link.place, IDENTITY) if joint.nv == 0 else (link.start, link.end)
+        if joint.kind == "Planar" and (turned := on_plane(vars(joint)["normal"])) is not IDENTITY:
+            start, rest = start @ turned.inverse(), turned @ rest
+            rest = IDENTITY if np.allclose(rest.matrix, np.eye(4), rtol=0.0, atol=1e-14) else rest
         kind = URDF.joints[link.kind]
         element = self._joined(link, name, kind, (link.near, start), (link.far, rest), f"{name}_link")
         if joint.kind == "Planar":

@@ -19,8 +19,10 @@ from ..mechanism import Mechanism
 from ..variants import Variants
 from .arguments import Stepping
 from .limits import JointLimits
+from .stiffness import joints_outrun
 
 BLOCK = 1024  # runs a thread of which all is kept at once
+SOME_STARTS = 8  # where rates of joints are looked at
 NOBODY = np.zeros(0, np.int64)
 RIGID = (RigidContact, ShapeContacts)
 Ended = NDArray[np.int8]  # (runs,), a Status each
@@ -120,13 +122,13 @@ class Prepared:
     @classmethod
     def of(
         cls, robot: Mechanism | Variants, controllers: tuple[list[Any], list[Any]], limits: JointLimits, how: Stepping,
-        start: ArrayLike | None, rows: Any = None, runs: int = 0, varies: bool = False,
+        start: ArrayLike | None, rows: Any = None, runs: int = 0, varies: bool = False, at: ArrayLike | None = None,
     ) -> Prepared:  # fmt: skip
         """From functions and elements; those take what defaults they have from where runs start, and numbers of those of its runs. `varies`:
-        steps are to have derivatives.
+        steps are to have derivatives. `at`: where runs start, whoever has defaults.
         """
         functions, elements = controllers
-        method = method_for(how.method, elements, varies)
+        method = method_for(how.method, elements, varies, robot, start if at is None else at, how.dt)
         check_contact(robot, method, how.stabilisation, elements)
         elements = elements + limits.end_stops + shapes_that_touch(robot, method, elements)
         felt_at = None if start is None else start_of(robot, start)
@@ -161,14 +163,32 @@ def loop_coordinates(robot: Mechanism, q: Array, time: float, near: Mapping[str,
     return np.concatenate([q[..., :0], *(x[joint.name] for joint in robot._closing_joints)], axis=-1)
 
 
-def method_for(method: str, elements: Iterable[Any], varies: bool) -> str:
-    """What "auto" stands for: friction of contacts and bristles is too stiff for explicit steps of any length that one would ask for."""
+def method_for(
+    method: str, elements: Iterable[Any], varies: bool, robot: Mechanism | Variants, start: ArrayLike | None, dt: float
+) -> str:
+    """What "auto" stands for: friction of contacts and bristles is too stiff for explicit steps of any length that one would ask for, and so
+    may be dampers and springs of joints where runs start.
+    """
     if method != "auto":
         return method
     if any(isinstance(e, RIGID) for e in elements):
         return "contact"
     stiff = "implicit_midpoint" if varies else "rosenbrock"
-    return stiff if any(isinstance(e, (Contact, Stiction)) for e in elements) else "rk4"
+    if any(isinstance(e, (Contact, Stiction)) for e in elements):
+        return stiff
+    some = _some_starts(robot, start)
+    return "implicit_midpoint" if any(joints_outrun(one, start_of(one, q), dt) for one, q in some) else "rk4"
+
+
+def _some_starts(robot: Mechanism | Variants, start: ArrayLike | None) -> Iterator[tuple[Mechanism, Array]]:
+    """Mechanisms, each with a configuration in which one of its runs starts: a few of many."""
+    if not any(np.any(j.joint.damping) or np.any(j.joint.stiffness) for j in robot.description.joints):
+        return
+    q = np.asarray(robot.neutral() if start is None else real_array("q", start))
+    q = q.reshape(-1, q.shape[-1]) if q.ndim else q[None, None]
+    runs = max(len(q), robot._count)
+    for k in np.unique(np.linspace(0, runs - 1, SOME_STARTS).astype(int)).tolist():
+        yield robot[k % robot._count] if isinstance(robot, Variants) else robot, q[k % len(q)]
 
 
 def check_contact(robot: Mechanism | Variants, method: str, stabilisation: str, elements: Iterable[Any]) -> None:

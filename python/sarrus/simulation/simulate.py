@@ -27,7 +27,8 @@ from .contact_history import BEFORE
 from .derivatives import along_run, checked_names
 from .functions import Controller, Event, EventFunction, as_events, force, sampled_force
 from .limits import JointLimits
-from .setup import Prepared, loop_coordinates, touching_states
+from .setup import Prepared, loop_coordinates, start_of, touching_states
+from .stiffness import fastest_joint
 from .trajectory import Efforts, Trajectory
 from .warnings import warn_of_runs
 
@@ -65,8 +66,10 @@ def simulate(
         Default: none
     method : on the manifold of configurations, quaternions stay unit
 
-        "auto" : "contact" where :class:`~sarrus.control.RigidContact` or :class:`~sarrus.control.ShapeContacts` is given, "rosenbrock" where :class:`~sarrus.control.Contact` or :class:`~sarrus.control.Stiction` acts ("implicit_midpoint" if sensitivities are asked for), else "rk4"; with
-            resume= the one of the checkpoint
+        "auto" : "contact" where :class:`~sarrus.control.RigidContact` or :class:`~sarrus.control.ShapeContacts` is given, "rosenbrock" where
+            :class:`~sarrus.control.Contact` or :class:`~sarrus.control.Stiction` acts ("implicit_midpoint" if sensitivities are asked for),
+            "implicit_midpoint" where a damper or a spring of a joint is faster at the start than half of what explicit steps of dt follow, else
+            "rk4"; with resume= the one of the checkpoint
         "euler" (the thesis'), "semi_implicit" : first order, one evaluation a step; the second is symplectic where M is constant
         "rk4" : Runge and Kutta's, on the coordinates
         "rkmk4" : the same on the exponential's argument (Munthe-Kaas)
@@ -351,10 +354,24 @@ class Integration:
             why = f"nothing has inertia along joint '{idle}', which has no acceleration," if idle else FAILURES[status]
             raise IntegrationError(
                 f"{why} at t = {state['t']:.9g} s, after {core.counts['steps']} steps of '{self.setup.method}'; "
-                f"{self._said_by_laws(x[-1])}what was computed up to there is in .trajectory of this error",
+                f"{self._outrun(x)}{self._said_by_laws(x[-1])}what was computed up to there is in .trajectory of this error",
                 trajectory,
             )
         return trajectory
+
+    def _outrun(self, x: Array) -> str:
+        """Of joints whose own dampers or springs are too fast for the method, or of forces that act."""
+        method, dt = self.setup.method, float(self.core.state["dt"])
+        if not np.isfinite(stable := arguments.METHODS[method].stable):
+            return ""
+        finite = x[np.isfinite(x).all(axis=1)]
+        joint = fastest_joint(self.mechanism, start_of(self.mechanism, finite[0, : self.mechanism.nq]))
+        if joint is not None and joint.rate * dt > stable:
+            return joint.beside(method, dt) + "; "
+        rate = float(self.core.record["stiffness"][0])
+        if not rate > stable:
+            return ""
+        return f"the fastest rate of the forces that act is {rate / dt:.3g}/s, {rate:.3g} a step, where '{method}' can follow {stable:.3g}: give method='implicit_midpoint', or dt = {stable * dt / rate:.1g} or less; "
 
     def _said_by_laws(self, last: Array) -> str:
         """What TaskControls say of the state in which a run ended, or the one before."""

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array
+from .._core import Status
 from .._files import needed, replacing
 from ..errors import ModelError
 from ..io.complete import relative
@@ -211,13 +212,21 @@ def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
     """The arguments of a sweep, of a table of all runs' samples; of one mechanism, or one a run."""
     import pandas
 
-    frame, mechanism = pandas.read_parquet(path), mechanisms[0]
+    mechanism = mechanisms[0]
+    try:
+        frame = pandas.read_parquet(path)
+    except (ImportError, FileNotFoundError, PermissionError, IsADirectoryError):
+        raise
+    except Exception as error:  # of a dozen kinds, by what is wrong
+        raise ValueError(f"no table that can be read: {' '.join(str(error).split())[:300]}") from error
     of_run = frame.pop("mechanism").to_numpy() if "mechanism" in frame else np.zeros(len(frame))
     expected = ["run", "status", "t [s]", *joint_columns(mechanism, mechanism.joints, "qv")]
     if list(frame.columns) not in (expected, without_units(expected)):
         raise ValueError(f"its columns are not those of '{mechanism.name}', {', '.join(expected)}")
     table = frame.to_numpy(np.float64)
-    runs = int(table[-1, 0]) + 1 if len(table) else 0
+    if not np.isin(table[:, 1], list(map(int, Status))).all():
+        raise ValueError(f"its statuses are not among {', '.join(str(int(one)) for one in Status)}")
+    runs = int(table[-1, 0]) + 1 if len(table) and 0 <= table[-1, 0] < len(table) else 0
     if not runs or len(table) % runs or (table[:, 0] != np.repeat(np.arange(runs), len(table) // runs)).any():
         raise ValueError("its rows are not those of runs one after the other, each of as many samples")
     table = table.reshape(runs, -1, len(expected))

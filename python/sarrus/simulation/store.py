@@ -1,5 +1,6 @@
 """What comes back of many runs in a folder, from which a call that was cut off goes on.
 
+lock             held by the call that writes here, so that there is but one
 arguments.json   hashes of what the runs were made from, part by part; written last when the folder is made
 q.npy, v.npy     as of a Sweep, and so on: open to every reader of NumPy's files, mapped and not read; status.npy says which runs are done:
                  it is written after what it speaks of
@@ -11,8 +12,11 @@ import hashlib
 import json
 import mmap
 import os
+import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +25,7 @@ import numpy as np
 from .._arrays import Array, ArrayLike, NDArray, checked_path
 from .._build import __version__
 from .._core import Status
-from .._files import replacing
+from .._files import locked, replacing
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..variants import Listed, Variants
@@ -36,8 +40,21 @@ OFTEN = 1.0  # [s]
 class Store:
     """A folder for the arrays of one call; ModelError where it is of another one."""
 
-    def __init__(self, folder: str | os.PathLike[str], arguments: Mapping[str, Any]) -> None:
-        self.folder = checked_path(folder)
+    @classmethod
+    @contextmanager
+    def opened(cls, folder: str | os.PathLike[str], arguments: Mapping[str, Any]) -> Iterator[Store]:
+        """The folder, which is made if need be and is no other call's inside."""
+        path = checked_path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        with locked(path / "lock") as free:
+            if not free:
+                raise ModelError(
+                    f"another call of simulate_many() writes to '{path}': wait for it, or name another folder in store="
+                )
+            yield cls(path, arguments)
+
+    def __init__(self, folder: Path, arguments: Mapping[str, Any]) -> None:
+        self.folder = folder
         self.arrays: dict[str, NDArray[Any]] = {}
         self._kept = time.monotonic()
         self._hashes = {"format": str(FORMAT)} | {what: _hash(part) for what, part in arguments.items()}
@@ -53,7 +70,15 @@ class Store:
                     f"the runs in '{self.folder}' were made from other arguments; these differ: {', '.join(other)}. Name another folder, "
                     "or remove this one"
                 )
-        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def check_room(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """MemoryError for numbers that would not fit on the disk, before any of them is written."""
+        needed, free = 8.0 * sum(map(prod, shapes.values())), shutil.disk_usage(self.folder).free
+        if not self.resumes and needed > free:
+            raise MemoryError(
+                f"the runs take {needed / 2**30:.3g} GiB, and the disk of '{self.folder}' has {free / 2**30:.3g} left: keep fewer of their states, "
+                "by every=, or name a folder of another disk in store="
+            )
 
     def array(self, name: str, shape: tuple[int, ...], value: float, dtype: Any = np.float64) -> NDArray[Any]:
         """The one that is there, or a new one with this value throughout."""
@@ -75,7 +100,8 @@ class Store:
         """With all arrays there, and those that do not change; how runs have ended so far."""
         self._status = self.array("status", ended.shape, Status.INTERRUPTED, np.int8)
         for name, x in constant.items():
-            np.save(self.folder / f"{name}.npy", x)
+            with replacing(self.folder / f"{name}.npy") as fresh:
+                np.save(fresh, x)
         with replacing(self._index) as fresh:
             fresh.write_text(json.dumps(self._hashes, indent=1), encoding="utf-8")
         return np.array(self._status)
@@ -146,9 +172,12 @@ def _hash(part: Any) -> str:
 
 
 def _fill(path: Path, shape: tuple[int, ...], value: float, dtype: np.dtype[Any]) -> None:
-    """A file of an array of this value: written, and not left empty, so that a full disk is told of here."""
+    """A file of an array of this value: written, and not left empty, so that a full disk is told of here.
+
+    One that is there is replaced and not cut: whoever has it mapped keeps it.
+    """
     block = np.full(BLOCK // dtype.itemsize, value, dtype).tobytes()
-    with path.open("wb") as file:
+    with replacing(path) as fresh, fresh.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
         left = int(np.prod(shape)) * dtype.itemsize

@@ -76,7 +76,8 @@ def simulate_many(
     progress : whether a bar shows how many runs are done (tqdm); or a function (done, runs) that is called after each share of them. An executor's shares are
         larger than those on threads; the runs of a policy are done all at once
     store : a folder in which runs are kept as they are done, q.npy, v.npy, status.npy and so on, mapped into memory and not held there. The same
-        call goes on where it was cut off, by Ctrl-C or a crash, bit for bit; a finished one is read. Arguments that differ are refused
+        call goes on where it was cut off, by Ctrl-C or a crash, bit for bit; a finished one is read. Arguments that differ are refused, and so
+        is a folder that another call is writing to
 
     Returns
     -------
@@ -93,8 +94,10 @@ def simulate_many(
     ------
     ModelError, ShapeError, NameNotFoundError, TypeError, ValueError
         What is given does not fit the mechanism, before anything runs. What a job of the executor raises comes through, and the jobs that
-        have not begun are cancelled. ModelError where `store` holds runs from other arguments, or was changed,
+        have not begun are cancelled. ModelError where `store` holds runs from other arguments, was changed, or is another call's now,
         ValueError of a `policy` with one, OSError where it cannot be made.
+    MemoryError
+        The runs would not fit into memory, or on the disk of `store`.
     ImportError
         A bar is asked for, and tqdm is not installed.
 
@@ -146,12 +149,12 @@ def simulate_many(
     for these, one in zip(rows, prepared, strict=True) if of_run is not None else ():
         parameters[these] = one.forces.parameters
     work = [(these, Job(one.setup, schedule, threads)) for these, one in zip(rows, prepared, strict=True)]
-    folder = None
+    opened: contextlib.AbstractContextManager[Store | None] = contextlib.nullcontext()
     if store is not None:
         of_steps = [prepared[0].setup.method, how.stabilisation, how.gains, dt]
-        folder = Store(store, arguments_of(work, prepared, of_steps, (q, v, near), parameters, end))
-    kept = _Kept.of(prepared[0], len(q), schedule, folder)
-    with _shown(progress, len(q)) as tell:
+        opened = Store.opened(store, arguments_of(work, prepared, of_steps, (q, v, near), parameters, end))
+    with opened as folder, _shown(progress, len(q)) as tell:
+        kept = _Kept.of(prepared[0], len(q), schedule, folder)
         kept.run(work, (q, v, near), parameters, executor, policy, tell)
     acting = [RunForces(one.setup, dt, parameters, schedule.every, one.forces.names) for one in prepared]
     sweep = kept.sweep(end, prepared[0].limits, acting, of_run)
@@ -198,15 +201,17 @@ class _Kept:
     def of(cls, prepared: Prepared, runs: int, schedule: _core.Schedule, store: Store | None) -> _Kept:
         core, robot, n = prepared.setup.core(), prepared.setup.mechanism, schedule.samples + 1
 
-        def array(name: str, *shape: int) -> Array:
-            return np.full(shape, np.nan) if store is None else store.array(name, shape, np.nan)
-
+        sizes = {"q": robot.nq, "v": robot.nv, "z": core.size - robot.nq - robot.nv}
+        shapes = {name: (runs, n, k) for name, k in sizes.items()}
+        shapes |= {name: (runs, *one.shape[1:]) for name, one in core.record.items()}
         if store is None:
             arguments.check_memory(n, runs, core.size)
-        sizes = {"q": robot.nq, "v": robot.nv, "z": core.size - robot.nq - robot.nv}
-        q, v, z = (array(name, runs, n, k) for name, k in sizes.items())
+            record = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
+        else:
+            store.check_room(shapes)
+            record = {name: store.array(name, shape, np.nan) for name, shape in shapes.items()}
+        q, v, z = map(record.pop, sizes)
         ended, begun = (np.full(runs, status, np.int8) for status in (Status.INTERRUPTED, Status.FINISHED))
-        record = {name: array(name, runs, *one.shape[1:]) for name, one in core.record.items()}
         if store is not None:
             ended = store.begin(ended, t=schedule.times)
         return cls(core, schedule, q, v, z, ended, begun, record, store)
@@ -360,7 +365,7 @@ def _prepared(
     start = q if feel_the_start([*elements, *watches[0].end_stops]) else None
     runs = sum(len(these) for these in rows if not isinstance(these, slice))
     prepared = [
-        Prepared.of(one, ([], elements), watch, how, start, these if runs else None, runs, varies)
+        Prepared.of(one, ([], elements), watch, how, start, these if runs else None, runs, varies, at=q)
         for one, watch, these in zip(robots, watches, rows, strict=True)
     ]
     if any(prepared[0].forces.sampled):

@@ -22,6 +22,7 @@ from ..analysis.actuation.joint_wrenches import along_tree, by_friction, joint_w
 from ..control import interpolation
 from ..control.coordinates import loses_turns
 from ..dynamics.loop_operations import LoopReactions
+from ..dynamics.reactions import compliance_roots, least_reactions
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..laws import Law
 from ..mechanism import Mechanism, checked_mechanism
@@ -369,18 +370,27 @@ class Trajectory:
         robot, tau = self._acting
         _, carried = robot.forward_dynamics(self.q, self.v, tau, return_reactions=True, **state)
         if self._passive is not None and self.mechanism.constraints:
+            if np.any(along := self._passive[:, robot.nv :]):  # which joints it acts in changes what they share
+                known: Any = {"wrenches": self.wrenches, "time": self.t}
+                shared = least_reactions(robot, self.q, self.v, self.a, carried.multipliers, along, **known)
+                change = robot._loop_wrenches(self.q, shared - carried.multipliers, time=self.t, return_status=True)[0]
+                by_name = {name: carried.wrenches[name] + change[:, k] for k, name in enumerate(robot.constraints)}
+                carried = replace(carried, multipliers=shared, wrenches=by_name)
             for name, wrench in by_friction(self.mechanism, self.q, self._passive, self.t).items():
                 carried.wrenches[name] = carried.wrenches[name] + wrench
         for x in (carried.multipliers, carried.residual, *carried.wrenches.values()):
             x.setflags(write=False)
         return carried
 
-    def joint_wrenches(self, *, actuated: Sequence[str] | None = None) -> JointWrenchHistory:
+    def joint_wrenches(
+        self, *, actuated: Sequence[str] | None = None, compliance: Mapping[str, ArrayLike] | None = None
+    ) -> JointWrenchHistory:
         """What every joint carries along the motion, and the efforts of motors and prescribed motions; printed, a table.
 
         Parameters
         ----------
         actuated : names of the joints that are driven; default: those that the description says, and all in the tree that are
+        compliance : how much joints give, by which they share what rigid bodies do not determine, as in :meth:`Mechanism.joint_wrenches`
 
         Raises ModelError as :meth:`Mechanism.joint_wrenches` does, and where what acts is unknown.
 
@@ -394,25 +404,32 @@ class Trajectory:
         ((501, 6), ('moment x', 'moment z', 'force y'))
         """
         if actuated is None:
-            return self._joint_wrenches
+            if compliance is None:
+                return self._joint_wrenches
+            actuated = self._driven
         robot = self.mechanism
         known: dict[str, Any] = {"wrenches": self.wrenches}
+        known["compliance"] = None if compliance is None else compliance_roots(robot, compliance)
         if robot.constraints:  # of which a free joint, which closes a loop by no row, is one
             carried = self.reactions.multipliers if robot.nc else np.zeros((len(self), 0))
             known |= {"multipliers": carried, "actuated": actuated, "time": self.t}
         if self._passive is not None:
             loads = joint_wrenches_with(self._without_passive, self.q, self.v, self.a, friction=self._passive, **known)
         else:
-            loads = robot.joint_wrenches(self.q, self.v, self.a, **known)
+            loads = joint_wrenches_with(robot, self.q, self.v, self.a, **known)
         return JointWrenchHistory(loads, self.t)
 
     @cached_property
     def _joint_wrenches(self) -> JointWrenchHistory:
+        return self.joint_wrenches(actuated=self._driven)
+
+    @property
+    def _driven(self) -> tuple[str, ...]:
         robot = self.mechanism
         driven = [name for name in robot.joints if np.any(self.tau[:, robot.joint(name).v_slice] != 0.0)]
         if not {robot.joint(name).closes_loop for name in robot.actuated} <= {False}:
             driven = []  # what a motor in a joint that closes a loop does is seen in all joints of the tree
-        return self.joint_wrenches(actuated=tuple(dict.fromkeys((*robot.actuated, *driven))))
+        return tuple(dict.fromkeys((*robot.actuated, *driven)))
 
     @cached_property
     def kinetic_energy(self) -> Array:
@@ -624,7 +641,7 @@ class Trajectory:
         ----------
         path : where it goes: .gif, .mp4 (needs the program ffmpeg), or .html, a page of its own that needs no network
         speed : 2.0 shows it twice as fast
-        frames_per_second : of the film
+        frames_per_second : of the film; at most 50 of a .gif
         trace : names of frames whose origins leave a trace
         forces : names of joints and rods: an arrow for the force on the child; and of frames that :attr:`wrenches` loads, for the load's. The
             largest is 0.4 times the mechanism's size

@@ -31,7 +31,7 @@ class Content:
 
 
 def read(path: Path) -> Content:
-    """What is in a mesh file: .stl .obj .dae .glb .ply. Raises MeshError for a file that is no mesh, or a format that cannot be read.
+    """What is in a mesh file: .stl .obj .dae .glb .gltf .ply. Raises MeshError for a file that is no mesh, or a format that cannot be read.
 
     COLLADA's unit counts, its up-axis does not: so do RViz and Pinocchio.
     """

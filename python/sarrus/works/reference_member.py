@@ -18,6 +18,7 @@ from .._showing import Brief
 from ..analysis.linear_algebra import applied, transposed
 from ..dynamics.loop_operations import LoopFunctions, LoopReactions, raise_contradiction
 from ..dynamics.options import TimeOptions, Unpack, Wrenches
+from ..dynamics.reactions import least_reactions
 from ..errors import check_name
 from ..mechanism import checked_mechanism
 from .chains import INSTEAD, ChainAnswer, States, TakenApart, answer, inverse_root, inverse_where, states, taken_apart
@@ -161,6 +162,8 @@ def reference_member(
     J = robot.constraint_jacobian(s.q, time=s.time)
     inverse = np.asarray(np.linalg.pinv(transposed(J), rcond=ALIKE), dtype=np.float64)
     multipliers = applied(inverse, needed - s.tau)
+    along = robot._efforts_of_closing_motors(s.q, s.tau, s.time)
+    multipliers = least_reactions(robot, s.q, s.v, accelerations, multipliers, along, wrenches=wrenches, time=s.time)
     carried = robot._loop_wrenches(s.q, multipliers, time=s.time)
 
     def sound(x: Array) -> Array:

@@ -109,8 +109,8 @@ def reactions(
     Parameters
     ----------
     multipliers : (..., nc) what the loops carry in this motion, as :meth:`~sarrus.Mechanism.forward_dynamics` and :meth:`~sarrus.Mechanism.actuator_efforts` return it;
-        default: what they carry while the motors bring the motion about, by :meth:`~sarrus.Mechanism.actuator_efforts`. Where rounding alone tells the
-        share of a joint (``not_unique`` of :meth:`~sarrus.Mechanism.joint_wrenches`) it is that of the least multipliers
+        default: what they carry while the motors bring the motion about, by :meth:`~sarrus.Mechanism.actuator_efforts`. Of what rigid
+        bodies do not determine (``not_unique`` of :meth:`~sarrus.Mechanism.joint_wrenches`) it is that of least norm over all joints
 
     Raises
     ------

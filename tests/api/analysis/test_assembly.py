@@ -265,9 +265,36 @@ def test_prescriptions_that_contradict():
 
 def test_parts_that_nearly_fit():
     robot = bars([1, 1], 2 + 1e-6)
-    with pytest.raises(sarrus.AssemblyError, match="if parts fit no better than that, say so by tolerance="):
+    with pytest.raises(sarrus.AssemblyError, match=r"if parts fit no better than that.*tolerance="):
         robot.assemble()
     assert open_by(robot, robot.assemble(tolerance=1e-5)) == pytest.approx(1e-6, rel=1e-3)
+
+
+ROUNDED = """<mujoco><worldbody><body name="crank"><joint name="motor" axis="0 1 0"/><geom size=".1" pos=".2 0 0"/>
+<body name="coupler" pos=".4 0 0"><joint name="pin1" axis="0 1 0"/><geom size=".1" pos=".5 0 0"/><site name="s" pos="1.1 {} 0"/></body></body>
+<body name="rocker" pos="1 0 0"><joint name="pivot" axis="0 1 0"/><geom size=".1" pos=".4 0 0"/><site name="t" pos=".9 0 0"/></body></worldbody>
+<equality><connect name="pin2" site1="s" site2="t"/></equality></mujoco>"""
+
+
+@pytest.mark.parametrize("off", ["1e-8", "2e-7", "-2e-7"])
+def test_the_cure_of_loops_that_a_file_rounds_is_named(off):
+    """As onshape-to-robot writes them: who does what the error says can do everything."""
+    robot = sarrus.loads(ROUNDED.format(off))
+    with pytest.raises(
+        sarrus.AssemblyError, match=r"'pin2' .* stays open.*sarrus\.without_redundant_constraints\(robot\)"
+    ):
+        robot.assemble()
+    with pytest.raises(sarrus.AssemblyError, match=r"sarrus\.without_redundant_constraints\(robot\)"):
+        robot.follow({"motor": [0.3, 0.4]})
+    with pytest.raises(
+        sarrus.StateError, match=r"'pin2' stays open .* let assemble\(\) look farther, which tells what to do"
+    ):
+        robot.project_configuration(robot.assemble(tolerance=1e-6))
+    loose = sarrus.without_redundant_constraints(robot)
+    q = loose.assemble()
+    assert loose.mobility(q).degrees_of_freedom == 1 and open_by(loose, loose.project_configuration(q)) < 1e-12
+    assert sarrus.simulate(loose, q, np.zeros(loose.nv), 0.01).status == "finished"
+    assert loose.follow({"motor": q[0] + np.linspace(0, 0.3, 4)}, near=q).shape == (4, 3)
 
 
 @pytest.mark.parametrize(

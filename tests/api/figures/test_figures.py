@@ -1,6 +1,7 @@
 """Figures of a trajectory: curves, films, pages."""
 
 import base64
+import html
 import json
 import re
 import shutil
@@ -222,6 +223,59 @@ def test_a_name_cannot_break_the_page(pyplot, tmp_path):
     film = Trajectory(builder.build(), [0.0, 0.1], [[0.0], [1.0]], [[0.0], [0.0]]).animate(tmp_path / "run.html")
     assert "<script>alert" not in (tmp_path / "run.html").read_text(encoding="utf-8")
     assert "<script>" not in film._repr_html_()  # it stands in an attribute of a frame
+
+
+def test_dollars_in_names_begin_no_formula(pyplot, tmp_path):
+    """From faults.py, X5: in curves, their names, films, pictures and polygons."""
+    b = sarrus.Builder(r"$\undefined$")
+    for k in range(2):
+        b.add_body(rf"$\body$ {k}", sarrus.Inertia.sphere(1.0, 0.1))
+        b.add_joint(
+            rf"$\joint$ {k}",
+            sarrus.Revolute("y"),
+            rf"$\body$ {k - 1}" if k else "ground",
+            rf"$\body$ {k}",
+            at_child=(0, 0, 0.2),
+        )
+    robot = b.build()
+    run = sarrus.simulate(robot, [0.3, 0.1], [0.0, 0.0], 0.05)
+    runs = sarrus.simulate_many(robot, [[0.3, 0.1], [0.2, 0.1]], [0.0, 0.0], 0.05)
+    name = robot.joints[0]
+    for axes in (run.plot("q"), run.plot(name), run.plot("energy"), run.plot_phase(), run.plot("joint_wrenches"), runs.plot("q"),
+                 robot.plot(labels=True), robot.plot([0.3, 0.1], [1.0, 1.0], labels=True), robot.plot(drive=name)._fig.axes[0]):  # fmt: skip
+        axes.figure.savefig(tmp_path / "x.png")
+    run.animate(tmp_path / "x.gif", labels=True, forces=[name])
+    drawn = run.plot("q")
+    texts = [*drawn.texts, *(drawn.get_legend().get_texts() if drawn.get_legend() else ())]
+    assert {text.get_text().replace(r"\$", "$") for text in texts} == set(robot.joints)
+
+
+def test_names_in_a_page_are_text(pyplot, tmp_path):
+    """From faults.py, X2: what one name says is not filled in by another, and no name begins a tag or a comment."""
+    name = "<!--<script><img src=x onerror=alert(1)>$TITLE"
+    builder = sarrus.Builder("$DATA")
+    builder.add_body(name, sarrus.Inertia.rod(1.0, [0, 0, 0], [1, 0, 0], 0.1))
+    builder.add_joint("pin", sarrus.Revolute("y"), "ground", name)
+    run = Trajectory(builder.build(), [0.0, 0.1], [[0.0], [1.0]], [[0.0], [0.0]])
+    film = run.animate(tmp_path / "run.html", labels=True)
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "onerror" not in re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    assert page.count("<script") == 1 and "<!--" not in page and "<title>$DATA</title>" in page
+    assert embedded(page)[0]["labels"] == [[name, 0]]
+    assert html.unescape(film._repr_html_().split('"')[1]) == page
+
+
+@pytest.mark.parametrize(("rate", "speed", "pictures"), [(30.0, 1.0, 31), (60.0, 3.0, 17), (7.0, 0.7, 11)])
+def test_a_gif_takes_the_time_of_the_motion(pyplot, tmp_path, rate, speed, pictures):
+    image = pytest.importorskip("PIL.Image")
+    fourbar_run().animate(tmp_path / "run.gif", frames_per_second=rate, speed=speed)
+    with image.open(tmp_path / "run.gif") as film:
+        durations = []
+        for k in range(film.n_frames):
+            film.seek(k)
+            durations.append(film.info["duration"])
+    assert len(durations) == pictures and min(durations) >= 20
+    assert abs(sum(durations[:-1]) - 1000.0 / speed) <= 5.0
 
 
 def test_notebooks_show_the_film(pyplot):

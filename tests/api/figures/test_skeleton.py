@@ -79,6 +79,36 @@ def test_a_joint_that_slides_shows_a_bar_that_stretches():
     assert (after - before)[0] == pytest.approx(0.25, abs=ROUNDING) and np.abs((after - before)[1:]).max() < ROUNDING
 
 
+def on_the_ground(closing):
+    """A beam that a closing joint ties to the ground as its child, beside a body that is fixed."""
+    b = sarrus.Builder("beam")
+    for body in ("post", "beam"):
+        b.add_body(body, sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("base", sarrus.Fixed(), "ground", "post")
+    b.add_joint("pin", sarrus.Revolute("y"), "ground", "beam", at_child=(0.3, 0, 0))
+    b.add_joint("tie", closing, "beam", "ground", at_parent=(0.1, 0, 0), at_child=(-0.2, 0, 0), loop=True)
+    return b.build()
+
+
+CLOSING = (sarrus.Spherical(), sarrus.Revolute("y"), sarrus.Prismatic("x"), sarrus.Cylindrical("x"), sarrus.Planar("y"))
+
+
+@pytest.mark.parametrize("closing", CLOSING, ids=lambda joint: joint.kind)
+def test_the_ground_may_be_the_child_of_what_closes(closing):
+    """From defects/files/floating_beam_on_the_world.xml; what slides along the ground shows how far."""
+    robot = on_the_ground(closing)
+    q = np.linspace(0.0, 0.1, 6).reshape(2, 3, 1)
+    skeleton = Skeleton(robot)
+    points = skeleton.joint_points(q)
+    assert {there.shape for there in points.values()} == {(2, 3, 3)} and (points["tie"] == [-0.2, 0, 0]).all()
+    assert skeleton.joint_axis(q, "tie").shape == (2, 3, 3)
+    if closing.kind in ("Prismatic", "Cylindrical"):
+        (bar,) = (bar for bar in skeleton.bars if bar.slides)
+        assert (bar.owner, bar.first[0], bar.second[0]) == ("beam", "beam", "ground")
+    robot.plot(q[0])
+    assert "<svg" in robot._repr_html_()
+
+
 def test_a_massless_rod_keeps_its_length():
     b = sarrus.Builder("held")
     b.add_body("plate", sarrus.Inertia.box(1.0, (0.2, 0.2, 0.02)))

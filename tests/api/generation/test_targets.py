@@ -55,6 +55,18 @@ def test_check_program_has_the_cores_answers(tmp_path):
 
 
 @needs_compiler
+def test_check_program_tries_home(tmp_path):
+    """And fails where the code answers there with what is no number."""
+    robot = sarrus.mechanisms.five_bar()
+    made = generation.generate(robot, {"f": "positions:left_motor,right_motor"}, tmp_path, targets=["check"])
+    (states_,) = json.loads((tmp_path / "five_bar_check.json").read_text()).values()
+    assert np.abs(states_[0]["results"]["q"] - robot.assemble()).max() < 1e-12
+    made.source.write_text(made.source.read_text().replace("  q[0] = ", "  q[0] = 0.0 / 0.0 * "))
+    run = subprocess.run([sys.executable, tmp_path / "five_bar_check.py"], capture_output=True, text=True, check=False)
+    assert run.returncode == 1 and "off by inf" in run.stdout, run.stdout
+
+
+@needs_compiler
 def test_casadi_external(tmp_path):
     """Values, matrices column by column, and sparse Jacobians."""
     casadi = pytest.importorskip("casadi")
@@ -82,6 +94,21 @@ def test_casadi_external(tmp_path):
         assert np.abs(np.array(by_q(q)) - core.transpose(2, 1, 0).reshape(18, 3)).max() < 1e-9
     assert by_q.sparsity_out(0).nnz() < 18 * 3
     assert f.jacobian().n_in() == 4
+
+
+@needs_compiler
+def test_casadi_external_of_a_square_matrix(tmp_path):
+    """Results that are matrices are matrices too where the Jacobian asks for them."""
+    casadi = pytest.importorskip("casadi")
+    robot = sarrus.mechanisms.four_bar()
+    made = generation.generate(robot, ["mass_matrix"], tmp_path, targets=["casadi"])
+    library = tmp_path / "external.so"
+    subprocess.run(["cc", "-std=c99", "-O1", "-fPIC", "-shared", *made.others, "-o", library, "-lm"], check=True)
+    M, x = casadi.external("four_bar_mass_matrix", str(library)), casadi.MX.sym("q", 3)
+    by_q = casadi.Function("by_q", [x], [casadi.jacobian(casadi.sumsqr(M(x)), x)])
+    q, e = robot.assemble(), 1e-5 * np.eye(3)
+    core = [((robot.mass_matrix(q + one) ** 2).sum() - (robot.mass_matrix(q - one) ** 2).sum()) / 2e-5 for one in e]
+    assert np.abs(np.array(by_q(q))[0] - core).max() < 1e-8
 
 
 @needs_cpp
@@ -115,6 +142,18 @@ def test_functions_for_jax(name, operation, tmp_path):
 
 
 @needs_cpp
+def test_functions_for_jax_refuse_other_sizes(tmp_path):
+    """A last axis of one is no column that broadcasts."""
+    jax = pytest.importorskip("jax")
+    made = generation.generate(sarrus.mechanisms.four_bar(), ["inverse_dynamics"], tmp_path, targets=["jax"])
+    f = generation.jax_functions(made)["inverse_dynamics"]
+    with jax.enable_x64(True):
+        for wrong in (np.zeros((4, 1)), np.float64(1.0), np.zeros(4)):
+            with pytest.raises(sarrus.ShapeError, match=r"v must be \(\.\.\., 3\)"):
+                f(np.zeros(3), wrong, np.zeros(3))
+
+
+@needs_cpp
 def test_where_there_is_no_answer(tmp_path):
     """Off the loops, where rows that depend on one another contradict: NaN in JAX, a failure in CasADi."""
     jax, casadi = pytest.importorskip("jax"), pytest.importorskip("casadi")
@@ -143,8 +182,11 @@ def test_cuda_kernels(tmp_path):
             robot, ["forward_dynamics", "mass_matrix"], tmp_path, scalar=scalar, targets=["cuda"]
         )
         text = made.others[0].read_text()
-        assert f"four_bar_forward_dynamics_batch(long states, const {scalar} *q" in text
-        assert "status[i] = four_bar_forward_dynamics(q + 3 * i, v + 3 * i, tau + 3 * i, a + 3 * i);" in text
+        assert f"four_bar_forward_dynamics_batch(long sarrus_states, const {scalar} *q" in text
+        assert (
+            "status[sarrus_i] = four_bar_forward_dynamics(q + 3 * sarrus_i, v + 3 * sarrus_i, tau + 3 * sarrus_i"
+            in text
+        )
         if shutil.which("nvcc"):
             subprocess.run(
                 ["nvcc", "-ptx", "-Werror", "all-warnings", made.others[0], "-o", tmp_path / "f.ptx"], check=True

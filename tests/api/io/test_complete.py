@@ -229,3 +229,40 @@ def test_errors_are_short_whatever_a_name_is(where):
     with pytest.raises(ModelError) as error:
         sarrus.loads(text)
     assert len(str(error.value)) < 20000
+
+
+def everything():
+    """A document with names and words in all of its places."""
+    b = sarrus.mechanisms.four_bar().to_builder()
+    b.add_frame("f", "crank", (0, 0, 1))
+    b.add_shape("crank", sarrus.shapes.Sphere(0.1), name="s", group="g")
+    b.add_shape("rocker", sarrus.shapes.Sphere(0.1), name="t")
+    b.set_contact("g", "t", friction=0.3)
+    b.add_spring("spring", ("crank", (0, 0, 0)), ("ground", (0, 0, 2)), stiffness=1.0, rest_length=1.0)
+    b.add_distance("rod", ("crank", (0, 0, 0)), ("ground", (0, 0, 0)), length=1.0)
+    b.add_coupler("gear", {"motor": 1.0, "pin1": 2.0})
+    b.add_visual("crank", sarrus.shapes.Mesh("a.stl"))
+    b.set_configuration("stand", {"motor": [0.1]})
+    return b.build()
+
+
+def test_messages_escape_what_a_document_holds(tmp_path):
+    """From faults.py, X5: control characters, wherever a name or a word stands, reach no terminal."""
+    everything().save(tmp_path / "all.json")
+    document, bad, tried = json.loads((tmp_path / "all.json").read_text()), "x\x1b[2J", 0
+
+    def read(text):
+        try:
+            return " ".join(sarrus.loads(text).warnings)
+        except sarrus.ModelError as error:
+            return str(error)
+
+    pending = [document]
+    for part in pending:
+        for key, value in [*(part.items() if isinstance(part, dict) else enumerate(part))]:
+            pending += [value] if isinstance(value, dict | list) else []
+            if isinstance(value, str):
+                part[key] = bad
+                assert "\x1b" not in read(json.dumps(document)), key
+                part[key], tried = value, tried + 1
+    assert tried > 40

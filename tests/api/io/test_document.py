@@ -51,6 +51,40 @@ def test_comments_take_time_by_their_length(piece):
     assert min(seconds(80000) for _ in range(3)) < 40 * min(seconds(10000) for _ in range(3)) + 0.05
 
 
+@pytest.mark.parametrize("encode", [str, str.encode], ids=["str", "bytes"])
+def test_blank_lines_before_a_declaration(encode):
+    """As libsdformat reads them (defects/files/blank_line_before_declaration.sdf); lines stay where they are."""
+    text = '\n \n<?xml version="1.0"?>\n' + URDF.format("\n<odd/>")
+    assert sarrus.loads(encode(text)).warnings == ("<string>:5: <odd> in <robot> is not read",)
+    assert sarrus.loads(encode(f"\n{model('<b/>')}")).warnings  # without one too
+
+
+def model(inside):
+    return f'<sdf version="1.9"><model name="m"><link name="a"><inertial/></link>{inside}</model></sdf>'
+
+
+@pytest.mark.parametrize("encode", [str, str.encode], ids=["str", "bytes"])
+def test_attributes_without_a_space_between(encode):
+    """As TinyXML reads them; values and texts stay as they are, and so do the places of errors."""
+    text = URDF.format(
+        '\n<link name=\'b"c="x\'/><joint name="j"type=\'fixed\'><parent link="a"/><child\nlink=\'b"c="x\'/></joint><odd/>'
+    )
+    robot = sarrus.loads(encode(text))
+    assert robot.bodies == ("a", 'b"c="x') and robot.warnings == ("<string>:3: <odd> in <robot> is not read",)
+    with pytest.raises(sarrus.ModelError, match=":2: not well-formed XML"):
+        sarrus.loads(encode(URDF.format('\n<link name="b"odd/>')))
+
+
+@pytest.mark.parametrize("piece", ['<a x="', "<a x='y'z", '<a x="y"', "<a ", '"'])
+def test_spaces_take_time_by_the_length(piece):
+    def seconds(n):
+        start = time.process_time()
+        document._with_spaces(piece * n)
+        return time.process_time() - start
+
+    assert min(seconds(80000) for _ in range(3)) < 40 * min(seconds(10000) for _ in range(3)) + 0.05
+
+
 LONG = "x" * 10**6
 
 

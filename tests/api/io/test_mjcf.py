@@ -397,14 +397,69 @@ def test_actuators():
     assert sum("control law is not read" in warning for warning in robot.warnings) == 2
 
 
+def test_names_are_those_of_one_kind():
+    """Geoms, sites and bodies may be called as joints, and geoms as bodies: from defects/files, by MuJoCo 4.0."""
+    arm = '<body name="j"><joint name="j" axis="0 1 0" class="k"/>{}</body>'
+    robot = sarrus.loads(
+        model(
+            arm.format('<site name="j"/><geom name="j" type="capsule" size=".05" fromto="0 0 0 .5 0 0"/>'),
+            '<default><joint limited="true"/><default class="k"><joint range="-30 30"/></default></default>',
+            '<actuator><motor joint="j" gear="50" armature="1e-4" damping="1e-3" ctrlrange="-2 2"/></actuator>',
+        )
+    )
+    j = specs(robot)["j"].joint
+    assert_allclose(robot.mass_matrix([0.0]), [[0.65058579]])
+    assert (j.damping[0], j.effort_limit[0]) == (2.5, 100) and robot.warnings == ()
+    assert_allclose(j.limits, [[-np.pi / 6], [np.pi / 6]])
+
+    # an unnamed geom has its body's name here; a pair is of the one that has it in the file
+    a, b = (f'<body name="{x}" pos="0 0 {z}"><freejoint/>{{}}</body>' for x, z in (("a", 1), ("b", 2)))
+    geoms = '<geom size=".1" contype="0"/>', '<geom name="a" size=".1"/>'
+    pair = '<contact><pair geom1="floor" geom2="a" friction=".3"/></contact>'
+    robot = sarrus.loads(
+        model('<geom name="floor" type="plane" size="1 1 1"/>' + a.format(geoms[0]) + b.format(geoms[1]), pair)
+    )
+    (told,) = (spec for spec in robot.description.contacts if spec.friction == 0.3)
+    body_of = {spec.name: spec.body for spec in robot.description.shapes}
+    assert {body_of[told.first], body_of[told.second]} == {"ground", "b"}
+
+
+def test_a_dcmotor_without_an_input_is_no_motor():
+    text = model(
+        body("a", '<joint name="j"/>'), '<actuator><dcmotor joint="j" {} motorconst="1" resistance="2"/></actuator>'
+    )
+    read = [sarrus.loads(text.format(told)) for told in ('input="voltage"', 'input="none"')]
+    assert [robot.actuated for robot in read] == [("j",), ()]
+    assert "a <dcmotor> without an input is no motor" in read[1].warnings[0]
+    mujoco = pytest.importorskip("mujoco")
+    if int(mujoco.__version__.partition(".")[0]) >= 4:
+        for told, robot in zip(('input="voltage"', 'input="none"'), read, strict=True):
+            compiled = mujoco.MjModel.from_xml_string(text.format(told))
+            assert sarrus.io.from_mujoco(compiled).actuated == robot.actuated
+
+
+def test_short_keyframes_are_filled_up():
+    """From qpos0, as MuJoCo 4.0 does: the numbers are its own."""
+    world = body("a", '<joint name="j" ref="30"/>', body("b", '<joint name="k" type="ball"/>')) + body(
+        "c", "<freejoint/>"
+    )
+    keys = '<keyframe><key name="one" qpos="1"/><key name="two" qpos="1 0 1"/></keyframe>'
+    robot = sarrus.loads(model(world, keys))
+    floats = [0, 0, 0, 1, 0, 0, 0]
+    assert_allclose(robot.configuration("one"), [1, 0, 0, 0, 1, *floats], atol=1e-15)
+    assert_allclose(robot.configuration("two"), [1, 1, 0, 0, 0, *floats], atol=1e-15)
+    with pytest.raises(sarrus.ModelError, match="wants 1 to 12 numbers in qpos, and has 13"):
+        sarrus.loads(model(world, f'<keyframe><key qpos="{"1 " * 13}"/></keyframe>'))
+
+
 def test_keyframes_are_configurations():
     world = body("a", '<freejoint name="f"/>', body("b", '<joint name="j" type="ball"/>')) + body(
         "c", '<joint name="k"/>'
     )
-    key = '<keyframe><key name="home" qpos="1 2 3 0 0 0 2 1 0 0 0 5"/><key/><key name="bad" qpos="1"/></keyframe>'
-    with pytest.raises(sarrus.ModelError, match="<key name='bad'> wants 12 numbers in qpos, not '1'"):
+    key = '<keyframe><key name="home" qpos="1 2 3 0 0 0 2 1 0 0 0 5"/><key/><key name="bad" qpos="1 x"/></keyframe>'
+    with pytest.raises(sarrus.ModelError, match="<key name='bad'> wants 2 numbers in qpos, not '1 x'"):
         sarrus.loads(model(world, key))
-    robot = sarrus.loads(model(world, key.replace('<key name="bad" qpos="1"/>', "")))
+    robot = sarrus.loads(model(world, key.replace('<key name="bad" qpos="1 x"/>', "")))
     assert tuple(dict(robot.description.configurations)) == ("qpos0", "home", "key1")
     assert_array_equal(robot.configuration("home"), [0, 0, 1, 0, 1, 2, 3, 0, 0, 0, 1, 5])
     assert_array_equal(robot.configuration("key1"), robot.configuration("qpos0"))
@@ -453,6 +508,38 @@ def test_geoms_that_may_touch_are_told(floor, one, other, rest, n):
 
 
 # --- looks --------------------------------------------------------------------------------------------------------
+
+
+TOUCHING = {
+    "margin of geoms is not read": 'margin=".03"',
+    "surfacevel of geoms is not read": 'surfacevel="1 0"',
+    "adhesion of geoms is not read": 'adhesion="3"',
+    "priority of geoms is not read": 'priority="1"',
+}
+
+
+@pytest.mark.parametrize("warning", TOUCHING)
+def test_what_changes_how_geoms_touch_is_told(warning):
+    """Where they may: MuJoCo 4.0 adds two margins, a ball of 0.1 m on them rests at 0.17 m."""
+    world = '<geom type="plane" size="1 1 1" {0}/><body name="a" pos="0 0 .3"><freejoint/><geom size=".1" class="c"/><geom size=".1" {0} {1}/></body>'
+    default = f'<default><geom/><default class="c"><geom {TOUCHING[warning]}/></default></default>'
+    for told, classes in (("", default), (TOUCHING[warning], '<default><default class="c"/></default>')):
+        warnings = sarrus.loads(model(world.format(told, ""), classes)).warnings
+        assert len(warnings) == 2 and warning in warnings[1]
+    none = f'contype="0" conaffinity="0" {TOUCHING[warning]}'
+    assert not sarrus.loads(model(f'<body name="a"><freejoint/><geom size=".1" {none}/></body>')).warnings
+    mujoco = pytest.importorskip("mujoco")
+    if int(mujoco.__version__.partition(".")[0]) >= 4:
+        compiled = mujoco.MjModel.from_xml_string(model(world.format(TOUCHING[warning], ""), default))
+        assert any(warning in one for one in sarrus.io.from_mujoco(compiled).warnings)
+
+
+def test_what_changes_how_pairs_touch_is_told():
+    world = '<geom type="plane" size="1 1 1" name="f"/><body name="a"><freejoint/><geom name="g" size=".1"/></body>'
+    told = sarrus.loads(model(world, '<contact><pair geom1="f" geom2="g" margin=".01"/></contact>')).warnings
+    assert any("margin of <pair> is not read" in one for one in told)
+    told = sarrus.loads(model(world, '<option><flag override="enable"/></option>')).warnings
+    assert any("override" in one for one in told)
 
 
 def test_visuals(tmp_path):

@@ -309,8 +309,9 @@ def test_mimic():
         '<axis><mimic joint="j"><multiplier>2</multiplier><offset>0.3</offset><reference>0.1</reference></mimic></axis>'
     )
     drakes = '<axis/><drake:mimic joint="j" multiplier="2" offset="0.1"/>'
-    for inside in (mimic, drakes):
-        r = sarrus.loads(model(*map(link, "abc"), joint("j", "a", "b"), joint("k", "b", "c", inside=inside)))
+    plugin = '<plugin name="p"><joint>j</joint><mimicJoint>k</mimicJoint><multiplier>2</multiplier><offset>.1</offset></plugin>'
+    for inside, besides in ((mimic, ""), (drakes, ""), ("<axis/>", plugin)):
+        r = sarrus.loads(model(*map(link, "abc"), joint("j", "a", "b"), joint("k", "b", "c", inside=inside), besides))
         assert (r.constraints, r.actuated, r.warnings) == (("k mimics j",), ("j",), ())
         q = r.neutral()
         q[r.joint("j").q_slice], q[r.joint("k").q_slice] = 0.4, 0.9
@@ -719,12 +720,60 @@ def test_long_chains_of_frames():
     assert_allclose(placed(r, "f3000")[:3, 3], [0, 0, 3])
 
 
+DETACHABLE = """<plugin filename="gz-sim-detachable-joint-system" name="gz::sim::systems::DetachableJoint">
+    <parent_link>a</parent_link><child_model>m</child_model><child_link>box</child_link></plugin>"""
+
+
+TOUCHING = """<collision name="c"><geometry><sphere><radius>.1</radius></sphere></geometry><surface>{}</surface>{}</collision>"""
+ODE = "<friction><ode><mu>.3</mu><mu2>{}</mu2></ode></friction>"
+PROXIMITY = "<drake:proximity_properties>{}</drake:proximity_properties>"
+
+
+@pytest.mark.parametrize(
+    ("surface", "besides", "mu", "warning"),
+    [
+        (ODE.format(".3"), "", 0.3, ""),
+        (ODE.format(".2"), "", 0.3, "friction that differs with the direction"),
+        (ODE.format(".3"), PROXIMITY.format("<drake:mu_dynamic>.5</drake:mu_dynamic>"), 0.5, ""),
+        ("", PROXIMITY.format("<drake:mu_static>.6</drake:mu_static>"), 0.6, ""),
+        ("", PROXIMITY.format("<drake:mu_dynamic>.5</drake:mu_dynamic><drake:mu_static>.6</drake:mu_static>"), 0.5, "drake:mu_static"),
+        ("<contact><collide_without_contact>1</collide_without_contact></contact>", "", None, "collide_without_contact is not read"),
+        ("<contact><collide_bitmask>1</collide_bitmask></contact>", "", None, "<collide_bitmask> is not read"),
+    ],
+)  # fmt: skip
+def test_what_changes_how_shapes_touch(surface, besides, mu, warning):
+    robot = sarrus.loads(model(link("a", inside=UNIT + TOUCHING.format(surface, besides))))
+    (shape,) = robot.description.shapes
+    told = [one for one in robot.warnings if "may touch, which they do" not in one]
+    assert shape.friction == mu and len(told) == bool(warning) and all(warning in one for one in told)
+
+
+def test_what_a_model_says_of_its_own_contacts_is_told():
+    parts = (
+        "<self_collide>0</self_collide>",
+        '<drake:collision_filter_group name="g"/>',
+        "<self_collide>1</self_collide>",
+    )
+    assert [len(sarrus.loads(model(link("a"), part)).warnings) for part in parts] == [1, 1, 0]
+
+
+def test_what_is_of_no_concern_is_not_told_of():
+    still = "<velocity_decay><linear>0</linear><angular>0</angular></velocity_decay><kinematic>false</kinematic>"
+    sensors = '<plugin filename="gz-sim-imu-system" name="gz::sim::systems::Imu"/>'
+    assert not sarrus.loads(model(link("a", inside=UNIT + still), sensors)).warnings
+
+
 @pytest.mark.parametrize(
     ("parts", "warning"),
     [
         (("<color/>", link("a")), "<string>:3: <color> in <model> is not read"),
         ((link("a", inside=UNIT + "<gravity>0</gravity>"),), "<gravity> is off for a link, which is not read: it falls like the others"),
         ((link("a"), link("b")), "<link name='b'> is joined neither to the ground nor to what stands before it: it floats by itself"),
+        ((link("a", inside=UNIT + "<velocity_decay><linear>0</linear><angular>.1</angular></velocity_decay>"),), "<velocity_decay> is not read: links move without that drag"),
+        ((link("a", inside=UNIT + "<kinematic>1</kinematic>"),), "a kinematic link is not read as one"),
+        ((link("a"), DETACHABLE), "holds 'a' and 'box' together while Gazebo runs, which is not read: write a <joint> of type fixed between them"),
+        ((link("a"), '<plugin filename="gz-sim-lift-drag-system" name="gz::sim::systems::LiftDrag"/>'), "plugins are not read, whatever they do to bodies and joints: 'gz::sim::systems::LiftDrag'"),
+        ((link("a"), '<plugin name="p"><joint>j</joint><mimicJoint>k</mimicJoint></plugin>'), "makes joint 'k' follow 'j', which are no two joints: not read"),
         ((link("a", inside=UNIT.replace("<ixx>0.1", "<ixx>0.9")),), "no body of 1 kg has principal moments of inertia 0.1, 0.1, 0.9"),
     ],
 )  # fmt: skip

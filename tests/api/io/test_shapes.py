@@ -1,6 +1,9 @@
 """Shapes that touch, in files: read, written, and what is said of the rest."""
 
 import itertools
+import json
+import struct
+import zipfile
 
 import numpy as np
 import pytest
@@ -333,3 +336,42 @@ def test_distances_are_those_of_mujoco():
             theirs = mujoco.mj_geomDistance(model, data, model.geom("f").id, model.geom("g").id, 9.0, None)
             if theirs > 1e-3:
                 assert robot.contacts(q, within=9.0).distance.min() == pytest.approx(theirs, abs=2e-6)
+
+
+@pytest.mark.parametrize("name", ["m.zip", "m.stl", "m.dae", "m.3mf", "m.off"])
+def test_meshes_are_of_known_formats(name, tmp_path):
+    """No archives, whatever they are called, and nothing else that trimesh happens to read."""
+    pytest.importorskip("trimesh")
+    with zipfile.ZipFile(tmp_path / name, "w") as archive:
+        archive.writestr(
+            "a.stl",
+            "solid x\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\nendfacet\nendsolid x\n",
+        )
+    with pytest.raises(ValueError, match=r"it is an archive; \.stl, \.obj, \.dae, \.glb, \.gltf, \.ply are read"):
+        mesh_files.opened(tmp_path / name)
+    with pytest.raises(sarrus.ModelError, match="it is an archive"):
+        mesh_files.hull(Mesh(str(tmp_path / name)))
+    (tmp_path / "m.off").write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n")
+    with pytest.raises(ValueError, match="it is of another format"):
+        mesh_files.opened(tmp_path / "m.off")
+
+
+def glb(document):
+    text = json.dumps(document).encode()
+    text += b" " * (-len(text) % 4)
+    head = b"glTF" + struct.pack("<II", 2, 20 + len(text)) + struct.pack("<I", len(text)) + b"JSON"
+    return head + text
+
+
+@pytest.mark.parametrize(("count", "nodes"), [(10**12, 1), (10**6, 1000)])
+def test_meshes_that_declare_more_than_is_read(count, nodes, tmp_path):
+    """By an accessor without numbers, and by showing one mesh many times."""
+    pytest.importorskip("trimesh")
+    accessor = {"componentType": 5126, "type": "VEC3", "count": count}
+    mesh = {"primitives": [{"attributes": {"POSITION": 0}}]}
+    shown = {"nodes": [{"mesh": 0}] * nodes, "scenes": [{"nodes": [*range(nodes)]}], "scene": 0}
+    (tmp_path / "m.glb").write_bytes(
+        glb({"asset": {"version": "2.0"}, "accessors": [accessor], "meshes": [mesh], **shown})
+    )
+    with pytest.raises(ValueError, match=r"it declares .*e\+.. numbers, and at most"):
+        mesh_files.opened(tmp_path / "m.glb")

@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -109,6 +110,28 @@ def test_joint_kinds():
             assert_allclose(spec.joint.axis, [0, 0, 1])
         if kind == "planar":
             assert_allclose(spec.joint.normal, [0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("axis", "place"),
+    [
+        ("1 0 0", [0, 2, -1]), ("0 1 0", [1, 0, -2]), ("0 0 1", [1, 2, 0]), ("0 0 -1", [1, -2, 0]), ("-1 0 0", [0, 2, 1]),
+        ("0 -1 0", [1, 0, 2]), ("1 2 2", [2 / 3, 4 / 3, -5 / 3]), ("2 -1 -2", [1, 2, 0]),
+    ],
+)  # fmt: skip
+def test_planar_joints_count_as_in_mujoco(axis, place, tmp_path):
+    """x and y are those of the least turn from z to the axis: where q = (1, 2, any angle) is, by MuJoCo 4.0, and before and after saving."""
+    text = robot(A, B, joint("j", "A", "B", "planar", f'<axis xyz="{axis}"/>'))
+    plane = sarrus.loads(text)
+    turned = sarrus.Rotation.from_axis_angle([float(x) for x in axis.split()], 0.7).matrix
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sarrus.ModelWarning)
+        plane.save(tmp_path / "plane.urdf")
+    for one in (plane, sarrus.load(tmp_path / "plane.urdf")):
+        pose = one.pose([1.0, 2.0, 0.7], "B")
+        assert_allclose(pose[:3, 3], place, atol=1e-12)
+        assert_allclose(pose[:3, :3], turned, atol=1e-12)
+        assert one.bodies == plane.bodies and one.joint("j").type == plane.joint("j").type
 
 
 def test_axis_is_x_unless_given_and_free_to_be_zero_on_a_fixed_joint():
@@ -806,6 +829,57 @@ def test_two_mimics_of_one_name_give_way():
     ]
     r = sarrus.loads(robot(*(LINK.format(name) for name in "ABCDE"), *parts))
     assert r.constraints == ("a mimics b mimics c", "a mimics b mimics c_")
+
+
+PLUGIN = """<gazebo><plugin name="{}" filename="libroboticsgroup_gazebo_mimic_joint_plugin.so">
+    <joint>{}</joint><mimicJoint>{}</mimicJoint><multiplier>-2</multiplier><offset>0.5</offset></plugin></gazebo>"""
+
+
+def test_a_plugin_of_gazebo_makes_one_joint_mimic_another():
+    """k = -2 j + 0.5, as `<mimic>` says it, where the joint does not say it itself."""
+    told = sarrus.loads(robot(A, B, C, FOLLOWER, joint("j", "A", "B")))
+    plain = joint("k", "B", "C", "continuous", "")
+    read = sarrus.loads(robot(A, B, C, plain, joint("j", "A", "B"), PLUGIN.format("p", "j", "k")))
+    assert read.description == told.description and not read.warnings and read.actuated == ("j",)
+    both = sarrus.loads(robot(A, B, C, FOLLOWER, joint("j", "A", "B"), PLUGIN.format("p", "x", "k")))
+    assert both.description == told.description and not both.warnings
+    for ends in (("j", "x"), ("x", "k")):
+        free = sarrus.loads(robot(A, B, C, plain, joint("j", "A", "B"), PLUGIN.format("p", *ends)))
+        assert free.nc == 0 and "there is no joint 'x'" in free.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("buoyancy", True), ("odd", True), ("gazebo_ros_control", False), ("imu", False)]
+)
+def test_plugins_that_may_act_are_told_of(name, told):
+    plugin = f'<gazebo><plugin name="{name}" filename="lib{name}.so"/></gazebo>'
+    warnings = sarrus.loads(robot(A, B, joint("j", "A", "B"), plugin)).warnings
+    assert warnings == (f"<string>:5: plugins are not read, whatever they do to bodies and joints: '{name}'",) * told
+
+
+BALL = """<link name="B"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>
+    <collision><geometry><sphere radius=".1"/></geometry>{}</collision></link>"""
+PROXIMITY = '<drake:proximity_properties><drake:mu_dynamic value=".5"/></drake:proximity_properties>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "gazebo", "mu", "warning"),
+    [
+        ("", "<mu1>.3</mu1><mu2>.3</mu2>", 0.3, ""),
+        ("", "<mu1>.3</mu1><mu2>.2</mu2>", 0.3, "friction that differs with the direction"),
+        (PROXIMITY, "<mu1>.3</mu1>", 0.5, ""),
+        ("", "<selfCollide>true</selfCollide>", None, ""),
+        ("", "<selfCollide>false</selfCollide>", None, "<selfCollide> is not read"),
+        ("", "<dampingFactor>.1</dampingFactor>", None, "<dampingFactor> in <gazebo> is not read"),
+    ],
+)  # fmt: skip
+def test_what_gazebo_and_drake_say_of_touching(inside, gazebo, mu, warning):
+    robot_ = sarrus.loads(
+        robot(A, BALL.format(inside), joint("j", "A", "B"), f'<gazebo reference="B">{gazebo}</gazebo>')
+    )
+    (shape,) = robot_.description.shapes
+    told = [one for one in robot_.warnings if "may touch, which they do" not in one]
+    assert shape.friction == mu and len(told) == bool(warning) and all(warning in one for one in told)
 
 
 def test_mimic_of_a_fixed_joint_is_idle():

@@ -339,6 +339,15 @@ def test_drake_s_bushing_between_frames():
     assert_allclose(r.potential_energy(q) - bare.potential_energy(q), 2.5 * apart @ apart, rtol=1e-12)
 
 
+def test_types_with_joint_behind_them():
+    """As forks of urdfdom write them: defects/files/constraint_spherical_joint.urdf."""
+    text = """<constraint name="pin" type="{}"><parent link="top"/><parent_origin xyz="1 0 0"/><child link="right"/></constraint>"""
+    read = [
+        sarrus.loads(robot(*BARS, text.format(kind))) for kind in ("ball", "spherical", "spherical_joint", "ball_joint")
+    ]
+    assert all(one.description == read[0].description for one in read) and read[0].nc == 3
+
+
 def test_springs_of_gazebo_are_told_of():
     r = sarrus.loads(robot(*BARS, '<gazebo reference="j_top"><springStiffness>3</springStiffness></gazebo>'))
     assert "<springStiffness> in <gazebo> is not read" in r.warnings[0]

@@ -2,6 +2,7 @@
 
 import math
 import sys
+import time
 import warnings
 from dataclasses import replace
 
@@ -636,10 +637,96 @@ def sheared(stage, a, hinge):
     UsdGeom.Xformable(a).AddTransformOp().Set(Gf.Matrix4d(1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1))
 
 
+HEAD = '#usda 1.0\n(\n defaultPrim = "R"\n metersPerUnit = 1\n upAxis = "Z"\n)\n'
+HELD = """def Xform "R" {{
+    def Xform "b" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) {{
+        float physics:mass = 1
+        float3 physics:diagonalInertia = (1, 1, 1)
+    }}
+    {}
+}}
+"""
+
+
+def doubling(n, arc):
+    """Prims A0 to An, each of which refers to the next one twice: 2**n prims below the first."""
+    twice = 'def Xform "A{0}" {{\n def Xform "x" (prepend {1} = </A{2}>) {{}}\n def Xform "y" (prepend {1} = </A{2}>) {{}}\n}}\n'
+    return "".join(twice.format(k, arc, k + 1) for k in range(n)) + f'def Xform "A{n}" {{}}\n'
+
+
+@pytest.mark.parametrize("arc", ["references", "inherits", "specializes", "payload"])
+def test_stages_that_double_are_refused_before_they_are_composed(arc, tmp_path):
+    """From faults.py, X3: thirty levels are a thousand million prims."""
+    text = HEAD + HELD.format("") + doubling(30, arc)
+    (tmp_path / "d.usda").write_text(text)
+    start = time.process_time()
+    for read in (lambda: sarrus.loads(text), lambda: sarrus.load(tmp_path / "d.usda")):
+        with pytest.raises(ModelError, match="composed of one another more than 300000 times over"):
+            read()
+    assert time.process_time() - start < 2.0
+    few = sarrus.loads(HEAD + HELD.format("") + doubling(5, arc))
+    assert few.bodies == ("b",) and not few.warnings
+
+
+def test_files_that_double_are_refused_before_they_are_composed(tmp_path):
+    """By references between files, in variants, and by sublayers."""
+    plain, variants = (
+        'def Xform "R" {{\n{}}}\n',
+        'def Xform "R" (variants = {{ string v = "one" }}\n prepend variantSets = "v") {{\n variantSet "v" = {{\n "one" {{\n{}}}\n}}\n}}\n',
+    )
+    for k in range(30):
+        inside = "".join(f'def Xform "{x}" (prepend references = @./{k + 1}.usda@) {{}}\n' for x in "xy")
+        (tmp_path / f"{k}.usda").write_text(HEAD + (variants if k % 2 else plain).format(inside))
+        (tmp_path / f"s{k}.usda").write_text(f"#usda 1.0\n(\n subLayers = [@./s{k + 1}.usda@, @./s{k + 1}.usda@]\n)\n")
+    (tmp_path / "30.usda").write_text(HEAD + HELD.format(""))
+    (tmp_path / "s30.usda").write_text("#usda 1.0\n")
+    with pytest.raises(ModelError, match="composed of one another more than"):
+        sarrus.load(tmp_path / "0.usda")
+    with pytest.raises(ModelError, match="more than 1000 sublayers"):
+        sarrus.load(tmp_path / "s0.usda")
+
+
+def test_folders_with_brackets_in_their_names(tmp_path):
+    """From faults.py, X4: what a package is says usd-core; a link leads out of the folder whatever its name."""
+    for folder in ("a[1]", "m", "out"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "a[1]" / "x.usda").write_text(HEAD + HELD.format(""))
+    assert sarrus.load(tmp_path / "a[1]" / "x.usda").bodies == ("b",)
+    (tmp_path / "out" / "s.usda").write_text(HEAD + HELD.format(""))
+    (tmp_path / "m" / "ok.usda").write_text(HEAD + 'def Xform "R" {}\n')
+    (tmp_path / "m" / "ok.usda[x").symlink_to("../out")
+    (tmp_path / "m" / "main.usda").write_text(
+        HEAD + HELD.format('def Xform "k" (prepend references = @./ok.usda[x/s.usda@) {}')
+    )
+    with pytest.raises(ModelError, match="outside of the file's folder"):
+        sarrus.load(tmp_path / "m" / "main.usda")
+
+
+@pytest.mark.parametrize("names", ["@./leg.usda@</Nope>", "@./none.usda@", "@./main.usda@"])
+def test_references_to_what_is_not_there_are_told(names, tmp_path):
+    """A prim, a default prim, and the stage itself."""
+    (tmp_path / "leg.usda").write_text(HEAD + 'def Xform "R" {}\n')
+    (tmp_path / "none.usda").write_text('#usda 1.0\ndef Xform "R" {}\n')
+    (tmp_path / "main.usda").write_text(HEAD + HELD.format(f'def Xform "k" (prepend references = {names}) {{}}'))
+    (told,) = sarrus.load(tmp_path / "main.usda").warnings
+    assert "something that the stage names is not there, and left out: " in told and "/R" in told
+
+
+def test_text_may_refer_to_itself():
+    text = (
+        HEAD
+        + HELD.format('def Xform "k" (prepend references = </A>) {}')
+        + 'def Xform "A" {\n def "c" (references = </R/b>) {}\n}\n'
+    )
+    assert sarrus.loads(text).bodies == ("b", "c", "A/c")
+
+
 BAD = {
     "no text": (lambda: "#usda 1.0\nnonsense", "no USD that can be read"),
     "no bodies": (lambda: "#usda 1.0\n", "has no prim with RigidBodyAPI"),
     "units": (bad(lambda s, a, j: UsdGeom.SetStageMetersPerUnit(s, -1.0)), "wants positive metersPerUnit"),
+    "large units": (bad(lambda s, a, j: UsdGeom.SetStageMetersPerUnit(s, 1e300)), "wants positive metersPerUnit"),
+    "up": (lambda: HEAD.replace('"Z"', '"Q"') + HELD.format(""), "has an upAxis 'Q'; known are X, Y, Z"),
     "mass": (bad(lambda s, a, j: a.GetAttribute("physics:mass").Set(-1.0)), r"<string>:/a: <prim name='a'> has a negative mass: -1"),
     "moments": (bad(lambda s, a, j: a.GetAttribute("physics:diagonalInertia").Set(Gf.Vec3f(np.nan, 1, 1))), "not finite"),
     "limits": (bad(lambda s, a, j: (j.CreateLowerLimitAttr(2), j.CreateUpperLimitAttr(1))), "has its lower limit above the upper"),

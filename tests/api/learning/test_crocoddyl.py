@@ -66,6 +66,73 @@ def test_a_step_and_its_derivatives():
         assert abs((worth[0] - worth[1]) / (2 * H) - gradient @ d) < 1e-6 * (1.0 + abs(gradient @ d))
 
 
+def test_states_without_an_answer_are_nan():
+    """Where a solver asks, an exception ends the process; it then takes a shorter step, or gives up."""
+    import sarrus.crocoddyl
+
+    robot = stewart()
+    state = sarrus.crocoddyl.State(robot)
+    model = sarrus.crocoddyl.ActionModel(robot, 1e-2, costs(state, state.zero(), robot.nu))
+    data, u = model.createData(), np.zeros(robot.nu)
+    for x in (np.full(state.nx, np.nan), 1e300 * state.zero()):
+        model.calc(data, x, u)
+        model.calcDiff(data, x, u)
+        assert np.isnan(data.xnext).all() and np.isnan(data.Fx).all() and np.isnan(data.cost)
+    far = state.integrate(state.zero(), 1e3 * np.random.default_rng(0).standard_normal(state.ndx))
+    problem = crocoddyl.ShootingProblem(far, [model] * 3, model)
+    for solver in (crocoddyl.SolverFDDP(problem), crocoddyl.SolverDDP(problem)):
+        assert not solver.solve([far] * 4, [u] * 3, 3, False)
+
+
+def test_zero_and_drawn_states_close_the_loops():
+    import sarrus.crocoddyl
+
+    robot = stewart()
+    state = sarrus.crocoddyl.State(robot)
+    for x in (state.zero(), state.rand()):
+        assert np.abs(robot.constraint_residual(x[: robot.nq])).max() < 1e-12
+        assert np.abs(robot.constraint_jacobian(x[: robot.nq]) @ x[robot.nq :]).max() < 1e-10
+    np.testing.assert_array_equal(state.zero()[: robot.nq], robot.assemble())
+
+
+def test_last_nodes_do_not_pay_for_efforts():
+    import sarrus.crocoddyl
+
+    robot = sarrus.mechanisms.four_bar()
+    state = sarrus.crocoddyl.State(robot)
+    known = crocoddyl.CostModelSum(state, 1)
+    wanted = crocoddyl.ResidualModelControl(state, np.array([3.0]))
+    known.addCost("u", crocoddyl.CostModelResidual(state, wanted), 1.0)
+    model = sarrus.crocoddyl.ActionModel(robot, 0.01, known)
+    data = model.createData()
+    model.calc(data, state.zero())
+    model.calcDiff(data, state.zero())
+    assert data.cost == 0.0 and not data.Lu.any()
+    np.testing.assert_array_equal(data.xnext, state.zero())
+    model.calc(data, state.zero(), np.zeros(1))
+    assert data.cost == 4.5
+
+
+def test_what_crocoddyl_would_differentiate_wrongly_is_refused():
+    """Its residual of states takes the derivative for diagonal; where it is, that is right."""
+    import sarrus.crocoddyl
+
+    for robot in (sarrus.mechanisms.four_bar(), stewart()):
+        state = sarrus.crocoddyl.State(robot)
+        known = crocoddyl.CostModelSum(state, robot.nu)
+        residual = crocoddyl.ResidualModelState(state, state.zero(), robot.nu)
+        known.addCost("x", crocoddyl.CostModelResidual(state, residual), 1.0)
+        if robot.nq == robot.nv:
+            sarrus.crocoddyl.ActionModel(robot, 0.01, known)
+            continue
+        with pytest.raises(sarrus.ModelError, match=r"'x': .*take sarrus\.crocoddyl\.StateResidual"):
+            sarrus.crocoddyl.ActionModel(robot, 0.01, known)
+    robot = sarrus.mechanisms.four_bar()
+    state = sarrus.crocoddyl.State(robot)
+    with pytest.raises(ValueError, match="method must be one of"):
+        sarrus.crocoddyl.ActionModel(robot, 0.01, costs(state, state.zero(), 1), method="none")
+
+
 def test_fddp_brings_a_crank_to_rest():
     import sarrus.crocoddyl
 

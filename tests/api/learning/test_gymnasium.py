@@ -1,5 +1,8 @@
 """sarrus.gymnasium: many runs as environments; what they do is what simulate_many does."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -126,6 +129,54 @@ def test_next_step_autoreset():
     assert (on[0][:, 3:] != 0.0).any()
 
 
+def test_resets_by_hand():
+    """Those of the mask alone; what is over must begin anew before the next step."""
+    env = made(seconds=0.02, autoreset_mode=AutoresetMode.DISABLED)
+    env.reset(seed=0)
+    *_, last = played(env, np.ones((2, N, 1)))
+    assert last[3].all()
+    with pytest.raises(sarrus.StateError, match="reset_mask"):
+        env.step(np.ones((N, 1)))
+    which = np.arange(N) < 4
+    before = env.q
+    seen, _ = env.reset(options={"reset_mask": which})
+    assert (seen[:4, 3:] == 0.0).all() and (seen[:4, :3] != before[:4]).any()
+    np.testing.assert_array_equal(env.q[4:], before[4:])
+    for wrong in (np.zeros(N, bool), np.ones(N), np.ones(N - 1, bool)):
+        with pytest.raises(sarrus.ShapeError, match="reset_mask"):
+            env.reset(options={"reset_mask": wrong})
+    env.reset(options={"reset_mask": ~which})
+    env.step(np.ones((N, 1)))
+
+
+def test_what_ends_says_so_in_the_last_infos():
+    env = made(seconds=0.02)
+    env.reset(seed=0)
+    *_, last = played(env, np.zeros((2, N, 1)))
+    infos = last[4]
+    assert infos["_final_info"].all() and infos["final_info"]["_status"].all()
+    np.testing.assert_array_equal(infos["final_info"]["status"], infos["status"])
+
+
+def _both(q, v):
+    return np.hstack([q, v])
+
+
+def _speed(q, v, u):
+    return v[:, 0]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_copies_go_on_as_the_environment(copied):
+    env = made(observe=_both, reward=_speed, seconds=0.05)
+    env.reset(seed=4)
+    played(env, np.ones((2, N, 1)))
+    other = copied(env)
+    for a, b in zip(played(env, np.ones((5, N, 1))), played(other, np.ones((5, N, 1))), strict=True):  # new starts too
+        for one, beside in zip(a[:4], b[:4], strict=True):
+            np.testing.assert_array_equal(one, beside)
+
+
 def test_tensors_share_the_arrays_memory():
     torch = pytest.importorskip("torch")
     env, beside = made(tensors="torch"), made()
@@ -161,6 +212,28 @@ def test_bad_actions():
     for actions in (np.zeros((N, 2)), np.full((N, 1), np.nan)):
         with pytest.raises(sarrus.ShapeError, match=r"actions must be finite, \(6, 1\)"):
             env.step(actions)
+
+
+def test_stable_baselines3_resets_differ_after_a_seed():
+    pytest.importorskip("stable_baselines3", exc_type=ImportError)
+    import sarrus.gymnasium
+
+    env, again = (sarrus.gymnasium.for_stable_baselines3(made(observe=_both, reward=_speed)) for _ in range(2))
+    env.seed(0)
+    again.seed(0)
+    first, second = env.reset(), env.reset()
+    np.testing.assert_array_equal(again.reset(), first)
+    assert (first != second).any()
+    copied = copy.deepcopy(env)
+    np.testing.assert_array_equal(copied.reset(), env.reset())
+    with pytest.raises(sarrus.ModelError, match="tensors='numpy'"):
+        sarrus.gymnasium.for_stable_baselines3(_of_torch())
+
+
+def _of_torch():
+    env = made()
+    env._tensors = "torch"  # as if torch were there
+    return env
 
 
 def test_stable_baselines3_sees_episodes():

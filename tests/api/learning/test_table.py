@@ -97,6 +97,18 @@ def test_a_batch_is_its_states(name):
             assert_allclose(got[i], expected, atol=1e-8 * max(1.0, abs(expected).max()))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_batch_of_nothing_is_nothing(name):
+    f, x = asked(name)
+    none = [np.zeros((0, *one.shape)) for one in x]
+    y = f.value(*none)
+    assert [one.shape for one in y] == f.outputs([one.shape for one in none])
+    for got, given in zip(f.vjp(none, y, [np.zeros_like(one) for one in y]), none):
+        assert got.shape == given.shape
+    if f.row.jvp is not None:
+        assert [one.shape for one in f.jvp(none, y, none)] == [one.shape for one in y]
+
+
 def test_rollouts_are_steps():
     f, x = asked("rollouts", every=1)
     step, _ = asked("step")
@@ -132,6 +144,9 @@ def test_what_does_not_fit_is_refused():
         _differentiable.function("forward_dynamics", stewart(), (x[0], x[1]), {})
     with pytest.raises(TypeError, match="robot must be a Mechanism"):
         _differentiable.function("forward_dynamics", 3, (x[0], x[1], x[2]), {})
+    f, x = asked("rollouts", every=0)
+    with pytest.raises(ValueError, match="every must be at least 1; got 0"):
+        f.spread([one.shape for one in x])
     runs, x = asked("rollouts")
     with pytest.raises(sarrus.ModelError, match="back alone"):
         runs.jvp(x, runs.value(*x), x)

@@ -240,6 +240,27 @@ def test_table_and_parquet(tmp_path):
         Sweep.load(tmp_path / "runs.parquet", sarrus.mechanisms.pendulum())
 
 
+def test_parquets_that_hold_something_else(tmp_path):
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    sweep(0.005).save(tmp_path / "runs.parquet")
+    whole = pandas.read_parquet(tmp_path / "runs.parquet")
+    for column, value, fault in (("status", 1e9, "its statuses are not among"), ("run", np.inf, "its rows are not those of runs"),
+                                 ("status", np.nan, "its statuses are not among"), ("run", -2.0, "its rows are not those of runs")):  # fmt: skip
+        odd = whole.astype({column: float})
+        odd.loc[0 if column == "status" else len(odd) - 1, column] = value
+        odd.to_parquet(tmp_path / "odd.parquet")
+        with pytest.raises(ValueError, match=fault):
+            Sweep.load(tmp_path / "odd.parquet", FOURBAR)
+    data = (tmp_path / "runs.parquet").read_bytes()
+    for junk in (b"", b"junk", data[: len(data) // 2]):
+        (tmp_path / "junk.parquet").write_bytes(junk)
+        with pytest.raises(ValueError, match=r"junk\.parquet: no table that can be read"):
+            Sweep.load(tmp_path / "junk.parquet", FOURBAR)
+    with pytest.raises(FileNotFoundError):
+        Sweep.load(tmp_path / "gone.parquet", FOURBAR)
+
+
 @pytest.mark.parametrize("several", [False, True])
 def test_a_table_is_written_by_parts(tmp_path, monkeypatch, several):
     """Of whole runs, which are numbered on; in few samples it is the same."""

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus.control import PID, ComputedTorque, Contact, PrescribedEffort, Stiction
+from sarrus.simulation import store
 from sarrus.simulation.sweep import Status, Sweep
 from tests.small_mechanisms import FIXED, two_wheels
 
@@ -781,6 +783,66 @@ def test_a_store_after_ctrl_c(tmp_path):
     first = stored(store=tmp_path / "x", progress=cut_off, limits="warn")
     assert 0 < np.count_nonzero(first.status == Status.INTERRUPTED) < 300
     same_runs(stored(store=tmp_path / "x", limits="warn"), stored(limits="warn"))
+
+
+def test_a_store_is_one_call_s_at_a_time(tmp_path):
+    """Who comes while a call writes is refused, whatever the arguments; what is told by `progress` is inside of a call."""
+    refused, far = [], []
+
+    def meanwhile(done, runs):
+        far.append(done)
+        for options in ({}, {"dt": 5e-4}) if done < runs and not refused else ():
+            with pytest.raises(sarrus.ModelError, match="another call of simulate_many") as error:
+                stored(store=tmp_path / "x", limits="warn", **options)
+            refused.append(error)
+
+    same_runs(stored(store=tmp_path / "x", limits="warn", progress=meanwhile), stored(limits="warn"))
+    assert len(refused) == 2 and far[-1] == 300
+    same_runs(stored(store=tmp_path / "x", limits="warn"), stored(limits="warn"))
+
+
+def test_two_calls_begin_in_one_new_folder(tmp_path):
+    """From faults.py, X1: whoever gets an answer gets the right one, and a later call too."""
+    robot, starts, meet = sarrus.mechanisms.pendulum(), (0.3, 0.8), threading.Barrier(2)
+
+    def runs(start, **options):
+        return np.array(sarrus.simulate_many(robot, np.full((200, 1), start), [0.0], 0.1, **options).q)
+
+    def begin(start):
+        meet.wait()
+        try:
+            return runs(start, store=folder)
+        except sarrus.ModelError:
+            return None
+
+    for trial in range(4):
+        folder = tmp_path / str(trial)
+        with ThreadPoolExecutor(2) as pool:
+            answers = [*pool.map(begin, starts)]
+        for start, answer in zip(starts, answers, strict=True):
+            if answer is not None:
+                assert_array_equal(answer, runs(start))
+                assert_array_equal(runs(start, store=folder), answer)
+        assert sum(answer is not None for answer in answers) == 1
+
+
+def test_a_new_store_in_place_of_half_of_one_cuts_no_mapped_file(tmp_path):
+    first = stored(store=tmp_path / "x", limits="warn")
+    (tmp_path / "x" / "arguments.json").unlink()  # as where a call ended while it made the folder
+    same_runs(stored(store=tmp_path / "x", runs=250, limits="warn"), stored(runs=250, limits="warn"))
+    same_runs(first, stored(limits="warn"))
+
+
+def test_a_store_of_more_than_the_disk_has(tmp_path, monkeypatch):
+    usage = SimpleNamespace(free=10000)
+    monkeypatch.setattr(store.shutil, "disk_usage", lambda folder: usage)
+    with pytest.raises(MemoryError, match=r"GiB, and the disk of '.*' has .* left: keep fewer"):
+        stored(store=tmp_path / "x", limits="warn")
+    assert not [*(tmp_path / "x").glob("*.npy")]
+    usage.free = 10**7
+    first = stored(store=tmp_path / "x", limits="warn")
+    usage.free = 10000  # it is all there
+    same_runs(stored(store=tmp_path / "x", limits="warn"), first)
 
 
 def test_a_bar_of_runs(capsys):

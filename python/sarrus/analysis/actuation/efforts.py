@@ -23,6 +23,7 @@ from ..._core import Status, tolerances
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.operations import _operation
 from ...dynamics.options import Distribution, StateOptions, TimeOptions, Unpack, Wrenches
+from ...dynamics.reactions import least_reactions
 from ...dynamics.states import of_states
 from ...errors import ModelError, NotRealizableError, ShapeError, StateError, check_choice
 from ..assembly.closing import closing, on_its_tree, prepared
@@ -118,7 +119,7 @@ def actuator_efforts(
     weights : (nu,), least u^T diag(weights) u
     limits : (lower, upper), each (nu,) or a number, which the efforts keep to; where the least efforts do, they are the answer
     preload : (nu,) efforts that the answer stays as near to as the motion lets it
-    return_reactions : also return the multipliers (..., nc) of least norm
+    return_reactions : also return the multipliers (..., nc), as :meth:`forward_dynamics` does
     exact : whether a motion that the loops do not allow is refused (status 3)
 
     Returns
@@ -282,7 +283,11 @@ def _multipliers(
     """What the loops carry under efforts (..., nu): (..., nc), of least norm."""
     robot, tau = motors.robot, motors.force(q, u, known.get("time"))
     motion = robot._constrained_motion(q, v, tau, **known, return_status=True)[0]
-    multipliers = np.asarray(motion[..., robot.nv : robot.nv + robot.nc])
+    along = np.zeros((*u.shape[:-1], robot._all_nv - robot.nv))
+    along[..., motors.closing[1]] = u[..., motors.closing[0]]
+    acting: Any = {"wrenches": known.get("wrenches"), "time": known.get("time"), "least_pivot": motion[..., -1]}
+    multipliers = motion[..., robot.nv : robot.nv + robot.nc]
+    multipliers = np.asarray(least_reactions(robot, q, v, motion[..., : robot.nv], multipliers, along, **acting))
     if np.isnan(multipliers).any() and (lost := np.isnan(multipliers).any(axis=-1) & ~np.isnan(u).any(axis=-1)).any():
         # as of a frame that nothing moves: by statics
         J = robot.constraint_jacobian(q, time=known.get("time"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from ..._core import tolerances
 from ..._showing import largest, table
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import Wrenches
-from ...dynamics.reactions import in_frame, in_world, joint_bases
-from ...errors import ModelError
+from ...dynamics.reactions import compliance_roots, determined, in_frame, in_world, joint_bases, least_reactions
+from ...dynamics.variants import VariantFunctions
+from ...errors import ModelError, SarrusError
+from ..assembly.closing import prepared
 from ..linear_algebra import applied, transposed
 from ..mobility.report import braced_wrenches
 from ..scaling import PRESENT, ScaledLoops, null_space, six
@@ -48,8 +50,8 @@ class JointWrenches(dict[str, Array]):
     def not_unique(self) -> dict[str, tuple[str, ...]]:
         """Joint -> components that no rigid-body model determines, such as ("moment x", "force y"); those that have any.
 
-        Of these the loads have the share of the solution of least norm, and bodies that give a little share otherwise. Looked at in up to five of the
-        states, evenly spread.
+        Of these the loads have the share of the solution of least norm over all joints, or that of `compliance`; clearances, and parts that give,
+        decide in the end. Looked at in up to five of the states, evenly spread.
 
         >>> import sarrus
         >>> robot = sarrus.mechanisms.four_bar()
@@ -89,19 +91,25 @@ class JointWrenches(dict[str, Array]):
 def joint_wrenches(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None,
     actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
+    compliance: Mapping[str, ArrayLike] | None = None,
 ) -> JointWrenches:  # fmt: skip
     """What every joint carries in a motion: the wrench that it exerts on its child, with what its own motor, friction and spring do.
 
-    It does not depend on which joint closes a loop, and a reversed joint is no exception. Where nothing but rounding tells the
-    share of a joint, in `not_unique` components, it is that of the least multipliers.
+    It does not depend on which joint closes a loop, nor on the order of joints, and a reversed joint is no exception. Of reactions that rigid
+    bodies do not determine, in `not_unique` components, it is those of least norm over all joints, forces beside moments divided by the
+    mechanism's characteristic length; with `compliance`, those of joints that give so much.
 
     Parameters
     ----------
     q, v, a : (..., nq), (..., nv), (..., nv); where there are loops, a motion that they allow
-    multipliers : (..., nc) what the loops carry, as :meth:`forward_dynamics` returns it for known forces; default: what they carry
+    multipliers : (..., nc) what the loops carry, as :meth:`forward_dynamics` returns it for known forces, or any others of the same
+        J^T multipliers: what these leave open is shared anew; default: what they carry
         while the motors bring the motion about, by :meth:`actuator_efforts`, or the prescribed motions
     actuated : names of the joints that have motors; default: those that the description says. On a tree every joint is driven
     wrenches, time : as :meth:`forward_dynamics`
+    compliance : joint to 6 numbers or 6 x 6 in its frame on the child, what it gives under a wrench [moment; force] on it [rad/(N m), m/N and
+        mixed]; of a rod one number does. Positive semidefinite; entries along the joint's motion do not count. Joints without an entry are
+        rigid. Reactions are those of least elastic energy, and of least norm where that leaves some open (docs/reactions.md)
 
     Returns
     -------
@@ -135,14 +143,31 @@ def joint_wrenches(
     True
     >>> bool(np.allclose(loads.efforts["motor"], loads["motor"][1]))
     True
+
+    A frame of 10 kg on two hinges, of which the lower gives three times as much along their axis:
+
+    >>> b = sarrus.Builder("frame")
+    >>> b.add_body("frame", sarrus.Inertia(10.0, (0.4, 0.0, 0.0), np.eye(3)))
+    >>> for name, z in (("low", 0.2), ("high", 1.8)):
+    ...     b.add_joint(name, sarrus.Revolute("z"), "ground", "frame", at_parent=(0, 0, z), at_child=(0, 0, z))
+    >>> frame, at_rest = b.build(), ([0.0], [0.0], [0.0])
+    >>> loads = frame.joint_wrenches(*at_rest, actuated=["low"])
+    >>> [round(float(loads[name][5]), 3) for name in ("low", "high")]
+    [49.05, 49.05]
+    >>> gives = {"low": [0, 0, 0, 0, 0, 3e-6], "high": [0, 0, 0, 0, 0, 1e-6]}
+    >>> loads = frame.joint_wrenches(*at_rest, actuated=["low"], compliance=gives)
+    >>> [round(float(loads[name][5]), 3) for name in ("low", "high")]
+    [24.525, 73.575]
     """
-    return joint_wrenches_with(robot, q, v, a, multipliers=multipliers, actuated=actuated, wrenches=wrenches, time=time)
+    roots = None if compliance is None else compliance_roots(robot, compliance)
+    how: Any = {"multipliers": multipliers, "actuated": actuated, "wrenches": wrenches, "time": time}
+    return joint_wrenches_with(robot, q, v, a, **how, compliance=roots)
 
 
 def joint_wrenches_with(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, multipliers: ArrayLike | None = None,
     actuated: Sequence[str] | None = None, wrenches: Wrenches | None = None, time: ArrayLike | None = None,
-    friction: Array | None = None,
+    friction: Array | None = None, compliance: Array | None = None,
 ) -> JointWrenches:  # fmt: skip
     """The same where forces (..., all nv) act along joints too, which are no motors'. With loops it takes multipliers."""
     names = motors_of(robot, actuated)
@@ -163,9 +188,27 @@ def joint_wrenches_with(
         mu = np.broadcast_to(mu, (*lead, robot.nc))
     efforts = efforts_by_name(robot, u, mu, names)
     across = efforts_across(robot, mu.shape[:-1], efforts, friction)
+    if compliance is not None or (multipliers is not None and _may_be_open(robot)):
+        mu = least_reactions(robot, q, v, a, mu, across, **how, compliance=compliance)
+        efforts = efforts_by_name(robot, u, mu, names)
     loads = robot._joint_loads(q, v, a, mu, across, **how, return_status=True)[0]
     when = None if time is None else real_array("time", time)
     return JointWrenches(_on_children(robot, loads), efforts, (robot, q, when))
+
+
+def _may_be_open(robot: LoopFunctions) -> bool:
+    """Whether reactions are not unique in the mechanism's own configuration, or it has none. Multipliers that are given are shared anew then."""
+
+    def looked() -> tuple[bool]:
+        if isinstance(robot, VariantFunctions):
+            return (_may_be_open(robot.base),)
+        try:
+            rest = np.zeros(robot.nv)
+            return (not determined(robot._constrained_motion(cast(Any, robot).assemble(), rest, rest)[..., -1]),)
+        except SarrusError:
+            return (True,)
+
+    return prepared(robot, "may be open", looked)[0]
 
 
 def efforts_by_name(robot: LoopFunctions, u: Array, multipliers: Array, names: Sequence[str]) -> dict[str, Array]:

@@ -10,7 +10,7 @@ import numpy as np
 from ..._arrays import Array, NDArray, checked_number
 from ...errors import BranchEnd
 from ..joint_targets import quoted
-from .closing import Closing
+from .closing import LEAD_NUMBERS, Closing
 from .multistart import SMALL
 
 EPS = float(np.finfo(np.float64).eps)
@@ -51,7 +51,7 @@ class Branch:
         # rows of velocities hold no positions, whatever their numbers
         others = how.base._pfaffian_numbers(q, None).shape[-1] if how.base._asks_for_rows else 0
         way = np.concatenate([self.times[:, None], there, np.zeros((n, others)), targets], axis=1)
-        return q, (~how.moving).astype(np.float64), how.loops.scale(), self.steps, way.ravel()
+        return q, how.held, how.loops.scale(), self.steps, way.ravel()
 
     def follow(self, q: Array, out: Array | None = None, threads: int = 1) -> tuple[Array, NDArray[np.int8]]:
         """Configurations (..., n, nq) on from q (..., nq), and a status (...): 2 where the branch ends, and is NaN from there on."""
@@ -59,21 +59,23 @@ class Branch:
         path, status = self.how.robot._branch(*self._question(q), threads=threads, return_status=True, **options)
         return path, status
 
-    def last(self, q: Array) -> Array:
-        """[q; inputs passed, with the part of the way to the next]: where the branch ends on from q (nq,), or all inputs do."""
-        return self.how.robot._branch_end(*self._question(q))
-
     def end(self, path: Array) -> BranchEnd:
         """Where one branch ends, and why it does not go on."""
-        q, passed = np.split(self.last(path[0]), [-1])
-        k = int(passed[0])
-        at = float(np.interp(passed[0], np.arange(len(self.times)), self.times))
+        k, q, why = self.stop(path[0], path)
+        return BranchEnd(f"the branch ends between inputs {k} and {k + 1}{why}", path[: k + 1], q)
+
+    def stop(self, start: Array, path: Array | None = None) -> tuple[int, Array, str]:
+        """Inputs passed, the configuration where the branch on from a start (nq,) ends, and why it does not go on."""
+        answer = self.how.robot._lead(*self._question(start))
+        q, passed = answer[:-LEAD_NUMBERS], float(answer[-2])
+        k = int(passed)
+        at = float(np.interp(passed, np.arange(len(self.times)), self.times))
         loops = self.how.at(at, None if self.targets is None else self.targets[k])
-        regular, here = (loops.jacobian(x)[loops.holonomic] * self.how.moving for x in (path[k], q))
+        before = start if path is None else path[k]
+        regular, here = (loops.jacobian(x)[loops.holonomic] * self.how.moving for x in (before, q))
         s = np.linalg.svd(regular, compute_uv=False)
         rank = int((s > SMALL * s.max(initial=0.0)).sum())
-        why = self._why(q, at, np.where(np.isfinite(here), here, 0.0), rank)
-        return BranchEnd(f"the branch ends between inputs {k} and {k + 1}{why}", path[: k + 1], q)
+        return k, q, self._why(q, at, np.where(np.isfinite(here), here, 0.0), rank)
 
     def _why(self, q: Array, time: float, J: Array, rank: int) -> str:
         robot = self.how.base

@@ -162,5 +162,8 @@ def why_open(search: Search, q: Array) -> str:
         if free.nearest(10, TOLERANCE)[1] <= TOLERANCE:
             return f"{text}; loops do close where {quoted(search.held)} may move: the coordinates fixed for them contradict the loops"
     if off[name] < 1e-3:
-        return f"{text}; if parts fit no better than that, say so by tolerance="
+        return (
+            f"{text}; if parts fit no better than that, as numbers of a file are rounded, sarrus.without_redundant_constraints(robot) is the "
+            "mechanism without the rows that they contradict; tolerance= finds where parts fit best, which most functions take for open loops"
+        )
     return f"{text}; either lengths and places do not allow it, or another start is needed: near=, starts="

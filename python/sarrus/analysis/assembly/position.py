@@ -7,16 +7,26 @@ joint from the ground to where the frame is to be. A branch (:mod:`sarrus.analys
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import Array, checked_count, checked_time, checked_times, checked_truth, common_axes, into, real_array
 from ...dynamics.loop_operations import LoopFunctions
-from ...dynamics.options import DEFAULTS, FrameTimeOptions, SearchOptions, Unpack, shows_options
-from ...errors import AssemblyError, ModelError, SarrusError, ShapeError, StateError
+from ...dynamics.options import DEFAULTS, Branching, FrameTimeOptions, SearchOptions, Unpack, shows_options
+from ...errors import (
+    AssemblyError,
+    BranchEnd,
+    BranchWarning,
+    ModelError,
+    SarrusError,
+    ShapeError,
+    StateError,
+    check_choice,
+    warn_caller,
+)
 from ...spatial import Rotation, Transform
 from ..joint_targets import JointCoordinates, coordinates, paths, quoted, start_near
 from .closing import (
@@ -30,9 +40,11 @@ from .closing import (
     closing,
     from_each,
     plain_question,
+    prepared,
     target_name,
 )
 from .continuation import Branch, checked_steps
+from .leading import led_or_nearest
 from .multistart import SAME, TOLERANCE, Search, checked_tolerance, nearly_singular, open_by, why_open
 from .rates import Rates, completed
 from .recut import Recut, searched
@@ -92,9 +104,25 @@ def assemble(
 
 
 def _closed(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
-    """Configurations with loops closed, joints held and frames where they should be."""
+    """Configurations with loops closed, joints held and frames where they should be, on the branch of the start or as near to it as `branch` says."""
     if options:
         options = {name: x for name, x in options.items() if not _is_default(name, x)}
+    branch = options.pop("branch", "start")
+    check_choice("branch", branch, Branching)
+    time = options.get("time")
+    plain = not options or options.keys() <= {"time"}
+    leads = branch != "any" and bool(targets or (fixed and robot.nc))
+    if leads and plain and (question := plain_question(robot, targets, near, fixed, time)):
+        how, q, numbers = question
+        if (closed := how.on_branch(near, q, numbers, time)) is not None:
+            return closed
+    if leads:
+        return _led(robot, targets, near, fixed, branch, **options)
+    return _nearest(robot, targets, near, fixed, **options)
+
+
+def _nearest(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
+    """The same on any branch."""
     time = options.get("time")
     plain = not options or options.keys() <= {"time"}
     question = plain_question(robot, targets, near, fixed, time) if plain else None
@@ -106,6 +134,95 @@ def _closed(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **opt
     if tree is None:
         return looked_for(robot, targets, near, fixed, **options)
     return _looked_for_in(robot, tree, targets, near, fixed, **options)
+
+
+def _led(
+    robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, branch: str, *, out: Array | None = None, return_status: bool = False,
+    **options: Any,
+) -> Any:  # fmt: skip
+    """On the branch of the start, where it has one and that leads there; else the nearest, if another branch will do."""
+    return_status, time = checked_truth("return_status", return_status), checked_times(options.get("time"))
+    frames, held = _targets(robot, targets), coordinates(robot, fixed, many=True)
+    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()} | {"time": np.shape(time)}
+    shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
+    if near is not None and not isinstance(near, Mapping):
+        shapes["near"] = real_array("near", near).shape[:-1]
+    axes = common_axes(shapes)
+    start, open_ = _start(robot, near, options)
+
+    def nearest() -> Any:
+        return _nearest(robot, targets, near, fixed, out=out, return_status=return_status, **options)
+
+    if open_.all():
+        return nearest()
+
+    def in_rows(x: Any, size: int = 1) -> Array:
+        x = np.asarray(x)
+        inner = x.shape[x.ndim - size :]
+        return np.broadcast_to(x, (*axes, *inner)).reshape(-1, *inner)
+
+    start, goals = in_rows(start), {name: in_rows(x) for name, x in held.items()}
+    places, times = (
+        {key: in_rows(x, 1 + key[1]) for key, x in frames.items()},
+        None if time is None else in_rows(time, 0),
+    )
+
+    def again(rows: Any, status: bool = True) -> Any:
+        rows = rows if axes else 0
+        at = options if times is None else options | {"time": times[rows] if axes else float(times[0])}
+        there = {frame: x[rows] for (frame, _), x in places.items()}
+        return _nearest(
+            robot, there, start[rows], {name: x[rows] for name, x in goals.items()}, return_status=status, **at
+        )
+
+    how = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
+    led = led_or_nearest(robot, places, goals, start, in_rows(open_, 0), times, branch, again, **how)
+    if led is None:
+        return nearest()
+    if not return_status and not axes and led.state[0] != 0:
+        if led.state[0] > 1:
+            raise _unreachable(None if branch == "only" else lambda: again(0, False), start, *led.end(start[0]))
+        warn_of_branch(1, 1, led.end(start[0])[0])
+    elif not return_status and (count := int((led.state == 1).sum())):
+        warn_of_branch(count, len(start))
+    q = into(out, led.q.reshape(*axes, robot.nq))
+    return (q, led.state.reshape(axes)) if return_status else q
+
+
+def _unreachable(search: Callable[[], Any] | None, start: Array, reason: str, last: Array | None) -> AssemblyError:
+    """Nothing was found: why the branch of the start does not lead there, and what the search elsewhere says."""
+    text = f"the branch of the start does not lead there: {reason}"
+    try:
+        if search:
+            search()
+    except AssemblyError as error:
+        text = f"{error}; {text}"
+    return AssemblyError(text) if last is None else BranchEnd(text, start, last)
+
+
+def warn_of_branch(count: int, of: int, reason: str = "") -> None:
+    """Give a BranchWarning of so many states; of one with the reason."""
+    where = f"{count} of {of} configurations are" if not reason else "this configuration is"
+    why = f": {reason}" if reason else " (status 1)"
+    text = f"{where} on another branch than that of the start, or not known to be on it{why}"
+    warn_caller(f"{text}; branch='any' says that this is meant, branch='only' refuses it", BranchWarning)
+
+
+def _start(robot: LoopFunctions, near: Any, options: Mapping[str, Any]) -> tuple[Array, NDArray[np.int8]]:
+    """The closed configurations (..., nq) near which to look, and a status (...)."""
+
+    def found() -> tuple[Array, NDArray[np.int8]]:
+        q, state = _nearest(robot, {}, near, None, return_status=True, **options)
+        return q, np.asarray(state)
+
+    if near is None and not options:
+        return prepared(robot, ("start",), found)
+    if type(near) is np.ndarray and near.ndim == 1 and not options:
+        try:
+            return _nearest(robot, {}, near, None), np.asarray(np.int8(0))
+        except AssemblyError:
+            pass
+    return found()
 
 
 def _after_a_jump(

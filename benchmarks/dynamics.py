@@ -1,42 +1,36 @@
-"""The results as a table, as JSON and as a picture."""
+"""Trees, closed chains and floating bases, beside Pinocchio and MuJoCo, as tables and as a picture. ``python -m benchmarks``"""
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-from dataclasses import asdict
-from datetime import datetime, timezone
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import sarrus
+from . import floating_rows, loop_rows
+from . import rows as tree_rows
+from .models import TITLES, models_of
+from .rows import ALGORITHMS, GROUPS, Result, Selection
+from .tables import Run, installed, verdict
 
-from .peers import FLAGS, cxx_version
-from .rows import ALGORITHMS, GROUPS, Result
-
-
-def facts(extra_flags: tuple[str, ...]) -> dict[str, Any]:
-    """Where, when and with what the numbers were taken."""
-    return {
-        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "processor": f"{_processor()}, {os.cpu_count()} cores",
-        "load": " ".join(f"{x:.2f}" for x in os.getloadavg()),
-        "sarrus": f"{_version('sarrus')}, {_build_info()}",
-        "Pinocchio": f"{_version('pin')}, templates: {cxx_version()}, {' '.join([*FLAGS[:2], *extra_flags])}",
-        "MuJoCo": _version("mujoco"),
-        "Python": f"{platform.python_version()}, NumPy {_version('numpy')}",
-    }
+NAMES = TITLES | loop_rows.titles() | floating_rows.TITLES
 
 
-def markdown(
-    results: list[Result], facts: dict[str, Any], errors: dict[str, dict[str, float]], titles: dict[str, str]
-) -> str:
-    lines = [f"- {name}: {value}" for name, value in facts.items()]
-    if errors:
-        worst = max((e for model in errors.values() for what, e in model.items() if "MuJoCo" not in what), default=0.0)
-        lines.append(f"- the libraries agree to {worst:.0e} relative, {len(errors)} models, one state and many")
+def rows(run: Run) -> list[Result]:
+    """All that ``--only`` leaves."""
+    selection = Selection.of({word for word in run.only.split(",") if word}, NAMES)
+    found = tree_rows.measured(models_of(run), run, selection)
+    return [*found, *loop_rows.measured(run, selection), *floating_rows.measured(run, selection)]
+
+
+def seen(rows: Sequence[Result]) -> dict[str, float | None]:
+    """Numbers by their goals; of allocations the most."""
+    found = {f"{r.group}, {r.algorithm}, {r.model}": r.seen for r in rows if r.allocations is None}
+    counted = [r.allocations for r in rows if r.allocations is not None]
+    return found | ({"allocations": max(counted)} if counted else {})
+
+
+def markdown(rows: Sequence[Result]) -> str:
+    """A table of each group."""
+    lines = []
     tables = {
         "alone-cpp": _calls,
         "loops-cpp": _solvers,
@@ -46,19 +40,16 @@ def markdown(
         "allocations": _allocations,
     }
     for group, heading in GROUPS.items():
-        rows = [r for r in results if r.group == group]
-        if rows:
-            lines += ["", f"**{heading}**", "", *tables.get(group, _comparison)(rows, titles)]
-    judged = [r.reached for r in results if r.reached is not None]
-    lines += ["", f"{sum(judged)} of {len(judged)} numbers reached."]
-    return "\n".join(lines) + "\n"
+        if members := [r for r in rows if r.group == group]:
+            lines += [f"**{heading}**", "", *tables.get(group, _comparison)(members, NAMES), ""]
+    return "\n".join(lines)
 
 
 def _comparison(rows: list[Result], titles: dict[str, str]) -> list[str]:
     """Two sides, of which the first is judged."""
     group = rows[0].group
-    show = _microseconds if group in ("cpp", "python") else _rate
-    compared = "sarrus / peer" if show is _microseconds else "times as fast"
+    show = microseconds if group in ("cpp", "python") else rate
+    compared = "sarrus / peer" if show is microseconds else "times as fast"
     mujoco = group == "python" and any("MuJoCo" in r.times for r in rows)
     names = "two threads | one thread" if "threads" in group else "sarrus | fastest peer"
     if group == "loops-batch":
@@ -73,7 +64,7 @@ def _comparison(rows: list[Result], titles: dict[str, str]) -> list[str]:
         if r.peer:
             peer = show(r.times[r.peer]) + ("" if group in ("loops-batch", "floating-batch") else f", {r.peer}")
         line = f"| {titles[r.model]} | {ALGORITHMS[r.algorithm]} | {show(ours)} | {peer} | {_ratio(r)} |"
-        line += f" {r.bar} | {_verdict(r)} |"
+        line += f" {_goal(r)} |"
         if mujoco:
             line += f" {show(r.times['MuJoCo'])} |" if "MuJoCo" in r.times else " |"
         lines.append(line)
@@ -86,8 +77,8 @@ def _solvers(rows: list[Result], titles: dict[str, str]) -> list[str]:
     peers = "".join(f" {side} |" for side in sides[1:])
     lines = [f"| model | sarrus |{peers} sarrus / faster | to reach | |", "|---" * (len(sides) + 4) + "|"]
     for r in rows:
-        cells = " | ".join(f"{_microseconds(t)} ({r.errors[side]:.0e})" for side, t in r.times.items())
-        lines.append(f"| {titles[r.model]} | {cells} | {_ratio(r)} | {r.bar} | {_verdict(r)} |")
+        cells = " | ".join(f"{microseconds(t)} ({r.errors[side]:.0e})" for side, t in r.times.items())
+        lines.append(f"| {titles[r.model]} | {cells} | {_ratio(r)} | {_goal(r)} |")
     return lines
 
 
@@ -97,7 +88,7 @@ def _growth(rows: list[Result], titles: dict[str, str]) -> list[str]:
     lines = [f"| model | {' | '.join(sides)} | to reach | |", "|---" * (len(sides) + 3) + "|"]
     for r in rows:
         grown = " | ".join(f"{r.times[side] / r.times[f'{side}, short']:.1f} times" for side in sides)
-        lines.append(f"| {titles[r.model]} | {grown} | {r.bar} | {_verdict(r)} |")
+        lines.append(f"| {titles[r.model]} | {grown} | {_goal(r)} |")
     return lines
 
 
@@ -105,8 +96,8 @@ def _calls(rows: list[Result], titles: dict[str, str]) -> list[str]:
     """Without a peer."""
     lines = ["| model | function | a call | to reach | |", "|---|---|---|---|---|"]
     for r in rows:
-        time = _microseconds(next(iter(r.times.values())))
-        lines.append(f"| {titles[r.model]} | {ALGORITHMS[r.algorithm]} | {time} | {r.bar} | {_verdict(r)} |")
+        time = microseconds(next(iter(r.times.values())))
+        lines.append(f"| {titles[r.model]} | {ALGORITHMS[r.algorithm]} | {time} | {_goal(r)} |")
     return lines
 
 
@@ -114,16 +105,11 @@ def _allocations(rows: list[Result], titles: dict[str, str]) -> list[str]:
     lines = ["| model | function | allocations a call | to reach | |", "|---|---|---|---|---|"]
     for r in rows:
         count = f"{r.allocations:g}"
-        lines.append(f"| {titles[r.model]} | {ALGORITHMS[r.algorithm]} | {count} | {r.bar} | {_verdict(r)} |")
+        lines.append(f"| {titles[r.model]} | {ALGORITHMS[r.algorithm]} | {count} | {_goal(r)} |")
     return lines
 
 
-def write_json(path: Path, results: list[Result], facts: dict[str, Any], errors: dict[str, dict[str, float]]) -> None:
-    rows = [{**asdict(r), "bar": r.bar, "reached": r.reached} for r in results]
-    path.write_text(json.dumps({"facts": facts, "differences": errors, "rows": rows}, indent=1) + "\n")
-
-
-def plot(path: Path, results: list[Result], facts: dict[str, Any], titles: dict[str, str]) -> None:
+def plot(path: Path, results: Sequence[Result], run: Run) -> None:
     """How many times as fast as the fastest peer each row is, with the number to reach as a stroke."""
     from matplotlib.figure import Figure
 
@@ -142,7 +128,7 @@ def plot(path: Path, results: list[Result], facts: dict[str, Any], titles: dict[
             axes.plot([low, high], [y, y], color="black", linewidth=1)  # quartiles
             if r.target:
                 axes.plot([r.target] * 2, [y - 0.5, y + 0.5], color="black", linewidth=2)
-            labels.append(f"{titles[r.model]}: {ALGORITHMS[r.algorithm]}")
+            labels.append(f"{NAMES[r.model]}: {ALGORITHMS[r.algorithm]}")
     axes.set_xscale("log")
     ticks = [1, 2, 4, 8, 16, 32]
     axes.set_xticks(ticks, [f"{t}×" for t in ticks])
@@ -151,16 +137,20 @@ def plot(path: Path, results: list[Result], facts: dict[str, Any], titles: dict[
     axes.invert_yaxis()
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xlabel("times as fast as the fastest peer, or as the legend says; stroke: to reach; line: quartiles")
-    axes.set_title(f"sarrus beside its peers, {facts['date']}, {facts['processor']}", fontsize=9)
+    axes.set_title(f"sarrus beside Pinocchio {installed('pin')} and MuJoCo {installed('mujoco')}", fontsize=9)
     figure.legend(loc="outside lower center", fontsize=8)
     figure.savefig(path, dpi=150)
 
 
-def _microseconds(seconds: float) -> str:
+def _goal(r: Result) -> str:
+    return f"{r.goal or ''} | {verdict(r.seen, r.goal)}"
+
+
+def microseconds(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} µs"
 
 
-def _rate(seconds: float) -> str:
+def rate(seconds: float) -> str:
     return f"{1e-6 / seconds:.3g} M/s"
 
 
@@ -169,27 +159,3 @@ def _ratio(r: Result) -> str:
         return ""
     median, low, high = r.ratio if r.group in ("cpp", "python", "loops-cpp") else (1 / x for x in r.ratio)
     return f"{median:.2f} ({min(low, high):.2f} to {max(low, high):.2f})"
-
-
-def _verdict(r: Result) -> str:
-    return {True: "reached", False: "**not reached**", None: ""}[r.reached]
-
-
-def _processor() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-        return next(line.split(":")[1].strip() for line in text.splitlines() if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
-def _build_info() -> str:
-    info = sarrus.build_info()
-    return ", ".join(f"{k} {v}" for k, v in info.items()) if isinstance(info, dict) else str(info)
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"

@@ -1,0 +1,239 @@
+"""What all tables have in common: how large they are, which libraries are there, where they run, and the goals.
+
+The module of a table has ``rows(run)``; if its rows are no `Row`, also ``markdown(rows)`` and, where it has goals, ``seen(rows)``;
+``plot(path, rows, run)`` if it has a picture.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib import import_module, metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, TypeVar
+
+import sarrus
+
+HERE = Path(__file__).parent
+
+# option to what it measures; the module has its name
+TABLES = {
+    "dynamics": "trees, closed chains and floating bases beside Pinocchio and MuJoCo: the default",
+    "accuracy": "errors of closed chains' accelerations",
+    "near-singular": "errors of accelerations near a singular position",
+    "simulation": "simulations: time a step, drift of loops and energy",
+    "rollout": "many runs beside mujoco.rollout, one thread each",
+    "control": "a step of each control law, many runs, and one law by Pinocchio and ProxQP",
+    "position": "loops closed and frames led, one by one and many at once",
+    "derivatives": "derivatives by a state, beside Pinocchio's",
+    "variants": "many mechanisms that differ in numbers, at once and one by one",
+    "graphs": "rings, strips and nets, beside SciPy's sparse factorisation",
+    "engines": "closed chains, with contact and without, in all engines",
+    "learning": "gradients by PyTorch and JAX beside the core's, steps of environments",
+    "synthesis": "dimensions of a six-bar, beside SciPy's differential evolution",
+    "checks": "what the check that states are on the loops costs",
+    "import": "what `import sarrus` costs",
+}
+# package to module of all that sarrus is measured beside, and of what a table takes besides
+PEERS = {
+    "pin": "pinocchio",
+    "mujoco": "mujoco",
+    "proxsuite": "proxsuite",
+    "scipy": "scipy",
+    "drake": "pydrake",
+    "exudyn": "exudyn",
+    "torch": "torch",
+    "jax": "jax",
+    "gymnasium": "gymnasium",
+    "example-robot-data": "example_robot_data",
+    "matplotlib": "matplotlib",
+}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Run:
+    """How tables are measured.
+
+    Attributes
+    ----------
+    size : 0, 1 with ``--quick``, 2 with ``--smoke``
+    only : the words of ``--only``
+    build_peer, peer_flags : whether Pinocchio's templates may be compiled, and with which further flags
+    """
+
+    size: int = 0
+    only: str = ""
+    build_peer: bool = False
+    peer_flags: tuple[str, ...] = ()
+
+    def of(self, full: T, quick: T, smallest: T) -> T:
+        """One of three, by the size."""
+        return (full, quick, smallest)[self.size]
+
+    @property
+    def seconds(self) -> float:
+        """For each row."""
+        return self.of(2.0, 0.3, 0.0)
+
+    def tell(self, what: str) -> None:
+        print(what, file=sys.stderr)
+
+    def library(self, source: Path) -> Path | None:
+        """Pinocchio's templates, compiled; None where they are not.
+
+        Raises
+        ------
+        PeerNotBuiltError
+            They were to be compiled, and cannot be.
+        """
+        if not installed("pin"):
+            return None
+        from .peers import PeerNotBuiltError, build_pinocchio_peer
+
+        try:
+            return build_pinocchio_peer(self.peer_flags, build=self.build_peer, source=source)
+        except PeerNotBuiltError as error:
+            if self.build_peer:
+                raise
+            self.tell(f"{error}; the rows inside C++ have no peer")
+            return None
+
+
+class Goal(NamedTuple):
+    """A number to reach."""
+
+    sense: str
+    number: float
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.sense} {self.number:g} {self.unit}".rstrip()
+
+    def reached_by(self, seen: float) -> bool:
+        return seen >= self.number if self.sense == "at least" else seen <= self.number  # NaN does not
+
+
+GOALS = {
+    table: {name: Goal(*goal) for name, goal in goals.items()}
+    for table, goals in json.loads((HERE / "goals.json").read_text(encoding="utf-8")).items()
+}
+
+
+class Row(NamedTuple):
+    """A number, by the name of its goal if it has one; None without its peer."""
+
+    what: str
+    seen: float | None
+    unit: str = ""
+    detail: str = ""
+
+
+def module(table: str) -> ModuleType:
+    """What measures a table."""
+    return import_module(f".{'imports' if table == 'import' else table.replace('-', '_')}", __package__)
+
+
+def markdown(table: str, rows: Iterable[Row]) -> str:
+    """Rows beside their goals."""
+    goals = GOALS.get(table, {})
+    lines = ["| what | seen | to reach | |", "|---|---|---|---|"]
+    for row in rows:
+        goal, told = goals.get(row.what), _told(row.seen, row.unit)
+        detail = f"; {row.detail}" if row.detail else ""
+        lines.append(f"| {row.what} | {told}{detail} | {goal or ''} | {verdict(row.seen, goal)} |")
+    return "\n".join(lines) + "\n"
+
+
+def verdict(seen: float | None, goal: Goal | None) -> str:
+    if goal is None or seen is None:
+        return ""
+    return "reached" if goal.reached_by(seen) else "**not reached**"
+
+
+def summary(seen: dict[str, dict[str, float | None]]) -> str:
+    """What was seen beside the goals of its tables."""
+    lines = ["| table | what | seen | to reach | |", "|---|---|---|---|---|"]
+    judged = []
+    for table, numbers in seen.items():
+        for name, goal in GOALS.get(table, {}).items():
+            number = numbers.get(name)
+            if number is not None:
+                judged.append(goal.reached_by(number))
+            told = "not measured" if number is None else _told(number, goal.unit if goal.unit in UNITS else "")
+            lines.append(f"| {table} | {name} | {told} | {goal} | {verdict(number, goal)} |")
+    if not judged:
+        return "No goal was measured.\n"
+    lines += ["", f"{sum(judged)} of {len(judged)} goals reached."]
+    return "\n".join(["## Summary", "", *lines]) + "\n"
+
+
+UNITS = ("µs", "ms", "s", "m", "J", "rad")
+
+
+def _told(seen: float | None, unit: str) -> str:
+    return "no peer" if seen is None else f"{seen:.3g} {unit}".rstrip()
+
+
+# ---- what is there, and where it runs --------------------------------------------------------------------------------
+
+
+def hide_peers() -> None:
+    """Go on as if none of `PEERS` were installed; before any of them is imported."""
+    sys.modules.update(dict.fromkeys(PEERS.values()))  # type: ignore[arg-type]  # None there is an ImportError
+
+
+def installed(package: str) -> str | None:
+    """The version, None where it is not installed or hidden."""
+    if package in PEERS and sys.modules.get(PEERS[package], sys) is None:
+        return None
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def facts(run: Run) -> dict[str, Any]:
+    """Where, when and with what numbers are taken."""
+    found: dict[str, Any] = {
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "load": " ".join(f"{x:.2f}" for x in os.getloadavg()) if hasattr(os, "getloadavg") else "",
+        "sarrus": "{version}, {compiler}, kernels {isa}".format(**sarrus.build_info()),
+        "Python": f"{platform.python_version()}, NumPy {metadata.version('numpy')}",
+        "peers": {package: v for package in PEERS if (v := installed(package))},
+    }
+    if installed("pin"):
+        from .peers import FLAGS, cxx, cxx_version
+
+        if shutil.which(cxx()):
+            found["Pinocchio's templates"] = f"{cxx_version()}, {' '.join([*FLAGS[:2], *run.peer_flags])}"
+    return found
+
+
+def told(facts: dict[str, Any]) -> str:
+    """The same as a list, with the peers that are not there."""
+    peers = facts["peers"]
+    versions = ", ".join(f"{package} {v}" for package, v in peers.items()) or "none"
+    lines = {
+        **facts,
+        "peers": versions,
+        "not installed": ", ".join(package for package in PEERS if package not in peers) or "none",
+    }
+    return "\n".join(f"- {name}: {value}" for name, value in lines.items()) + "\n"
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+        return next(line.split(":")[1].strip() for line in text.splitlines() if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

@@ -1,0 +1,117 @@
+// Bodies that float: free joints carry them from the ground, and constraints tie them to each other only. Each such group keeps a momentum of its
+// own, whichever of its joints close loops. Its bases move with it as one rigid body, which no loop of the group notices:
+//
+//   p = p(v) + I X      I: the inertia of the group with its joints locked
+//
+// A mechanism with a single base of any six velocities floats as a whole (Tree::floats).
+#pragma once
+
+#include "free_floating.hpp"
+
+namespace sarrus {
+
+template <class T> class FloatingGroups {
+ public:
+  int count = 0;
+
+  FloatingGroups(const Tree& tree, Arena& arena) : tree_(tree), arena_(arena), of_(arena.take<int>(tree.links)) {
+    std::fill(of_, of_ + tree.links, of_ground);
+    if (tree.floats) {
+      count = 1;
+      return;  // all links are of group 0
+    }
+    for (int i = 1; i < tree.links; ++i)
+      of_[i] = tree.link[i].parent == 0 ? (is_free(i) ? i : of_ground) : of_[tree.link[i].parent];
+    const Loops& loops = tree.loops;
+    for (int i = 0; i < loops.constraints; ++i) {
+      const Constraint& c = loops.constraint[i];
+      if (c.child >= 0)
+        merge(of_[c.parent], of_[c.child]);
+      else  // between coordinates, which may be a base's
+        for (int k = 0; k < c.columns; ++k)
+          if (const int link = tree.column_link[c.column[k]]; tree.link[link].parent == 0) merge(of_[link], of_ground);
+    }
+    for (int i = 1; i < tree.links; ++i)  // by their first base, until all constraints have merged them
+      if (of_[i] == i) rename(i, -++count);
+    for (int i = 0; i < tree.links; ++i) of_[i] = -of_[i] - 1;  // of the ground: -1
+  }
+
+  /// Of each, about the world's origin, or how fast they change by the accelerations that k holds.
+  void momenta(const T* q, const T* v, Force<T>* out) const {
+    const Arena::Scope scope(arena_);
+    const Kinematics<T> k = motion(q, v, nullptr);
+    sum(out, [&](int i) { return momentum_of(tree_, i, k, zero3<T>()); });
+  }
+  void momentum_rates(const T* q, const T* v, const T* a, Force<T>* out) const {
+    const Arena::Scope scope(arena_);
+    const Kinematics<T> k = motion(q, v, a);
+    sum(out, [&](int i) { return momentum_rate_of(tree_, i, k, zero3<T>()); });
+  }
+
+  /// v with the motions of the bases at which their momenta are p.
+  void move_bases(const Force<T>* p, const T* q, T* v) const {
+    const Arena::Scope scope(arena_);
+    if (tree_.floats) {
+      T six[6], *moving = arena_.take<T>(tree_.nv);
+      store(p[0], six);
+      momentum_velocity(tree_, arena_, q, static_cast<const T*>(v), static_cast<const T*>(six), moving);
+      std::copy(moving, moving + tree_.nv, v);
+      return;
+    }
+    const Kinematics<T> k = motion(q, v, nullptr);
+    for (int g = 0; g < count; ++g) {
+      const int base = static_cast<int>(std::find(of_ + 1, of_ + tree_.links, g) - of_);
+      const Vec3<T> about = k.link[base].X.p;
+      Force<T> lacking = p[g];
+      lacking.angular -= cross(about, lacking.linear);
+      Inertia<T> all = Inertia<T>::zero();
+      for (int i = base; i < tree_.links; ++i) {
+        if (of_[i] != g) continue;
+        Transform<T> X = k.link[i].X;
+        X.p -= about;
+        all += transformed(X, tree_.numbers<T>()(tree_.link[i].inertia)), lacking -= momentum_of(tree_, i, k, about);
+      }
+      const LockedBodies<T> locked(all);
+      Motion<T> together = locked.motion(lacking);
+      lacking -= all * together;
+      together = together + locked.motion(lacking);  // what rounding of the inverse leaves would add up
+      for (int i = base; i < tree_.links; ++i) {
+        if (of_[i] != g || tree_.link[i].parent != 0) continue;
+        const Motion<T> here = {together.angular, together.linear + cross(together.angular, Vec3<T>(k.link[i].X.p - about))};
+        for (int c = 0; c < 6; ++c) {  // columns of a free joint are orthonormal
+          const Motion<T>& s = k.column[tree_.link[i].iv + c];
+          v[tree_.link[i].iv + c] += dot(s.angular, here.angular) + dot(s.linear, here.linear);
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr int of_ground = 0;
+
+  bool is_free(int i) const {
+    return tree_.link[i].joint == tree_.link[i].described &&
+           visit_every(tree_.link[i].described, 0, [](auto joint) { return std::is_same_v<decltype(joint), Free>; });
+  }
+  void rename(int from, int to) {
+    if (from != of_ground) std::replace(of_ + 1, of_ + tree_.links, from, to);
+  }
+  void merge(int one, int other) { rename(std::max(one, other), std::min(one, other)); }
+
+  Kinematics<T> motion(const T* q, const T* v, const T* a) const {
+    const auto k = Kinematics<T>::over(tree_, arena_.take<T>(Kinematics<T>::size(tree_)));
+    kinematics(tree_, arena_, q, v, a, k);
+    return k;
+  }
+  template <class Of> void sum(Force<T>* out, Of of) const {
+    std::fill(out, out + count, Force<T>::zero());
+    for (int i = 1; i < tree_.links; ++i)
+      if (of_[i] >= 0) out[of_[i]] += of(i);
+  }
+
+  const Tree& tree_;
+  Arena& arena_;
+  int* of_;  // of each link, which group
+};
+
+}  // namespace sarrus

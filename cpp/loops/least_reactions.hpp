@@ -1,0 +1,489 @@
+// Reactions that rigid bodies do not determine: of all that keep each body in equilibrium those of least norm, over all joints and constraints alike.
+//
+// A joint's reaction is what does no work on its free motion phi: of its wrench w = [moment / l; force], about the middle between its two frames,
+// the part x that is perpendicular to [l angular; linear] of phi there; its efforts are the rest. Of rods and rolling contacts it is the wrench at the
+// child's frame, of relations between coordinates the efforts [moment / l; force] that they put along joints. With A what reactions put on bodies,
+//
+//   A x = f = A x0,   |x| least:    x = A^+ f = A^T y,    (A A^T) y = f
+//
+// y are the bodies' displacements where each direction that a joint holds is a bushing of unit stiffness. A A^T has nothing along free motions, and
+// neither has f: it is factorised with a little on its diagonal, and corrections take that back (as in saddle.hpp). Where they do not settle,
+// near a singular position, A^T P = Q R tells: x is the part of x0 that Q's first columns span, and what the others span are the self-stresses S.
+// With joints that give by C (compliance), S says how reactions may differ: least x^T C x, then |x|, is x + S z with the shortest z of
+// least |root(C) (x + S z)|. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
+//
+//   reads   multipliers (rows); loads, as joint_loads() has them of these; root(C) (6 x 6 for each load, in its axes), or null
+//   writes  multipliers of the same J^T lambda
+//   cost    bushings.hpp; of the other way, dense: O(joints bodies^2)
+#pragma once
+
+#include "bushings.hpp"
+#include "constraints.hpp"
+#include "pivoted_qr.hpp"
+
+namespace sarrus {
+
+/// Columns made orthonormal one after the other, those that depend on the ones before left out: V = u T.
+struct Orthonormal {
+  int n = 0, from[6];
+  Six u[6];
+  double T[6][6];
+
+  /// A column depends on the others where less than that share of it is left.
+  void add(Six v, int column, double negligible) {
+    const double length = v.norm();
+    double along[6] = {};
+    for (int twice = 0; twice < 2; ++twice)
+      for (int i = 0; i < n; ++i) {
+        const double part = u[i].dot(v);
+        along[i] += part, v -= part * u[i];
+      }
+    const double left = v.norm();
+    if (n == 6 || !(left > negligible * length)) return;
+    for (int i = 0; i < n; ++i) T[i][n] = along[i];
+    T[n][n] = left, u[n] = v / left, from[n++] = column;
+  }
+  Six project(const Six& w) const {
+    Six sum = Six::Zero();
+    for (int i = 0; i < n; ++i) sum += u[i].dot(w) * u[i];
+    return sum;
+  }
+};
+
+/// A joint, or another constraint between bodies.
+struct Bearing {
+  int body[2];  // parent, child: of a joint of the tree the inner and the outer one. -1: the ground
+  Vec3<double> at;  // what moments are about, from the point that its bodies share [l]
+  Transform<double> X;  // the frame of its load in the world
+  Vec3<double> arm;  // where that is from `at` [l]
+  int load;  // its place
+  double sign;  // of that on the child
+  bool moves;  // u are its motions, and it holds what is perpendicular; else they are what it holds
+  Orthonormal basis;
+  Six w, before;  // reaction on the child, and what it was
+
+  Six held(const Six& w) const { return moves ? Six(w - basis.project(w)) : basis.project(w); }
+  /// On bodies, about their point; and how their displacements move it.
+  Six on_bodies(Six w) const {
+    w.head<3>() += cross(at, Vec3<double>(w.tail<3>()));
+    return w;
+  }
+  Six moved(Six y) const {
+    y.tail<3>() += cross(Vec3<double>(y.head<3>()), at);
+    return y;
+  }
+};
+
+/// One of the orthonormal efforts of a relation between coordinates: what a unit of it puts on bodies.
+struct Effort {
+  int bodies, *body;
+  Six* put;
+  double x, before;
+};
+/// A relation between coordinates: its rows' efforts are u T, of the rows `from`.
+struct Relation {
+  int row, first, n, *from;
+  double* T;  // n x n
+};
+
+class Reactions {
+ public:
+  SARRUS_NOINLINE Reactions(const Tree& tree, Arena& arena, const LoopState<double>& state, const double* loads,
+                            const double* multipliers)
+      : tree_(tree), arena_(arena), state_(state), loads_(loads), l_(tree.length), n_(tree.bodies - 1) {
+    const Loops& loops = tree.loops;
+    bearing_ = arena.take<Bearing>(n_ + loops.constraints);
+    relation_ = arena.take<Relation>(loops.constraints), effort_ = arena.take<Effort>(loops.rows);
+    of_link_ = arena.take<int>(tree.links);
+    bearings_ = n_;
+    for (int i = 1; i < tree.bodies; ++i) add_tree_joint(i);
+    for (int i = 0; i < loops.constraints; ++i)
+      if (loops.constraint[i].child >= 0) add_constraint(i);
+    share_points();
+    for (int i = 0; i < loops.constraints; ++i)
+      if (loops.constraint[i].child < 0) add_relation(loops.constraint[i], multipliers);
+  }
+
+  /// Reactions of least norm; false where corrections do not settle.
+  SARRUS_NOINLINE bool by_bushings() {
+    Bushings K(n_, arena_);
+    for (int j = 0; j < bearings_; ++j)
+      if (const int* body = bearing_[j].body; body[0] >= 0 && body[1] >= 0) K.join(body[0], body[1]);
+    for (int e = 0; e < efforts_; ++e)
+      for (int i = 0; i < effort_[e].bodies; ++i)
+        for (int k = 0; k < i; ++k) K.join(effort_[e].body[i], effort_[e].body[k]);
+    K.plan();
+    for (int j = 0; j < bearings_; ++j) {
+      const Bearing& b = bearing_[j];
+      const Block S = stiffness(b);
+      for (const int body : b.body)
+        if (body >= 0) K.add(body, body, S);
+      if (b.body[0] >= 0 && b.body[1] >= 0) K.add(b.body[0], b.body[1], Block(-S));
+    }
+    for (int e = 0; e < efforts_; ++e)
+      for (int i = 0; i < effort_[e].bodies; ++i)
+        for (int k = 0; k <= i; ++k)
+          K.add(effort_[e].body[i], effort_[e].body[k], Block(effort_[e].put[i] * effort_[e].put[k].transpose()));
+    K.factorise(tolerances::free_bushings);
+
+    Six *y = arena_.take<Six>(n_), *w = arena_.take<Six>(bearings_);
+    double *x = arena_.take<double>(efforts_), size = 0.0, last = 0.0;
+    for (int j = 0; j < bearings_; ++j) size += bearing_[j].w.squaredNorm(), w[j].setZero();
+    for (int e = 0; e < efforts_; ++e) size += square(effort_[e].x), x[e] = 0.0;
+    for (int k = 0; size > 0.0; ++k) {
+      for (int b = 0; b < n_; ++b) y[b].setZero();
+      for (int j = 0; j < bearings_; ++j) {
+        const Bearing& b = bearing_[j];
+        const Six missing = b.on_bodies(b.w - w[j]);
+        if (b.body[1] >= 0) y[b.body[1]] += missing;
+        if (b.body[0] >= 0) y[b.body[0]] -= missing;
+      }
+      for (int e = 0; e < efforts_; ++e)
+        for (int i = 0; i < effort_[e].bodies; ++i) y[effort_[e].body[i]] += (effort_[e].x - x[e]) * effort_[e].put[i];
+      K.solve(y);
+      double step = 0.0;
+      for (int j = 0; j < bearings_; ++j) {
+        const Bearing& b = bearing_[j];
+        Six apart = Six::Zero();
+        if (b.body[1] >= 0) apart += y[b.body[1]];
+        if (b.body[0] >= 0) apart -= y[b.body[0]];
+        const Six more = b.held(b.moved(apart));
+        w[j] += more, step += more.squaredNorm();
+      }
+      for (int e = 0; e < efforts_; ++e) {
+        double more = 0.0;
+        for (int i = 0; i < effort_[e].bodies; ++i) more += effort_[e].put[i].dot(y[effort_[e].body[i]]);
+        x[e] += more, step += more * more;
+      }
+      if (!std::isfinite(step)) return false;
+      // each correction leaves such a share of itself as it was of the one before
+      if (step * step <= square(tolerances::exact) * std::max(last, step) * size || step <= square(tolerances::rounding) * size) break;
+      if (k > 2 && step > 0.1 * last) return false;
+      last = k > 0 ? step : size;
+    }
+    for (int j = 0; j < bearings_; ++j) bearing_[j].w = w[j];
+    for (int e = 0; e < efforts_; ++e) effort_[e].x = x[e];
+    return true;
+  }
+
+  /// The same by A^T P = Q R; where `root` is not null, shares by compliance.
+  SARRUS_NOINLINE void by_self_stresses(const double* root) {
+    int *first = arena_.take<int>(bearings_ + 1), held = 0;
+    Six* basis = arena_.take<Six>(6 * bearings_);
+    for (int j = 0; j < bearings_; ++j) first[j] = held, held += basis_of(bearing_[j], basis + held);
+    first[bearings_] = held;
+    const int m = held + efforts_, n = 6 * n_;
+    double *A = arena_.take<double>(m * n), *x = arena_.take<double>(m);
+    std::fill(A, A + m * n, 0.0);
+    for (int j = 0; j < bearings_; ++j) {
+      const Bearing& b = bearing_[j];
+      for (int i = first[j]; i < first[j + 1]; ++i) {
+        const Six on = b.on_bodies(basis[i]);
+        x[i] = basis[i].dot(b.w);
+        for (int s = 0; s < 2; ++s)
+          for (int c = 0; b.body[s] >= 0 && c < 6; ++c) A[(6 * b.body[s] + c) * m + i] = s == 1 ? on(c) : -on(c);
+      }
+    }
+    for (int e = 0; e < efforts_; ++e) {
+      x[held + e] = effort_[e].x;
+      for (int i = 0; i < effort_[e].bodies; ++i)
+        for (int c = 0; c < 6; ++c) A[(6 * effort_[e].body[i] + c) * m + held + e] = effort_[e].put[i](c);
+    }
+    const PivotedQr Q(m, n, A, arena_);
+    Q.times_transpose(x);
+    std::fill(x + Q.rank, x + m, 0.0);
+    Q.times(x);
+    if (root && Q.rank < m) share_by_compliance(Q, m, first, basis, root, x);
+    for (int j = 0; j < bearings_; ++j) {
+      bearing_[j].w.setZero();
+      for (int i = first[j]; i < first[j + 1]; ++i) bearing_[j].w += x[i] * basis[i];
+    }
+    for (int e = 0; e < efforts_; ++e) effort_[e].x = x[held + e];
+  }
+
+  /// lambda (rows) of what reactions were becomes that of what they are.
+  SARRUS_NOINLINE void change(double* lambda) const {
+    for (int j = n_; j < bearings_; ++j) {
+      const Bearing& b = bearing_[j];
+      const Constraint& c = tree_.loops.constraint[of_constraint(j)];
+      const Six w = b.w - b.before;
+      if (const LoopJoint* joint = plain(c)) {  // components in the child's frame
+        const Vec3<double> F = w.tail<3>(), N = (Vec3<double>(w.head<3>()) - cross(b.arm, F)) * l_;
+        const Mat3<double> R = b.X.R * c.R_described;
+        const Vec3<double> here[2] = {transpose_times(R, N), transpose_times(R, F)};
+        for (int r = 0; r < c.rows; ++r) lambda[c.row + r] += here[joint->component[r] / 3](joint->component[r] % 3);
+      } else {
+        double x[6];
+        for (int i = b.basis.n - 1; i >= 0; --i) {
+          x[i] = b.basis.u[i].dot(w);
+          for (int k = i + 1; k < b.basis.n; ++k) x[i] -= b.basis.T[i][k] * x[k];
+          x[i] /= b.basis.T[i][i];
+          lambda[c.row + b.basis.from[i]] += x[i];
+        }
+      }
+    }
+    double* x = arena_.take<double>(efforts_);
+    for (int j = 0; j < relations_; ++j) {
+      const Relation& r = relation_[j];
+      for (int i = r.n - 1; i >= 0; --i) {
+        x[i] = effort_[r.first + i].x - effort_[r.first + i].before;
+        for (int k = i + 1; k < r.n; ++k) x[i] -= r.T[i * r.n + k] * x[k];
+        x[i] /= r.T[i * r.n + i];
+        lambda[r.row + r.from[i]] += x[i];
+      }
+    }
+  }
+
+ private:
+  static const LoopJoint* plain(const Constraint& c) {
+    const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
+    return joint && joint->plain() ? joint : nullptr;
+  }
+  int of_constraint(int bearing) const { return bearing_[bearing].load - n_; }
+
+  void add_tree_joint(int i) {
+    const Body& body = tree_.body[i];
+    const int inner = tree_.body[body.parent].link;
+    Bearing& b = bearing_[i - 1];
+    b.body[0] = body.parent - 1, b.body[1] = i - 1, b.load = body.described;
+    const Transform<double> outer_frame = state_.X[body.link] * body.X_joint, inner_frame = state_.X[inner] * body.X_before;
+    b.X = body.reversed ? inner_frame : outer_frame;
+    b.sign = body.reversed ? -1.0 : 1.0, b.at = (outer_frame.p + inner_frame.p) * 0.5;
+    b.moves = true, b.basis = {};
+    if (inner == body.link) return;  // a weld
+    const Link& link = tree_.link[body.link];
+    of_link_[body.link] = i - 1;
+    for (int k = 0; k < link.nv; ++k) {
+      const Motion<double>& s = state_.column[link.iv + k];
+      const Vec3<double> v = s.linear + cross(s.angular, Vec3<double>(b.at - state_.X[body.link].p));
+      Six phi;
+      phi << s.angular * l_, v;
+      b.basis.add(phi, k, tolerances::present);
+    }
+    if (b.basis.n == 6) b.moves = false, b.basis = {};  // it holds nothing
+  }
+  void add_constraint(int i) {
+    const Constraint& c = tree_.loops.constraint[i];
+    Bearing& b = bearing_[bearings_];
+    const Arena::Scope scope(arena_);
+    const Transform<double> child = state_.X[c.child] * c.X_child, parent = state_.X[c.parent] * c.X_parent;
+    const bool joint = std::holds_alternative<LoopJoint>(c.kind);
+    b.body[0] = c.body[0] - 1, b.body[1] = c.body[1] - 1, b.load = n_ + i;
+    b.X = {child.R * Mat3<double>(c.R_described.transpose()), child.p};
+    b.sign = 1.0, b.at = joint ? Vec3<double>((child.p + parent.p) * 0.5) : child.p;
+    b.basis = {}, b.moves = plain(c);
+    if (c.rows == 0) {  // a cable, or a free joint
+    } else if (const LoopJoint* plainly = plain(c)) {
+      bool held[6] = {};
+      for (int r = 0; r < c.rows; ++r) held[plainly->component[r]] = true;
+      for (int k = 0; k < 6; ++k) {
+        const Vec3<double> axis = child.R.col(k % 3);
+        Six phi;
+        if (k < 3)
+          phi << axis * l_, cross(axis, Vec3<double>(b.at - child.p));
+        else
+          phi << zero3<double>(), axis;
+        if (!held[k]) b.basis.add(phi, k, tolerances::present);
+      }
+    } else {
+      RelativeMotion<double> m;
+      Columns<double> columns;
+      relative_motion(tree_, arena_, state_, c, m, columns, true, static_cast<const double*>(nullptr));
+      Row<double> rows[6];
+      evaluate(c, m, rows);
+      for (int r = 0; r < c.rows; ++r) {
+        const Vec3<double> F = child.R * rows[r].force.linear, N = child.R * rows[r].force.angular;
+        Six w;
+        w << (N + cross(Vec3<double>(child.p - b.at), F)) / l_, F;
+        b.basis.add(w, r, tolerances::negligible);
+      }
+    }
+    ++bearings_;
+  }
+
+  /// Bodies that hang together tell moments about one point, in the middle of their joints; then what they carry is known.
+  void share_points() {
+    int *group = arena_.take<int>(n_), *joints = arena_.take<int>(n_);
+    Vec3<double>* middle = arena_.take<Vec3<double>>(n_);
+    for (int i = 0; i < n_; ++i) group[i] = i, joints[i] = 0, middle[i] = zero3<double>();
+    const auto of = [&](int body) {
+      while (group[body] != body) body = group[body] = group[group[body]];
+      return body;
+    };
+    for (int j = 0; j < bearings_; ++j)
+      if (const int* body = bearing_[j].body; body[0] >= 0 && body[1] >= 0) group[of(body[0])] = of(body[1]);
+    const auto of_bearing = [&](const Bearing& b) { return of(b.body[1] >= 0 ? b.body[1] : b.body[0]); };
+    for (int j = 0; j < bearings_; ++j) {
+      const int g = bearing_[j].body[0] < 0 && bearing_[j].body[1] < 0 ? -1 : of_bearing(bearing_[j]);
+      if (g >= 0) middle[g] += bearing_[j].at, ++joints[g];
+    }
+    for (int j = 0; j < bearings_; ++j) {
+      Bearing& b = bearing_[j];
+      b.arm = (b.X.p - b.at) / l_;
+      if (b.body[0] >= 0 || b.body[1] >= 0) {
+        const int g = of_bearing(b);
+        b.at = (b.at - middle[g] / joints[g]) / l_;
+      }
+      const double* load = loads_ + 6 * b.load;
+      const Vec3<double> F = b.X.R * vec3(load[3], load[4], load[5]), N = b.X.R * vec3(load[0], load[1], load[2]);
+      Six w;
+      w << N / l_ + cross(b.arm, F), F;
+      b.w = b.before = b.held(Six(w * b.sign));
+    }
+  }
+
+  void add_relation(const Constraint& c, const double* multipliers) {
+    const int rows = c.rows, columns = c.columns;
+    Relation& relation = relation_[relations_++];
+    relation = {c.row, efforts_, 0, arena_.take<int>(rows), arena_.take<double>(rows * rows)};
+    double *J = arena_.take<double>(tree_.loops.entries), *u = arena_.take<double>(rows * columns),
+           *along = arena_.take<double>(rows * rows), *left = arena_.take<double>(columns);
+    std::fill(along, along + rows * rows, 0.0);
+    ConstraintRows<double> asked;
+    asked.J = J;
+    rows_between_coordinates(tree_, state_, c, asked);
+    for (int r = 0; r < rows; ++r) {  // along(i, r): of row r's efforts, how much of the i-th orthonormal one
+      for (int k = 0; k < columns; ++k) left[k] = J[c.entry + k * rows + r] * tree_.unit[c.column[k]] / l_;
+      const double length = std::sqrt(dot_product(columns, left, left));
+      for (int twice = 0; twice < 2; ++twice)
+        for (int i = 0; i < relation.n; ++i) {
+          const double part = dot_product(columns, u + i * columns, left);
+          along[i * rows + r] += part, add_multiple(columns, -part, u + i * columns, left);
+        }
+      const double size = std::sqrt(dot_product(columns, left, left));
+      if (!(size > tolerances::negligible * length)) continue;
+      along[relation.n * rows + r] = size;
+      for (int k = 0; k < columns; ++k) u[relation.n * columns + k] = left[k] / size;
+      relation.from[relation.n++] = r;
+    }
+    for (int i = 0; i < relation.n; ++i) {
+      for (int k = 0; k < relation.n; ++k) relation.T[i * relation.n + k] = along[i * rows + relation.from[k]];
+      Effort& e = effort_[efforts_++];
+      e = {0, arena_.take<int>(2 * columns), arena_.take<Six>(2 * columns), 0.0, 0.0};
+      for (int r = 0; r < rows; ++r) e.x += along[i * rows + r] * multipliers[c.row + r];
+      e.before = e.x;
+      put_along_joints(c, u + i * columns, e);
+    }
+  }
+
+  /// Efforts (of each column) as wrenches along the joints that these move.
+  void put_along_joints(const Constraint& c, const double* efforts, Effort& e) {
+    for (int begin = 0, end; begin < c.columns; begin = end) {
+      const int link = tree_.column_link[c.column[begin]];
+      double tau[6] = {};
+      for (end = begin; end < c.columns && tree_.column_link[c.column[end]] == link; ++end)
+        tau[c.column[end] - tree_.link[link].iv] = efforts[end] * l_ / tree_.unit[c.column[end]];
+      const Bearing& b = bearing_[of_link_[link]];
+      const Orthonormal& phi = b.basis;  // T^T (along u) = tau
+      double along[6];
+      Six w = Six::Zero();
+      for (int i = 0; i < phi.n; ++i) {
+        along[i] = tau[phi.from[i]];
+        for (int k = 0; k < i; ++k) along[i] -= phi.T[k][i] * along[k];
+        along[i] /= phi.T[i][i], w += along[i] * phi.u[i];
+      }
+      const Six on = b.on_bodies(w);
+      for (int s = 0; s < 2; ++s) {
+        if (b.body[s] < 0) continue;
+        int at = 0;
+        while (at < e.bodies && e.body[at] != b.body[s]) ++at;
+        if (at == e.bodies) e.body[at] = b.body[s], e.put[at].setZero(), ++e.bodies;
+        if (s == 1)
+          e.put[at] += on;
+        else
+          e.put[at] -= on;
+      }
+    }
+  }
+
+  /// What it adds to A A^T, about the point that its bodies share.
+  static Block stiffness(const Bearing& b) {
+    Block S = Block::Zero();
+    if (b.moves) {
+      const Mat3<double> R = skew(b.at);
+      S.setIdentity();
+      S.topLeftCorner<3, 3>() -= R * R;
+      S.topRightCorner<3, 3>() = R, S.bottomLeftCorner<3, 3>() = -R;
+    }
+    for (int i = 0; i < b.basis.n; ++i) {
+      const Six u = b.on_bodies(b.basis.u[i]);
+      if (b.moves)
+        S.noalias() -= u * u.transpose();
+      else
+        S.noalias() += u * u.transpose();
+    }
+    return S;
+  }
+
+  /// An orthonormal basis of what it holds; returns of how many.
+  int basis_of(const Bearing& b, Six* basis) const {
+    if (!b.moves) {
+      std::copy(b.basis.u, b.basis.u + b.basis.n, basis);
+      return b.basis.n;
+    }
+    const Arena::Scope scope(arena_);
+    double* u = arena_.take<double>(6 * 6);
+    for (int i = 0; i < b.basis.n; ++i) std::copy(b.basis.u[i].data(), b.basis.u[i].data() + 6, u + 6 * i);
+    const PivotedQr Q(6, b.basis.n, u, arena_);
+    for (int k = Q.rank; k < 6; ++k) {
+      double e[8] = {};
+      e[k] = 1.0, Q.times(e);
+      std::copy(e, e + 6, basis[k - Q.rank].data());
+    }
+    return 6 - Q.rank;
+  }
+
+  /// x, of least norm, becomes that of least energy, and where this leaves something open the shortest of them.
+  void share_by_compliance(const PivotedQr& Q, int m, const int* first, const Six* basis, const double* root, double* x) const {
+    const int k = m - Q.rank, rows = 6 * bearings_;
+    double *S = arena_.take<double>(m * k), *strain = arena_.take<double>(rows * k), *b = arena_.take<double>(rows),
+           *z = arena_.take<double>(k);
+    const auto strained = [&](const double* x, double factor, double* out) {
+      std::fill(out, out + rows, 0.0);
+      for (int j = 0; j < bearings_; ++j) {
+        const Bearing& bearing = bearing_[j];
+        Six w = Six::Zero();
+        for (int i = first[j]; i < first[j + 1]; ++i) w += x[i] * basis[i];
+        const Vec3<double> F = w.tail<3>(), N = (Vec3<double>(w.head<3>()) - cross(bearing.arm, F)) * l_;
+        const Vec3<double> there[2] = {transpose_times(bearing.X.R, N), transpose_times(bearing.X.R, F)};
+        for (int r = 0; r < 6; ++r)
+          for (int c = 0; c < 6; ++c) out[6 * j + r] += factor * root[36 * bearing.load + 6 * r + c] * there[c / 3](c % 3);
+      }
+    };
+    for (int i = 0; i < k; ++i) {
+      double* s = S + i * m;
+      std::fill(s, s + m, 0.0), s[Q.rank + i] = 1.0;
+      Q.times(s);
+      strained(s, 1.0, strain + i * rows);
+    }
+    strained(x, -1.0, b);
+    const PivotedQr strains(rows, k, strain, arena_, tolerances::rigid);
+    strains.solve(b, z);
+    for (int i = 0; i < k; ++i) add_multiple(m, z[i], S + i * m, x);
+  }
+
+  const Tree& tree_;
+  Arena& arena_;
+  const LoopState<double>& state_;
+  const double* loads_;
+  double l_;
+  int n_, bearings_ = 0, relations_ = 0, efforts_ = 0;
+  Bearing* bearing_;  // of each body's own joint, then of constraints
+  Relation* relation_;
+  Effort* effort_;
+  int* of_link_;  // which bearing a link's joint is
+};
+
+/// Whether all are determined, by the least pivot that a row had in the factor of accelerations.
+inline bool determined(const double* least_pivot) { return least_pivot && *least_pivot > tolerances::independent; }
+
+inline void least_reactions(const Tree& tree, Arena& arena, const LoopState<double>& state, const double* multipliers,
+                            const double* loads, const double* root, const double* least_pivot, double* out) {
+  std::copy(multipliers, multipliers + tree.loops.rows, out);
+  if (determined(least_pivot)) return;
+  Reactions reactions(tree, arena, state, loads, multipliers);
+  if (root || !reactions.by_bushings()) reactions.by_self_stresses(root);
+  reactions.change(out);
+}
+
+}  // namespace sarrus

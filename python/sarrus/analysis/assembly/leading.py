@@ -1,0 +1,239 @@
+"""From a closed configuration to where joints and frames are to be, on its branch.
+
+The rows of the loops are F(u, x) = 0, with x what is prescribed and u all else. Where x determines the motion at the start, rank dF/du being full, its
+branch along the straight way from there to the goal is one curve u(s), as long as that rank stays. The core goes to its end, in one jump where that is
+certain to stay on it, else as :meth:`~sarrus.Mechanism.follow` does (``Branch::lead`` in ``cpp/loops/branch.hpp``); each state of a batch has its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from ..._arrays import Array, NDArray
+from ...description.joints import TURN
+from ...dynamics.loop_operations import LoopFunctions
+from ...dynamics.variants import VariantFunctions
+from .closing import EACH, FOLLOWED, FREE, JUMPED, LEAD_NUMBERS, OPEN, STEPS, Closing, Frames, closing, from_each
+from .continuation import Branch
+from .multistart import SMALL
+
+FITS = (
+    1e-6  # how far joints may be from where they follow to, beyond which they are elsewhere [rad, sizes of the bodies]
+)
+PASSED = 1.0 - 1e-12  # of the way to the only input
+
+
+@dataclass
+class Lead:
+    """Configurations (n, nq) that were led from starts, and what became of each (n,).
+
+    Attributes
+    ----------
+    there : whether it is on the branch of its start
+    free : whether there is none: what is prescribed leaves motion, or the start is singular
+    passed : whether the end of the way was reached
+    crossed : whether a singular position was passed, behind which branches are arbitrary
+    state : 0; 1 where it is on another branch, or not known to be on this one; 2 where there is no configuration
+    beyond : whether joints leave their limits on the branch
+    """
+
+    q: Array
+    there: NDArray[np.bool_]
+    free: NDArray[np.bool_]
+    passed: NDArray[np.bool_]
+    crossed: NDArray[np.bool_]
+    how: Closing
+    ways: dict[str, Array]  # of the joints that lead, (n, 2, nq of the joint)
+    targets: Array  # (n, 2, numbers)
+    times: Array  # (n,)
+    steps: tuple[float, float, float]
+    state: NDArray[np.int8]
+    beyond: NDArray[np.bool_]
+
+    def end(self, start: Array) -> tuple[str, Array | None]:
+        """Why the first did not get there from its start (nq,), and where its branch ends, None where it does not."""
+        if self.beyond[0]:
+            return "joints leave their limits on it", None
+        if self.crossed[0]:
+            return "a singular position lies on the way, where branches meet", None
+        if self.passed[0]:
+            return "joints that follow from those that lead come elsewhere", None
+        ways, (longest, shortest, tolerance) = {name: x[0] for name, x in self.ways.items()}, self.steps
+        branch = Branch(self.how, np.repeat(self.times[0], 2), ways, self.targets[0], (longest, shortest), tolerance)
+        _, q, why = branch.stop(start)
+        return f"it ends{why}", q
+
+
+def led_or_nearest(
+    robot: LoopFunctions, places: Mapping[tuple[str, bool], Array], goals: Mapping[str, Array], start: Array, open_: NDArray[np.int8],
+    times: Array | None, branch: str, nearest: Callable[[Array], tuple[Array, Array]], *, tolerance: float, threads: int,
+) -> Lead | None:  # fmt: skip
+    """On from starts (n, nq), on their branches where these lead there, and else by a search of these rows; None where no state has a branch.
+
+    `places` (n, 3 or 4 x 4) of frames, `goals` (n, nq of the joint) of joints; `open_` (n,) is not 0 where a start does not close the loops.
+    """
+    began = np.flatnonzero(open_ == 0)
+    if not began.size:
+        return None
+    some, when = robot if len(began) == len(start) else robot._of_rows(began), None if times is None else times[began]
+    numbers = [x[began, :3].reshape(-1, 12) if x.ndim == 3 else x[began] for x in places.values()]
+    led = lead(
+        some, tuple(places), numbers, {name: x[began] for name, x in goals.items()}, start[began], when, tolerance, threads
+    )  # fmt: skip
+    if places and not (led.there | led.free).all():  # a way that prescribes more than there are freedoms need not exist
+        prescribed = sum(x.shape[-1] for x in (*goals.values(), *numbers)) - 6 * sum(turned for _, turned in places)
+        led.free |= ~led.there & (prescribed > freedom(robot, start[began[0]], None if when is None else when[0])[0])
+    if led.free.all():
+        return None
+    q, there = start.copy(), np.zeros(len(start), bool)
+    q[began], there[began] = led.q, led.there
+    fell = np.zeros(len(start), bool)
+    fell[began] = ~led.there & ~led.free
+    beyond = there & ~led.how.within(q, time=times) if led.how.limited else ~there & False
+    seek = ~there & ~(fell & (branch == "only")) | beyond & (branch != "only")
+    state = np.where(there, 0, 2).astype(np.int8)
+    if (rows := np.flatnonzero(seek)).size:
+        p, other = nearest(rows)
+        p, other = np.reshape(p, (len(rows), -1)), np.reshape(other, -1)
+        keeps = led.how.within(p, time=None if times is None else times[rows])
+        better = (other == 0) & (keeps | ~there[rows])
+        q[rows[better]] = p[better]
+        state[rows[better]] = (fell | beyond)[rows[better]]
+    q[state > 1] = np.nan
+    led.q, led.state, led.beyond = q, state, beyond & (state == 1)
+    return led
+
+
+def lead(
+    robot: LoopFunctions, frames: Frames, numbers: Sequence[Array], held: Mapping[str, Array], start: Array, time: Array | None,
+    tolerance: float, threads: int,
+) -> Lead:  # fmt: skip
+    """On from starts (n, nq), which close the loops, to joints at `held` (n, nq of the joint) and frames at `numbers` (n, 3 or 12)."""
+    n = len(start)
+    names = _leading(robot, start[0], held, None if time is None else time[0]) if held else ()
+    how = closing(robot, frames, names)
+    base, now = how.base, _coordinates_now(robot, names, start, time)
+    q, turns, ways = start.copy(), np.zeros(start.shape), {}
+    for name in names:
+        joint, x, x0 = base.joint(name), held[name], now[name]
+        returns = joint.type.whole_turns_return and joint.limits is None
+        turning = np.array([unit == "rad" and returns for _, unit in joint.type.coordinates])
+        whole = TURN * turning * np.round((x - x0) / TURN)
+        ways[name] = np.stack([x0, x - whole], axis=1)
+        if not joint.closes_loop:
+            q[:, joint.q_slice], turns[:, joint.q_slice] = x - whole, whole
+    here = [_numbers_now(robot, frame, turned, start) for frame, turned in frames]
+    targets = np.stack([_row(here, [ways[name][:, 0] for name in how.led], n),
+                        _row(numbers, [ways[name][:, 1] for name in how.led], n)], axis=1)  # fmt: skip
+    others = base._pfaffian_numbers(base.neutral(), None).shape[-1] if base._asks_for_rows else 0
+    times = np.zeros(n) if time is None else np.asarray(time)
+
+    def inputs(which: Any, k: int) -> Array:
+        rest = np.zeros((len(times[which]), others))
+        return np.concatenate([times[which, None], q[which], rest, targets[which, k]], axis=1)
+
+    def ask(which: Any, way: Array) -> Array:
+        some = how if isinstance(which, slice) else how.of_rows(which)
+        answer: Array = some.robot._lead(
+            start[which], how.held, some.loops.scale(), steps, way, threads=threads, return_status=True
+        )[0]
+        return answer
+
+    steps = np.array([*STEPS, tolerance])
+    every = slice(None)
+    answer = ask(every, inputs(every, 1))
+    doubtful = np.flatnonzero((answer[:, -LEAD_NUMBERS] < FREE) & (answer[:, -LEAD_NUMBERS] > OPEN))
+    if doubtful.size:
+        answer[doubtful] = ask(doubtful, np.concatenate([inputs(doubtful, 0), inputs(doubtful, 1)], axis=1))
+    found, (means, _, passed, crossings) = answer[:, :-LEAD_NUMBERS], answer[:, -LEAD_NUMBERS:].T
+    crossed = (means == FOLLOWED) & (crossings > 0)
+    reached = passed >= PASSED
+    there = (means == JUMPED) | ((means == FOLLOWED) & reached & ~crossed)
+    found = np.where(there[:, None], how.unwound(found, start) + turns, found)
+    free, state = (means == FREE) | (means == OPEN), np.where(there, 0, 2).astype(np.int8)
+    led = Lead(
+        found, there, free, reached, crossed, how, ways, targets, times, (*STEPS, tolerance), state, np.zeros(n, bool)
+    )
+    if len(names) < len(held) and there.any():
+        rows = np.flatnonzero(there)
+        there[rows] = _fits(robot, led, frames, numbers, held, rows, time, tolerance, threads)
+    return led
+
+
+def freedom(robot: LoopFunctions, q: Array, time: Any) -> tuple[int, Array]:
+    """How many motions the loops leave at q (nq,), and a basis (nv, k) of them, scaled."""
+    if not robot.nc:
+        return robot.nv, np.eye(robot.nv)
+    loops = closing(robot, (), ()).at(time, None)
+    J = loops.jacobian(q)[loops.holonomic]
+    _, s, V = np.linalg.svd(np.where(np.isfinite(J), J, 0.0))
+    basis = V[int((s > SMALL * s.max(initial=0.0)).sum()) :].T
+    return basis.shape[1], basis
+
+
+def _leading(robot: LoopFunctions, start: Array, held: Mapping[str, Array], time: Any) -> tuple[str, ...]:
+    """Of the joints that are given as many as determine the motion: the others have to follow."""
+    robot = robot.base if isinstance(robot, VariantFunctions) else robot
+    prescribed = sum(robot.joint(name).type.nv for name in held)
+    if prescribed <= robot.nv - robot.nc:
+        return tuple(held)
+    count, left = freedom(robot, start, time)
+    if prescribed <= count:
+        return tuple(held)
+    chosen = []
+    for name in sorted(held):
+        if not robot.joint(name).closes_loop:
+            rows = left[robot.joint(name).v_slice]
+            if np.linalg.norm(rows) < 1e-3:
+                continue
+            basis = np.linalg.qr(rows.T)[0]
+            left = left - (left @ basis) @ basis.T
+        chosen.append(name)
+    return tuple(name for name in held if name in chosen)
+
+
+def _coordinates_now(robot: LoopFunctions, names: Sequence[str], q: Array, time: Any) -> dict[str, Array]:
+    """(n, nq of the joint) of these joints at q (n, nq)."""
+    if not any(robot.joint(name).closes_loop for name in names):
+        return {name: q[:, robot.joint(name).q_slice] for name in names}
+    states = cast(Any, robot).joint_states(q, time=time, return_status=True)[0]
+    return {name: states.q[name] for name in names}
+
+
+def _numbers_now(robot: LoopFunctions, frame: str, turned: bool, q: Array) -> Array:
+    """Where a frame is at q (n, nq), as the core takes it for a target."""
+    pose = cast(Any, robot).pose(q, frame, return_status=True)[0]
+    return np.asarray(pose[:, :3].reshape(len(q), 12) if turned else pose[:, :3, 3])
+
+
+def _row(frames: Sequence[Array], coordinates: Sequence[Array], n: int) -> Array:
+    return np.concatenate([np.zeros((n, 0)), *frames, *coordinates], axis=1)
+
+
+def _fits(
+    robot: LoopFunctions, led: Lead, frames: Frames, numbers: Sequence[Array], held: Mapping[str, Array], rows: NDArray[np.intp], time: Array | None, tolerance: float,
+    threads: int,
+) -> NDArray[np.bool_]:  # fmt: skip
+    """Whether the joints that follow from those that lead are where they are to be, which is then where `led.q` has them."""
+    whole = closing(robot, frames, tuple(held)).of_rows(rows)
+    q, wanted = led.q[rows], led.q[rows].copy()
+    for name, x in held.items():
+        if not robot.joint(name).closes_loop:
+            wanted[:, robot.joint(name).q_slice] = x[rows]
+    targets = whole.targets([x[rows] for x in numbers], {name: x[rows] for name, x in held.items()}, (len(rows),))
+    when = None if time is None else time[rows]
+    p, state = from_each(whole, wanted, targets, when, tolerance, threads, first=EACH)
+    away = np.abs(p - q)
+    for name in held:
+        joint = robot.joint(name)
+        if not joint.closes_loop and joint.type.whole_turns_return:
+            at = joint.q_slice
+            angles = np.array([unit == "rad" for _, unit in joint.type.coordinates])
+            away[:, at] = np.abs(p[:, at] - q[:, at] - TURN * angles * np.round((p[:, at] - q[:, at]) / TURN))
+    fit = np.asarray((state == 0) & (away.max(axis=1, initial=0.0) < FITS))
+    led.q[rows[fit]] = p[fit]
+    return fit

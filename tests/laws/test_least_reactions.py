@@ -1,0 +1,340 @@
+"""Reactions that rigid bodies do not determine: of least norm over all joints, whichever of them close loops, or as compliance shares them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import sarrus
+from sarrus import Builder, Fixed, Inertia, Prismatic, Revolute, Spherical
+from tests.laws.test_joint_wrenches import unbalanced
+from tests.oracles.reactions import Equilibrium, about
+
+OPEN = ["bennett", "goldberg_5r", "goldberg_6r", "bricard", "myard", "schatz", "sarrus_linkage", "double_hooke", "four_bar", "five_bar", "three_rrr", "slider_crank", "peaucellier", "scissor_lift", "miura_fold", "hoberman_ring", "net", "strandbeest_leg", "gripper", "wren_platform", "biped", "two_links", "biped_leg", "hoberman_sphere", "four_bar_ladder"]  # fmt: skip
+UNIQUE = ("whipple_bicycle", "delta")
+# relative to what bodies need; accelerations and pseudo-inverses have some digits less than the shares
+SHARED, DEFINED, BALANCED = 1e-9, 1e-9, 1e-11
+
+
+def tilted(name):
+    """With gravity across the planes of planar linkages."""
+    robot = getattr(sarrus.mechanisms, name)(*(4,) * (name == "four_bar_ladder"))
+    return sarrus.Mechanism(dataclasses.replace(robot.description, gravity=(1.3, -2.1, -9.4)))
+
+
+def moving(robot, rng):
+    """A state, and its accelerations where nothing drives it."""
+    q, v = robot.assemble(), np.zeros(robot.nv)
+    if robot.name != "Wren platform":  # whose home is a bifurcation: not every velocity begins a motion
+        v = robot.project_velocity(q, rng.normal(size=robot.nv))
+        q = robot.project_configuration(robot.integrate(q, 0.1 * v))
+        v = robot.project_velocity(q, rng.normal(size=robot.nv))
+    return q, v, robot.forward_dynamics(q, v, np.zeros(robot.nv))
+
+
+def can_swap(robot):
+    needed = {n for c in robot.description.constraints for n, _ in c._core_terms().get("coordinates", ())}
+    both_ways = [
+        j for j in robot.description.joints if j.joint.kind in ("Revolute", "Prismatic") and j.name not in needed
+    ]
+    return [j.name for j in both_ways if not np.any(j.joint.stiffness)]
+
+
+def declared_anew(robot, rng, swap=()):
+    """The same mechanism: bodies and joints in another order, other joints closing its loops, parent and child of some swapped."""
+    d = robot.description
+    needed = {n for c in d.constraints for n, _ in c._core_terms().get("coordinates", ())}
+    bodies, joints = ([x[i] for i in rng.permutation(len(x))] for x in (d.bodies, d.joints))
+    joints = [
+        dataclasses.replace(j, parent=j.child, child=j.parent, at_parent=j.at_child, at_child=j.at_parent)
+        if j.name in swap and j.name not in needed else j
+        for j in joints
+    ]  # fmt: skip
+    group, tree = {}, set()
+
+    def root(body):
+        return root(group[body]) if body in group else body
+
+    for k in sorted(
+        rng.permutation(len(joints)), key=lambda k: not (joints[k].name in needed or joints[k].joint.kind == "Free")
+    ):
+        parent, child = root(joints[k].parent), root(joints[k].child)
+        if parent != child and joints[k].joint.kind != "Cable":
+            group[parent] = child
+            tree.add(joints[k].name)
+    joints = tuple(dataclasses.replace(j, tree=j.name in tree, loop=j.name not in tree) for j in joints)
+    return sarrus.Mechanism(dataclasses.replace(d, bodies=tuple(bodies), joints=joints, home=(), configurations=()))
+
+
+def state_in(other, robot, q, v, a, swap=()):
+    states = robot.joint_states(q, v, a)
+    parts = []
+    for of, place, size in (
+        (states.q, "q_slice", other.nq),
+        (states.v, "v_slice", other.nv),
+        (states.a, "v_slice", other.nv),
+    ):
+        x = np.zeros(size)
+        for name in other.joints:
+            x[getattr(other.joint(name), place)] = -of[name] if name in swap else of[name]
+        parts.append(x)
+    return parts
+
+
+def any_multipliers(robot, q, v, a):
+    """Of the same J^T lambda, the shortest: a choice that depends on the cut."""
+    return np.linalg.pinv(robot.constraint_jacobian(q).T, rcond=1e-11) @ robot.inverse_dynamics(q, v, a)
+
+
+def on_one_side(robot, q, loads):
+    """Of each joint, on the body whose name comes first, in the world."""
+    out = {}
+    for spec in robot.description.joints:
+        X = (np.eye(4) if spec.child == "ground" else robot.pose(q, spec.child)) @ spec.at_child.matrix
+        N, F = X[:3, :3] @ loads[spec.name][:3], X[:3, :3] @ loads[spec.name][3:]
+        sign = 1.0 if spec.child < spec.parent else -1.0
+        out[spec.name] = sign * np.concatenate([(N + np.cross(X[:3, 3], F)) / robot._length, F])
+    return out
+
+
+def largest_difference(one, other):
+    return max(np.abs(one[name] - other[name]).max() for name in one)
+
+
+@pytest.mark.parametrize("name", [*OPEN, *UNIQUE])
+def test_of_least_norm_whatever_the_cut(name):
+    robot = tilted(name)
+    q, v, a = moving(robot, np.random.default_rng(7))
+    loads = robot.joint_wrenches(q, v, a, multipliers=any_multipliers(robot, q, v, a))
+    left, size = unbalanced(robot, q, v, a, loads)
+    if not robot.description.springs:
+        assert max(np.abs(wrench).max() for wrench in left.values()) < BALANCED * size
+
+    # by definition
+    tau = np.zeros(robot.nv)
+    _, loops = robot.forward_dynamics(q, v, tau, return_reactions=True)
+    at = Equilibrium(robot, q)
+    x = at.coordinates(loads, loops.multipliers)
+    assert_allclose(x, at.least(x), atol=DEFINED * size)
+
+    # in all functions that say what joints carry, of one state or many
+    for joint in set(loops.wrenches) & set(loads):
+        assert_allclose(loops.wrenches[joint], loads[joint], atol=SHARED * size)
+    many = robot.joint_wrenches(*(np.stack([x, x]) for x in (q, v, a)), multipliers=loops.multipliers)
+    for joint, load in loads.items():
+        assert_allclose(many[joint], [load, load], atol=SHARED * size)
+
+    ours = on_one_side(robot, q, loads)
+    for seed, swap in ((100, []), (101, []), (102, can_swap(robot)[::2])):
+        other = declared_anew(robot, np.random.default_rng(seed), swap)
+        there = state_in(other, robot, q, v, a, swap)
+        for mu in (
+            any_multipliers(other, *there),
+            other.forward_dynamics(*there[:2], np.zeros(other.nv), return_reactions=True)[1].multipliers,
+        ):
+            theirs = on_one_side(other, there[0], other.joint_wrenches(*there, multipliers=mu))
+            assert largest_difference(ours, theirs) < SHARED * size
+
+
+def built(bodies, joints):
+    b = Builder("held")
+    for body in bodies:
+        b.add_body(*body)
+    for name, kind, parent, child, at, here in joints:
+        b.add_joint(name, kind, parent, child, at_parent=at, at_child=here)
+    return b.build()
+
+
+def at_rest(robot, q=None, **how):
+    """Under its weight."""
+    q, rest = robot.assemble() if q is None else q, np.zeros(robot.nv)
+    return robot.joint_wrenches(q, rest, rest, multipliers=any_multipliers(robot, q, rest, rest), **how)
+
+
+def frame(heights, order=1):
+    hinges = [(n, Revolute("z"), "ground", "frame", (0, 0, z), (0, 0, z)) for n, z in heights.items()][::order]
+    return built([("frame", Inertia(10.0, (0.4, 0, 0), np.eye(3)))], hinges)
+
+
+AXIAL = np.array([0, 0, 0, 0, 0, 1e-6])
+
+
+def test_a_frame_on_hinges():
+    """10 kg: half on each; what gives along the axis carries nothing beside what does not, or by how little it gives."""
+
+    def carried(robot, names, **how):
+        return [at_rest(robot, **how)[name][5] for name in names]
+
+    for order in (1, -1):
+        door = frame({"low": 0.2, "high": 1.8}, order)
+        assert_allclose(carried(door, ("low", "high")), [49.05, 49.05], atol=1e-10)
+        assert_allclose(carried(door, ("low", "high"), compliance={"low": AXIAL}), [0.0, 98.1], atol=1e-7)
+        both = {"low": AXIAL, "high": 3 * np.diag(AXIAL)}
+        assert_allclose(carried(door, ("low", "high"), compliance=both), [73.575, 24.525], atol=1e-7)
+    three = frame({"low": 0.2, "middle": 1.0, "high": 1.8})
+    assert_allclose(
+        carried(three, ("low", "middle", "high"), compliance={"low": AXIAL}), [0.0, 49.05, 49.05], atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-3, 1e3])
+def test_a_table_on_four_legs(size):
+    """Load off the middle: as three equations of four springs say; in any unit of length."""
+    a, b, mass = 0.5 * size, 0.3 * size, 10.0 * size**3
+    e, give = np.array([0.1, -0.06]) * size, np.array([1.0, 2.0, 3.0, 5.0])
+    corner = np.array([(x, y) for x in (-a, a) for y in (-b, b)])
+    legs = [f"leg{i}" for i in range(4)]
+    feet = [
+        (n, Spherical(), "ground", "top", (x, y, 0), (x, y, -0.7 * size))
+        for n, (x, y) in zip(legs, corner, strict=True)
+    ]
+    table = built([("top", Inertia(mass, (*e, 0), mass * size**2 * np.eye(3)))], feet)
+
+    weight = 9.81 * mass
+    by_hand = weight * (0.25 + corner @ (e / (4 * np.array([a, b]) ** 2)))
+    loads = at_rest(table)
+    assert_allclose([loads[n][5] for n in legs], by_hand, rtol=1e-10)
+    B = np.column_stack([np.ones(4), corner])
+    by_hand = B @ np.linalg.solve(B.T / give @ B, weight * np.array([1, *e])) / give
+    loads = at_rest(table, compliance={n: g * AXIAL for n, g in zip(legs, give, strict=True)})
+    assert_allclose([loads[n][5] for n in legs], by_hand, rtol=1e-7)
+
+
+def cantilever(s, sign=1.0, EI=7.0e3):
+    """6 x 6 of a beam of length s along sign x."""
+    C = np.diag([s / EI, s / EI, s / EI, s / 1e7, s**3 / (3 * EI), s**3 / (3 * EI)])
+    C[1, 5] = C[5, 1] = -sign * s * s / (2 * EI)
+    C[2, 4] = C[4, 2] = sign * s * s / (2 * EI)
+    return C
+
+
+def test_a_clamped_beam():
+    """F b^2 (3 a + b) / L^3 and F a b^2 / L^2 at the walls."""
+    L, a, F = 2.0, 0.7, 98.1
+    b = L - a
+    ends = [(name, Fixed(), "ground", "load", (a, 0, 0), None) for name in ("left", "right")]
+    beam = built([("load", Inertia(10.0, (0, 0, 0), np.eye(3)))], ends)
+    w = at_rest(beam, compliance={"left": cantilever(a), "right": cantilever(b, -1.0)})
+    got = [w["left"][5], w["left"][1] - a * w["left"][5], w["right"][5], w["right"][1] + b * w["right"][5]]
+    by_hand = [b * b * (3 * a + b) / L**3, -a * b * b / L**2, a * a * (3 * b + a) / L**3, a * a * b / L**2]
+    assert_allclose(got, F * np.array(by_hand), rtol=1e-9)
+
+
+def test_a_beam_on_three_supports():
+    """A load in the middle of each span: 5/32, 22/32, 5/32 of them."""
+    s, _L = 0.5, 0.0
+    bodies = [
+        (f"n{i}", Inertia(10.0, (0, 0, 0), 1e-3 * np.eye(3)))
+        if i % 2
+        else (f"n{i}", Inertia(1e-300, (0, 0, 0), np.zeros((3, 3))))
+        for i in range(5)
+    ]
+    spans = [(f"s{i}", Fixed(), f"n{i - 1}", f"n{i}", (s, 0, 0), None) for i in range(1, 5)]
+    supports = [(n, Revolute("y"), "ground", f"n{i}", (s * i, 0, 0), None) for n, i in (("A", 0), ("B", 2), ("C", 4))]
+    beam = built(bodies, supports + spans)
+    w = at_rest(beam, np.zeros(beam.nq), compliance={n: cantilever(s) for n, *_ in spans})
+    assert_allclose([w[x][5] / (20 * 9.81) for x in "ABC"], [5 / 32, 22 / 32, 5 / 32], atol=1e-7)
+
+
+def test_relations_between_coordinates():
+    """A gear that is said twice, in another unit too, changes no joint, and each carries half; a belt and a weld share."""
+    told = []
+    for names in (("mesh",), ("mesh", "again")):
+        g = Builder("gears")
+        for n, x in (("small", 0.0), ("large", 0.3)):
+            g.add_body(n, Inertia(1.0, (0.1, 0, 0), 0.01 * np.eye(3)))
+            g.add_joint(n + "_axle", Revolute("y"), "ground", n, at_parent=(x, 0, 0))
+        for n, unit in zip(names, (1.0, 5.0), strict=False):
+            g.add_coupler(n, {"small_axle": 0.1 * unit, "large_axle": 0.2 * unit})
+        robot = g.build()
+        _, loops = robot.forward_dynamics(np.zeros(2), np.zeros(2), np.zeros(2), return_reactions=True)
+        told.append((np.concatenate(list(at_rest(robot, np.zeros(2)).values())), loops.multipliers))
+    assert_allclose(told[1][0], told[0][0], atol=1e-12)
+    assert_allclose(told[1][1] * [1, 5] / told[0][1], 0.5)
+
+    b = Builder("slides")
+    for i in (0, 1):
+        b.add_body(f"b{i}", Inertia(1.0 + i, (0.05, 0, 0), 0.01 * np.eye(3)))
+        b.add_joint(
+            f"slide{i}",
+            Prismatic("z", stiffness=100.0, rest=0.1 * i),
+            "ground",
+            f"b{i}",
+            at_parent=(0.8 * i, 0, 0),
+            tree=True,
+        )
+    b.add_joint("weld", Fixed(), "b0", "b1", at_parent=(0.8, 0, 0), loop=True)
+    b.add_coupler("belt", {"slide0": 2.0, "slide1": -2.0})
+    robot, rest = b.build(), np.zeros(2)
+    a, loops = robot.forward_dynamics(rest, rest, rest, return_reactions=True)
+    loads = robot.joint_wrenches(rest, rest, a, multipliers=loops.multipliers)
+    belt = loops.multipliers[robot.constraint("belt").rows][0]
+    assert abs(loads["weld"][5] - 2 * belt + 10 / 3) < 1e-9
+    at = Equilibrium(robot, rest)
+    x = at.coordinates(loads, loops.multipliers)
+    assert_allclose(x, at.least(x), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["bennett", "four_bar", "scissor_lift", "net", "miura_fold", "wren_platform"])
+def test_shares_by_compliance_are_those_of_bushings(name):
+    """A C^-1 A^T d = f, x = C^-1 A^T d: the displacement method, which knows no self-stress."""
+    rng, robot = np.random.default_rng(3), tilted(name)
+    q, v, a = moving(robot, rng)
+    unit, gives = np.repeat([1.0 / robot._length, 1.0], 3), {}
+    at = Equilibrium(robot, q)
+    C, end = np.zeros((at.A.shape[1],) * 2), 0
+    for part in at.parts:
+        assert len(part) == 6
+        joint, _, _, X, basis, at_joint = part
+        Y = rng.normal(size=(6, 6))
+        gives[joint] = 1e-6 * (Y @ Y.T + 0.3 * np.eye(6)) * np.outer(unit, unit)
+        w = (
+            np.kron(np.eye(2), X[:3, :3].T) @ about(at_joint - X[:3, 3]) @ (basis / unit[:, None])
+        )  # in the joint's frame
+        here = slice(end, end := end + basis.shape[1])
+        C[here, here] = w.T @ gives[joint] @ w
+    x = at.coordinates(
+        robot.joint_wrenches(q, v, a, multipliers=any_multipliers(robot, q, v, a), compliance=gives), np.zeros(0)
+    )
+    f = at.A @ x
+    d = np.linalg.lstsq(at.A @ np.linalg.solve(C, at.A.T), f, rcond=1e-12)[0]
+    assert_allclose(x, np.linalg.solve(C, at.A.T @ d), atol=1e-7 * np.abs(f).max())
+
+
+def test_what_compliances_must_be():
+    robot = frame({"low": 0.2, "high": 1.8})
+    for wrong, error, match in (
+        ({"door": AXIAL}, sarrus.NameNotFoundError, "compliance names 'door'"),
+        ({"low": AXIAL[:3]}, sarrus.ShapeError, r"compliance\['low'\] has shape \(3,\)"),
+        ({"low": -AXIAL}, ValueError, r"compliance\['low'\] must be positive semidefinite"),
+        ({"low": np.triu(np.ones((6, 6)))}, ValueError, "finite and symmetric"),
+        ([AXIAL], TypeError, "compliance must be a mapping"),
+    ):
+        with pytest.raises(error, match=match):
+            at_rest(robot, compliance=wrong)
+
+
+def test_impulses_and_runs():
+    """Impulses do not depend on the cut either, and runs say what one state does."""
+    robot = sarrus.mechanisms.scissor_lift()
+    q, w = robot.assemble(), np.random.default_rng(1).normal(size=robot.nv)
+    change, impulses = robot.impact(q, w)
+    x = [robot._loop_wrenches(q, impulses)]
+    at = Equilibrium(robot, q)
+    rest = np.zeros(robot.nv)
+    none = np.zeros(robot._all_nv - robot.nv)
+    loads = robot._joint_loads(q, rest, change - w, impulses, none) - robot._joint_loads(
+        q, rest, rest, 0 * impulses, none
+    )
+    x = at.coordinates({name: loads[place] for name, place in robot._load_places}, impulses)
+    assert_allclose(x, at.least(x), atol=1e-10 * np.abs(x).max())
+
+    run = sarrus.simulate(robot, q, rest, 0.02)
+    loads = run.joint_wrenches()
+    for k in (0, -1):
+        one = robot.joint_wrenches(run.q[k], run.v[k], run.a[k], multipliers=run.reactions.multipliers[k])
+        for name, load in one.items():
+            assert_allclose(loads[name][k], load, atol=1e-8)
+            if name in run.reactions.wrenches:
+                assert_allclose(run.reactions.wrenches[name][k], load, atol=1e-8)
