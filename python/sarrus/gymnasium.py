@@ -248,7 +248,10 @@ def _efforts(robot: Mechanism, names: Sequence[str], efforts: ArrayLike | None, 
     limits = [
         np.broadcast_to(np.inf if joint.effort_limit is None else joint.effort_limit, joint.nv) for joint in types
     ]
-    u = np.broadcast_to(real_array("efforts", np.concatenate(limits) if efforts is None else efforts), count)
+    u = real_array("efforts", np.concatenate(limits) if efforts is None else efforts)
+    if u.shape not in ((), (1,), (count,)):
+        raise ShapeError(f"efforts must be ({count},), one for each of {', '.join(names)}; got shape {u.shape}")
+    u = np.broadcast_to(u, count)
     if not np.isfinite(u).all() or (u <= 0.0).any():
         raise ModelError(
             f"efforts of an action of one must be positive, and are not among the limits of {', '.join(names)}: give efforts=; got {u}"
