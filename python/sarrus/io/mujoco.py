@@ -13,7 +13,7 @@ What becomes of a compiled model's arrays:
                            limits, stiffness, damping, frictionloss as friction, armature
 `eq_*`: connect, weld      joints that close loops, Spherical and Fixed (Spherical where torquescale is zero)
 `eq_*`: joint, tendon      couplers, of polynomials up to the fourth degree. All hold exactly: solref and solimp are not read
-`tendon_*`, `wrap_*`       fixed tendons, in equalities and actuators
+`tendon_*`, `wrap_*`       fixed tendons, in equalities and actuators; those between two sites as springs, and as distances in equalities
 `actuator_*`               joints that they drive are actuated, effort_limit by gear and ranges; control laws are not read
 `site_*`                   frames
 `qpos0`, `key_qpos`        configurations; "qpos0" is home too
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     import mujoco
 
 HERE = Transform()
+Point = tuple[str, tuple[float, ...]]  # of a body
+Ends = tuple[Point, Point]
 Note = Callable[[str], None]  # what is told a warning
 # what option/flag can switch off that matters here: the bits of MuJoCo 4
 FLAGS = {"constraint": 1, "equality": 2, "frictionloss": 4, "limit": 8, "spring": 32, "damper": 64, "gravity": 128}
@@ -58,7 +60,7 @@ GEOMS: dict[str, tuple[int, Callable[..., ContactShape]]] = {
     "sphere": (1, Sphere), "capsule": (2, lambda r, half: Capsule(r, 2 * half)), "cylinder": (2, lambda r, half: Cylinder(r, 2 * half)),
     "plane": (0, Plane), "ellipsoid": (3, lambda *axes: Ellipsoid(axes)), "box": (3, lambda a, b, c: Box((2 * a, 2 * b, 2 * c))),
 }  # fmt: skip
-JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, SITE = 0, 1, 3, 1, 6  # of mjtTrn, mjtWrap, mjtObj
+JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, WRAP_SITE, SITE = 0, 1, 3, 1, 3, 6  # of mjtTrn, mjtWrap, mjtObj
 CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # of mjtEq
 # what acts on bodies and has no counterpart here, and what a warning says of it
 UNREAD = dict.fromkeys(
@@ -172,6 +174,13 @@ class Tree:
             terms[joint] = terms.get(joint, Polynomial([0.0])) - part
             offset += part(0.0)
         self.builder.add_coupler(name, {j: p.coef[1:] for j, p in terms.items() if p.degree() > 0}, offset=offset)
+
+    def distance(self, one: Point, other: Point, elsewhere: Mapping[str, tuple[float, ...]] | None = None) -> float:
+        """Between points of bodies, at qpos0 but for joints that stand elsewhere."""
+        robot = Mechanism(self.builder._described(()))
+        q = robot._at({**self.qpos0, **(elsewhere or {})}.items())
+        first, second = (robot.pose(q, body) @ [*point, 1.0] for body, point in (one, other))
+        return float(np.linalg.norm(second - first))
 
     def set_springs(self, targets: Mapping[str, tuple[float, float, float]], off: Iterable[str]) -> None:
         """Springs and dampers to time constants and damping ratios, of the mass that a force along each joint finds at qpos0."""
@@ -395,14 +404,16 @@ def read(model: Any) -> Builder:
         for name, body, kind in zip(joints, model.jnt_bodyid, model.jnt_type, strict=True)
     ]
     _add_bodies(tree, model, bodies, joints, off, note)
-    _note_unread(model, note)
     sites = [(bodies[model.site_bodyid[i]], _place(model, "site", i)) for i in range(model.nsite)]
     for name, (body, place) in zip(_names(model, "site", model.nsite), sites, strict=True):
         if name:
             tree.add_site(name, body, place)
+    strings = _strings(model, bodies, sites)
+    _note_unread(model, [k for k in range(getattr(model, "ntendon", 0)) if k not in strings], note)
+    _add_springs(tree, model, strings, off, note)
     for i in range(0 if "equality" in off else model.neq):
         if model.eq_active0[i]:
-            _equality(tree, model, i, equalities[i], bodies, joints, sites)
+            _equality(tree, model, i, equalities[i], bodies, joints, sites, strings)
         else:
             note(f"equality {equalities[i] or i} is inactive, and left out")
     for i in range(model.ngeom):
@@ -442,10 +453,13 @@ def _add_bodies(tree: Tree, model: Any, bodies: list[str], joints: list[str], of
         tree.add_body(bodies[i], bodies[model.body_parentid[i]], _place(model, "body", i), inertia, hinges)
 
 
-def _note_unread(model: Any, note: Note) -> None:
-    """Warn of what acts on bodies and has no counterpart here."""
+def _note_unread(model: Any, tendons: Sequence[int], note: Note) -> None:
+    """Warn of what acts on bodies and has no counterpart here; springs and dampers of these tendons have none."""
     for attribute, what in UNREAD.items():
-        if np.any(getattr(model, attribute, 0)):
+        values = getattr(model, attribute, 0)
+        if np.any(
+            values[tendons] if attribute in ("tendon_stiffness", "tendon_damping") and np.ndim(values) else values
+        ):
             note(what or f"{attribute} is not read")
     if any(getattr(model.opt, name, 0.0) for name in ("density", "viscosity")):
         note("the drag of the medium is not read")
@@ -519,6 +533,33 @@ def _length(model: Any, tendon: int) -> dict[int, float] | None:
     return dict(zip(map(int, model.wrap_objid[at]), map(float, model.wrap_prm[at]), strict=True))
 
 
+def _strings(model: Any, bodies: list[str], sites: list[tuple[str, Transform]]) -> dict[int, Ends]:
+    """The spatial tendons that are straight between two sites of two bodies, by their numbers."""
+    strings = {}
+    for k in range(getattr(model, "ntendon", 0)):
+        at = slice(model.tendon_adr[k], model.tendon_adr[k] + model.tendon_num[k])
+        if [*model.wrap_type[at]] == [WRAP_SITE, WRAP_SITE]:
+            one, other = ((sites[i][0], tuple(sites[i][1].translation.tolist())) for i in model.wrap_objid[at])
+            if one[0] != other[0]:
+                strings[k] = one, other
+    return strings
+
+
+def _add_springs(tree: Tree, model: Any, strings: Mapping[int, Ends], off: Sequence[str], note: Note) -> None:
+    names = _names(model, "tendon", getattr(model, "ntendon", 0))
+    for k, ends in strings.items():
+        stiffness, damping = (
+            0.0 if switch in off else float(getattr(model, f"tendon_{term}")[k])
+            for switch, term in (("spring", "stiffness"), ("damper", "damping"))
+        )
+        low, high = np.broadcast_to(model.tendon_lengthspring[k], 2).tolist()
+        if low != high:
+            note("a tendon whose springlength is a range is not read: there is no spring that is slack within one")
+        elif stiffness or damping:
+            name = names[k] or f"tendon{k}"
+            tree.builder.add_spring(name, *ends, stiffness=stiffness, rest_length=low, damping=damping)
+
+
 def _hinge(model: Any, k: int, name: str, drives: Drives, off: Sequence[str], note: Note) -> Hinge:
     kind, q, v = KINDS[model.jnt_type[k]], model.jnt_qposadr[k], model.jnt_dofadr[k]
     low, high = model.jnt_range[k].tolist()
@@ -546,8 +587,9 @@ def _hinge(model: Any, k: int, name: str, drives: Drives, off: Sequence[str], no
 
 
 def _equality(
-    tree: Tree, model: Any, i: int, name: str, bodies: list[str], joints: list[str], sites: list[tuple[str, Transform]]
-) -> None:
+    tree: Tree, model: Any, i: int, name: str, bodies: list[str], joints: list[str], sites: list[tuple[str, Transform]],
+    strings: Mapping[int, Ends],
+) -> None:  # fmt: skip
     kind, one, other, data = (getattr(model, f"eq_{x}")[i] for x in ("type", "obj1id", "obj2id", "data"))
     if kind in (CONNECT, WELD):
         by_sites = model.eq_objtype[i] == SITE
@@ -563,6 +605,11 @@ def _equality(
         return
     lengths: list[dict[int, float] | None] = [None]
     pair = [int(k) for k in (one, other) if k >= 0]
+    if kind == TENDON_EQUALITY and len(pair) == 1 and pair[0] in strings:
+        length = float(model.tendon_length0[pair[0]] + data[0])
+        name = tree.constraint_name(name, _names(model, "tendon", model.ntendon)[pair[0]] or f"tendon{pair[0]}")
+        tree.builder.add_distance(name, *strings[pair[0]], length=length)
+        return
     if kind == JOINT_EQUALITY:
         lengths = [{k: 1.0} for k in pair]
     elif kind == TENDON_EQUALITY:

@@ -367,7 +367,7 @@ def _numbers(joint: Element, kind: str) -> dict[str, Any]:
     for limit in joint.all("limit"):
         if lower > upper:
             limit.fail(f"has its lower limit above the upper: {lower:g} > {upper:g}")
-        if ranged and lower == upper:
+        if ranged and lower == upper and math.copysign(1.0, lower) == math.copysign(1.0, upper):
             limit.note("empty ranges are taken as unlimited: joints", repr((joint.get("name") or "")[:200]))
         elif ranged:
             values["limits"] = lower, upper

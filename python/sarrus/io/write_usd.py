@@ -145,7 +145,7 @@ class _Writer(PosedWriter):
 
     def _numbers(self, joint: Element, limits: Element, step: Step, spec: JointSpec, instance: str) -> None:
         """The numbers of an axis: its limits in `limits`, a motor in an element of its own, the rest in the joint."""
-        inside = {row.field: _in_file(step.numbers[row.field], factor(row.unit, step.turns)) for row in USD.numbers}
+        inside = {row.field: _in_file(step.numbers.get(row.field), factor(row.unit, step.turns)) for row in USD.numbers}
         known = {name: x for name, x in inside.items() if x is not None}
         values: dict[str, float] = {name: x for name, x in known.items() if np.isfinite(x) or name in ENDS}
         if spec.actuated:

@@ -1,5 +1,6 @@
 """MJCF: what is read, what is warned about, what is refused; numbers by hand, and MuJoCo's own where it is installed."""
 
+import contextlib
 import os
 
 import numpy as np
@@ -359,6 +360,53 @@ def test_couplers_of_tendons():
     assert_allclose(rest('tendon1="one" tendon2="both"', [4.0, 6.0]), 0, atol=1e-14)
     with pytest.raises(sarrus.ModelError, match=r"<string>:\d: .*degree 2 of a sum of 2 joints"):
         rest('tendon1="one" tendon2="both" polycoef="0 1 1"', [0.0, 0.0])
+
+
+STRUNG = """<site name="w" pos="0 0 1"/><body name="a"><joint name="j" axis="0 1 0" ref="30"/><geom size=".1" pos=".3 0 0"/><site name="s" pos=".3 0 0"/></body>"""
+STRINGS = """<tendon><spatial name="t" stiffness="3" damping=".2" springlength=".5"><site site="w"/><site site="s"/></spatial>
+    <spatial name="u" stiffness="3"><site site="w"/><site site="s"/></spatial></tendon>"""
+
+
+def test_straight_tendons_are_springs():
+    """At rest where a tendon says, or else where joints are at their springref: accelerations are those of MuJoCo 4.0."""
+    text = model(STRUNG, STRINGS)
+    read = [sarrus.loads(text)]
+    with contextlib.suppress(ImportError):
+        import mujoco
+
+        read.append(sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(text)))
+    for robot in read:
+        assert not robot.warnings
+        assert [(spec.name, spec.stiffness, spec.damping) for spec in robot.description.springs] == [
+            ("t", 3, 0.2),
+            ("u", 3, 0),
+        ]
+        assert_allclose([spec.rest_length for spec in robot.description.springs], [0.5, 0.8888194417315589])
+        assert_allclose(robot.forward_dynamics([0.4], [0.7], [0.0]), 29.62736445)
+
+
+def test_straight_tendons_of_held_length_are_distances():
+    text = model(STRUNG, STRINGS, '<equality><tendon name="e" tendon1="t" polycoef=".1 1 0 0 0"/></equality>')
+    read = [sarrus.loads(text)]
+    with contextlib.suppress(ImportError):
+        import mujoco
+
+        read.append(sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(text)))
+    for robot in read:
+        assert not robot.warnings and robot.constraints == ("e",)
+        assert_allclose(robot.constraint("e").spec.length, 1.1440306508910552)  # MuJoCo's length0 + 0.1
+
+
+def test_what_straight_tendons_do_not_say():
+    slack = STRINGS.replace('springlength=".5"', 'springlength=".5 .6" stiffness="3 1"').replace(
+        'stiffness="3" damping', "damping"
+    )
+    told = sarrus.loads(model(STRUNG, slack, "<option><flag spring='disable'/></option>")).warnings
+    assert any("springlength is a range" in one for one in told) and any("nonlinear stiffness" in one for one in told)
+    assert any(
+        "guide nothing here" in one
+        for one in sarrus.loads(model(STRUNG, STRINGS.replace('stiffness="3"', ""))).warnings
+    )
 
 
 def test_inactive_equalities_are_left_out():

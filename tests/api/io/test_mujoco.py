@@ -276,7 +276,7 @@ def test_what_is_not_read_of_a_compiled_model():
     text = f"""<mujoco><option density="1"><flag spring="disable" limit="disable"/></option>
       <worldbody><body name="m" mocap="true"/><body name="ground" gravcomp=".5"><geom size="1"/>
         <joint name="j" damping="1 2" stiffness="3 4" range="-1 1"/><site name="s"/></body></worldbody>
-      <tendon><spatial name="t"><site site="s"/><site site="w"/></spatial></tendon>
+      <tendon><spatial name="t"><site site="s"/><site site="w"/><site site="s"/></spatial></tendon>
       <actuator><motor tendon="t"/><position joint="j"/></actuator>
       <equality>{EQUALITIES["one joint"].replace("s1", "j").replace("<joint", "<joint name='j' active='false'")}
         <joint name="j2" joint1="j"/></equality></mujoco>""".replace('<body name="m"', '<site name="w"/><body name="m"')
@@ -303,7 +303,7 @@ def test_what_is_not_read_of_a_compiled_model():
 def test_an_equality_of_a_spatial_tendon_is_refused():
     mujoco = pytest.importorskip("mujoco")
     text = """<mujoco><worldbody><site name="w"/><body><geom size="1"/><joint/><site name="s" pos="1 0 0"/></body></worldbody>
-      <tendon><spatial name="t"><site site="s"/><site site="w"/></spatial></tendon>
+      <tendon><spatial name="t"><site site="s"/><site site="w"/><site site="s"/></spatial></tendon>
       <equality><tendon name="e" tendon1="t"/></equality></mujoco>"""
     with pytest.raises(sarrus.ModelError, match="equality e is of a flex or a spatial tendon"):
         sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(text))
