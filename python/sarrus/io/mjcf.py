@@ -3,7 +3,7 @@
 What becomes of each part of a file, where it differs from what :mod:`sarrus.io.mujoco` says of compiled models:
 
 =============================  ====================================================================================
-`<include>`                    the file's elements in its place; names start from the main file's folder and stay in it, each file once
+`<include>`                    the file's elements in its place; names start from the main file's folder and stay in it, or in `package_dirs`, each file once
 `<default>`, `class`,          inherited as MuJoCo does, "main" last
 `childclass`
 `<compiler>`                   angle, eulerseq, autolimits, inertiafromgeom, inertiagrouprange, boundmass, boundinertia,
@@ -71,7 +71,8 @@ def read(
     text : the document
     source : what errors and warnings call it
     beside : folder of the file, where includes and meshes are; default: there are no includes
-    floating_base, package_dirs : of no use here: an MJCF says itself what floats, and knows no packages
+    floating_base : of no use here: an MJCF says itself what floats
+    package_dirs : folders besides that of the file in which includes and meshes may lie
 
     Examples
     --------
@@ -86,10 +87,11 @@ def read(
     root = parse(text, source, MJCF.grammar, deepest=DEEPEST)
     if root.tag != "mujoco":
         root.fail("is not the root of an MJCF, <mujoco>")
-    include(root, beside)
+    package_dirs = tuple(package_dirs)
+    include(root, beside, package_dirs)
     # numbers too large are refused where they end
     with at(root), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _Reader(root, beside or "").read()
+        return _Reader(root, beside or "", package_dirs).read()
 
 
 @dataclass(eq=False)

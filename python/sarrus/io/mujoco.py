@@ -17,7 +17,8 @@ What becomes of a compiled model's arrays:
 `actuator_*`               joints that they drive are actuated, effort_limit by gear and ranges; control laws are not read
 `site_*`                   frames
 `qpos0`, `key_qpos`        configurations; "qpos0" is home too
-`geom_*`                   visuals of groups 0 to 2: boxes, spheres, cylinders, capsules
+`geom_*`, `pair_*`,        visuals of groups 0 to 2: boxes, spheres, cylinders, capsules; shapes that touch, where some may: boxes, spheres, cylinders,
+`exclude_*`                capsules, planes, hulls of meshes against planes, with friction, and groups by their masks
 `opt`                      gravity; the flags that switch springs, dampers, equalities and the like off
 anything else              a warning, where it acts on bodies
 =========================  ========================================================================================
@@ -28,7 +29,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,13 +37,15 @@ from numpy.polynomial import Polynomial
 
 from .._arrays import ArrayLike
 from ..building.builder import Builder
+from ..building.values import MOST_POINTS
 from ..description.joints import Fixed, Free, JointType, Prismatic, Revolute, Spherical
 from ..errors import ModelError
 from ..interop import FROM_QPOS
 from ..mechanism import Mechanism
-from ..shapes import Box, Capsule, ContactShape, Cylinder, Ellipsoid, Plane, Sphere
+from ..shapes import Box, Capsule, ContactShape, ConvexPoints, Cylinder, Ellipsoid, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from .document import NO_CONTACTS, Notes, free_name, noted_inertia
+from .mesh_files import corners
 
 if TYPE_CHECKING:
     import mujoco
@@ -295,6 +298,18 @@ def show(builder: Builder, body: str, shape: ContactShape | None, place: Transfo
     return True
 
 
+def group_of(contype: int, conaffinity: int) -> str:
+    """The name of the group of shapes with these masks."""
+    return f"contype {contype}, conaffinity {conaffinity}"
+
+
+def part_by_masks(builder: Builder, masks: Mapping[str, tuple[int, int]]) -> None:
+    """Let groups of shapes whose masks do not meet pass by each other."""
+    for (one, (c, a)), (other, (d, b)) in combinations_with_replacement(masks.items(), 2):
+        if not (c & b or d & a):
+            builder.set_contact(one, other, touching=False)
+
+
 def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[str, str, bool]], note: Note) -> bool:
     """Say that geoms may touch and nothing simulates it, where MuJoCo looks at a pair of them at all, but for those that a file excludes; whether it does.
 
@@ -425,7 +440,8 @@ def read(model: Any) -> Builder:
         masks = zip(model.geom_bodyid, model.geom_contype.tolist(), model.geom_conaffinity.tolist(), strict=True)
         moving = zip(bodies, model.body_parentid, model.body_jntnum, strict=True)
         tied = [(body, bodies[parent], bool(n)) for body, parent, n in moving][1:]
-        note_contacts([(bodies[b], c, a) for b, c, a in masks], tied, note)
+        if note_contacts([(bodies[b], c, a) for b, c, a in masks], tied, note):
+            _touch(tree.builder, model, bodies, note)
     tree.qpos0 = tree.coordinates(model.qpos0.tolist())  # quaternions with the signs that MuJoCo has
     tree.set_reference()
     for name, qpos in zip(_names(model, "key", model.nkey), model.key_qpos.tolist(), strict=True):
@@ -469,6 +485,75 @@ def _note_unread(model: Any, tendons: Sequence[int], note: Note) -> None:
 
 def _place(model: Any, what: str, i: int) -> Transform:
     return Transform(_rotation(getattr(model, f"{what}_quat")[i]), getattr(model, f"{what}_pos")[i])
+
+
+def _touch(builder: Builder, model: Any, bodies: Sequence[str], note: Note) -> None:
+    """Give bodies the shapes with which they touch, as :func:`sarrus.io.mjcf_geoms.touch_geoms` does of a file."""
+    names, masks, shapes = _names(model, "geom", model.ngeom), dict[str, tuple[int, int]](), dict[int, str]()
+    told: list[dict[str, float]] = []
+    for i, name in enumerate(names):
+        contype, conaffinity = int(model.geom_contype[i]), int(model.geom_conaffinity[i])
+        kind = TOUCHING.get(int(model.geom_type[i]), "")
+        if not (contype or conaffinity):
+            continue
+        shape = shape_of(kind, model.geom_size[i].tolist()) if kind != "mesh" else _convex(model, i, note)
+        if shape is None:
+            note(f"a geom of type {kind or int(model.geom_type[i])} is not read as a shape that touches")
+            continue
+        condim = int(model.geom_condim[i])
+        if condim == 1:
+            note("condim 1, without friction, is read as 3, with it")
+        told.append(coefficients(model.geom_friction[i], condim))
+        group = group_of(contype, conaffinity)
+        name = name if name and name not in builder._shapes else None
+        builder.add_shape(
+            bodies[model.geom_bodyid[i]], shape, _place(model, "geom", i), name=name, group=group, **told[-1]
+        )
+        masks[group], shapes[i] = (contype, conaffinity), next(reversed(builder._shapes))
+    part_by_masks(builder, masks)
+    if any(len({numbers.get(key) for numbers in told}) > 1 for key in FRICTIONS):
+        note("of two geoms MuJoCo takes the larger friction, and here the geometric mean is taken")
+    for signature in model.exclude_signature.tolist():
+        ends = [
+            [shapes[i] for i in shapes if model.geom_bodyid[i] == body]
+            for body in (signature >> 16, signature & 0xFFFF)
+        ]
+        for one, other in product(*ends):
+            builder.set_contact(one, other, touching=False)
+    for k in range(model.npair):
+        pair = [int(model.pair_geom1[k]), int(model.pair_geom2[k])]
+        if not all(i in shapes for i in pair):
+            note("<pair> in <contact> is of what is not there or does not touch")
+            continue
+        sliding, across, spin, roll, rolling = model.pair_friction[k].tolist()
+        if sliding != across or roll != rolling:
+            note("friction that differs with the direction is read as that of the first")
+        numbers = coefficients((sliding, spin, roll), int(model.pair_dim[k]))
+        builder.set_contact(*(shapes[i] for i in pair), **numbers)
+
+
+FRICTIONS = ("friction", "torsional_friction", "rolling_friction")
+# geoms that touch: ellipsoids do by their own rules there
+TOUCHING = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box", 7: "mesh"}
+
+
+def coefficients(friction: Sequence[float], condim: int) -> dict[str, float]:
+    """Of sliding, spinning and rolling, as many as condim says."""
+    count = 3 if condim >= 6 else 2 if condim >= 4 else 1
+    return {name: float(x) for name, x in zip(FRICTIONS[:count], friction, strict=False)}
+
+
+def _convex(model: Any, i: int, note: Note) -> ContactShape | None:
+    """The hull of a compiled mesh, which touches planes."""
+    k = int(model.geom_dataid[i])
+    if k < 0 or not hasattr(model, "mesh_vert"):
+        return None
+    first = int(model.mesh_vertadr[k])
+    points = corners(np.unique(np.asarray(model.mesh_vert[first : first + int(model.mesh_vertnum[k])], float), axis=0))
+    if not 1 <= len(points) <= MOST_POINTS:
+        return None
+    note("meshes touch planes alone, by their convex hulls")
+    return ConvexPoints(tuple(map(tuple, points.tolist())))
 
 
 def _switched_off(model: Any) -> list[str]:

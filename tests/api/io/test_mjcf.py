@@ -1,6 +1,7 @@
 """MJCF: what is read, what is warned about, what is refused; numbers by hand, and MuJoCo's own where it is installed."""
 
 import contextlib
+import importlib.util
 import os
 
 import numpy as np
@@ -12,6 +13,7 @@ from sarrus.io import mjcf_document
 from sarrus.io.mesh_inertia import triangles
 from sarrus.shapes import Box, Cylinder, Mesh, Sphere
 
+READS_MESHES = importlib.util.find_spec("trimesh") is not None  # an extra brings it
 MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 
 
@@ -673,6 +675,44 @@ def test_includes_are_files_of_the_folder(tmp_path, monkeypatch, kind, message):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links are POSIX'")
+def test_files_beside_the_folder_of_the_model(tmp_path):
+    """From defects/files/include_from_beside: MuJoCo reads them, and here who loads the file says where they may lie."""
+    (tmp_path / "robot").mkdir()
+    (tmp_path / "common").mkdir()
+    text = model(
+        body("a", '<joint name="j"/>', '<geom type="mesh" mesh="m"/>'),
+        '<asset><mesh name="m" file="../common/m.stl"/></asset>',
+    )
+    path = tmp_path / "robot" / "robot.xml"
+    path.write_text(text.replace("<worldbody>", '<include file="../common/floor.xml"/><worldbody>', 1))
+    (tmp_path / "common" / "floor.xml").write_text(
+        '<mujoco><worldbody><geom type="plane" size="1 1 .1"/></worldbody></mujoco>'
+    )
+    (tmp_path / "common" / "m.stl").write_text("solid m\nendsolid m\n")
+    with pytest.raises(
+        sarrus.ModelError, match=r"leaves the folder of the main file: .*load\(\.\.\., package_dirs=\[\.\.\.\]\) names"
+    ):
+        sarrus.load(path)
+    for folders in ([tmp_path], [tmp_path / "common"]):
+        robot = sarrus.load(path, package_dirs=folders)
+        assert robot.nv == 1 and any("its file is not there" in one for one in robot.warnings) != READS_MESHES
+    with pytest.raises(sarrus.ModelError, match="leaves the folder"):
+        sarrus.load(path, package_dirs=[tmp_path / "robot"])
+
+
+def test_masks_of_meshes_that_are_not_there():
+    """From defects/files/contact_masks_of_unread_mesh.xml: what is not read has no group."""
+    masks = ('contype="0" conaffinity="1"', 'contype="1" conaffinity="0"')
+    geoms = "".join(f'<geom type="mesh" mesh="m" {one}/>' for one in masks)
+    text = model(
+        '<geom type="plane" size="1 1 .1"/>' + body("a", "<freejoint/>", geoms, '<geom size=".1"/>'),
+        '<asset><mesh name="m" file="no.stl"/></asset>',
+    )
+    robot = sarrus.loads(text)
+    assert [spec.body for spec in robot.description.shapes] == ["ground", "a"]
+    assert any("a mesh in <geom> is not read as a shape that touches" in one for one in robot.warnings)
+
+
 def test_a_link_to_an_include_is_that_include(tmp_path):
     (tmp_path / "b.xml").write_text("<mujoco/>")
     (tmp_path / "c.xml").symlink_to("b.xml")
