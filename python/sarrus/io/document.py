@@ -305,7 +305,7 @@ def _readable(text: Any, source: str) -> Any:
 
 def _begun(text: Any) -> Any:
     """The text, blank lines before its declaration put behind it: XML forbids them, and TinyXML reads them."""
-    late = (LATE_IN_TEXT if isinstance(text, str) else LATE_IN_BYTES).match(text)
+    late: Any = (LATE_IN_TEXT if isinstance(text, str) else LATE_IN_BYTES).match(text)
     return late[2] + late[1] + text[late.end() :] if late else text
 
 

@@ -472,7 +472,7 @@ def _add_bodies(tree: Tree, model: Any, bodies: list[str], joints: list[str], of
 def _note_unread(model: Any, tendons: Sequence[int], note: Note) -> None:
     """Warn of what acts on bodies and has no counterpart here; springs and dampers of these tendons have none."""
     for attribute, what in UNREAD.items():
-        values = getattr(model, attribute, 0)
+        values: Any = getattr(model, attribute, 0)
         if np.any(
             values[tendons] if attribute in ("tendon_stiffness", "tendon_damping") and np.ndim(values) else values
         ):
@@ -490,7 +490,7 @@ def _place(model: Any, what: str, i: int) -> Transform:
 def _touch(builder: Builder, model: Any, bodies: Sequence[str], note: Note) -> None:
     """Give bodies the shapes with which they touch, as :func:`sarrus.io.mjcf_geoms.touch_geoms` does of a file."""
     names, masks, shapes = _names(model, "geom", model.ngeom), dict[str, tuple[int, int]](), dict[int, str]()
-    told: list[dict[str, float]] = []
+    told: list[dict[str, Any]] = []
     for i, name in enumerate(names):
         contype, conaffinity = int(model.geom_contype[i]), int(model.geom_conaffinity[i])
         kind = TOUCHING.get(int(model.geom_type[i]), "")
@@ -505,9 +505,9 @@ def _touch(builder: Builder, model: Any, bodies: Sequence[str], note: Note) -> N
             note("condim 1, without friction, is read as 3, with it")
         told.append(coefficients(model.geom_friction[i], condim))
         group = group_of(contype, conaffinity)
-        name = name if name and name not in builder._shapes else None
+        free = name if name and name not in builder._shapes else None
         builder.add_shape(
-            bodies[model.geom_bodyid[i]], shape, _place(model, "geom", i), name=name, group=group, **told[-1]
+            bodies[model.geom_bodyid[i]], shape, _place(model, "geom", i), name=free, group=group, **told[-1]
         )
         masks[group], shapes[i] = (contype, conaffinity), next(reversed(builder._shapes))
     part_by_masks(builder, masks)
@@ -537,7 +537,7 @@ FRICTIONS = ("friction", "torsional_friction", "rolling_friction")
 TOUCHING = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box", 7: "mesh"}
 
 
-def coefficients(friction: Sequence[float], condim: int) -> dict[str, float]:
+def coefficients(friction: Sequence[float], condim: int) -> dict[str, Any]:
     """Of sliding, spinning and rolling, as many as condim says."""
     count = 3 if condim >= 6 else 2 if condim >= 4 else 1
     return {name: float(x) for name, x in zip(FRICTIONS[:count], friction, strict=False)}

@@ -253,7 +253,8 @@ class _Composed:
 
 def _element(prim: Any, root: Element, cache: Any, healed: list[int]) -> Prim:
     kind, path = str(prim.GetTypeName()), str(prim.GetPath())
-    schemas = frozenset(map(str, prim.GetAppliedSchemas()))
+    # of those that usd-core does not know too, such as Newton's
+    schemas = frozenset(map(str, (*prim.GetAppliedSchemas(), *prim.GetPrimTypeInfo().GetAppliedAPISchemas())))
     tag = "joint" if kind in TAGS else "scene" if kind == "PhysicsScene" else "shape" if kind in SHAPES else "prim"
     attributes = {"name": str(prim.GetDisplayName() or prim.GetName()), "type": TAGS.get(kind, kind)}
     element = Prim(tag, attributes, root.source, path, root, root.notes, root.known)
