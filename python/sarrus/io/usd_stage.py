@@ -378,7 +378,7 @@ def write_stage(root: ET.Element) -> str:
             else:
                 define(child, path, below)
         for key, text in element.attrib.items():
-            if key.startswith(("physics:body", "material:")):
+            if key.startswith(("physics:body", "material:", "newton:mimicJoint")):
                 links.append((prim, key, text))
             elif key not in ("type", "name", "id", "schemas", "pose", "scale"):
                 _set(prim, key, text)
@@ -409,7 +409,8 @@ def _set(prim: Any, name: str, text: str) -> None:
     types = Sdf.ValueTypeNames
     attribute = prim.GetAttribute(name)
     if not attribute:
-        custom = types.Bool if text in ("true", "false") else types.Double
+        double = types.Float if name.startswith("newton:") else types.Double
+        custom = types.Bool if text in ("true", "false") else double
         attribute = prim.CreateAttribute(name, custom, custom=name.startswith("sarrus:"))
     kind = str(attribute.GetTypeName())
     if kind in ("token", "bool"):

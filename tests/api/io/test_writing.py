@@ -433,20 +433,6 @@ def test_what_cannot_move_is_read_again(suffix, tmp_path):
     assert read(tmp_path / f"post{suffix}").bodies[-1] == "post" and not sarrus.load(tmp_path / f"post{suffix}").nq
 
 
-@pytest.mark.parametrize("lossy", [False, True])
-def test_screws_have_no_words_in_usd(lossy, tmp_path):
-    pytest.importorskip("pxr")
-    b = sarrus.Builder("screw")
-    b.add_body("a", BALL)
-    b.add_joint("j", sarrus.Helical("z", 0.01), "ground", "a")
-    if lossy:
-        with pytest.warns(ModelWarning, match="the pitch of joint 'j'"):
-            b.build().save(tmp_path / "screw.usda", lossy=True)
-        return
-    with pytest.raises(ModelError, match=r"USD cannot say: the pitch of joint 'j'"):
-        b.build().save(tmp_path / "screw.usda")
-
-
 # ---- what cannot be said -------------------------------------------------------------------------------------------
 
 
