@@ -405,8 +405,8 @@ def film(
         """Of a GIF pictures last whole hundredths of a second: here shorter and longer ones, as long as the motion together."""
 
         def finish(self) -> None:
-            ends = 10 * np.rint(np.arange(len(self._frames) + 1) * 100.0 / frames_per_second).astype(int)
-            first, *others = self._frames
+            first, *others = frames = list(vars(self)["_frames"])
+            ends = 10 * np.rint(np.arange(len(frames) + 1) * 100.0 / frames_per_second).astype(int)
             first.save(self.outfile, save_all=True, append_images=others, duration=np.diff(ends).tolist(), loop=0)
 
     class Film(animation.FuncAnimation):

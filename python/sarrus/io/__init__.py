@@ -67,7 +67,7 @@ def load(
         ``pip install usd-core``; `.json`, sarrus' own; `.xml`, where the root element does; `.xacro` with ``pip install xacro``, which runs what the file's macros say
     floating_base : whether the root link floats (`sarrus.Free`) or is fixed to the ground; default: what the format means, that a
         URDF's root is fixed, and what nothing in an SDF holds floats
-    package_dirs : folders that hold the packages of "package://" and "model://" names, or are one
+    package_dirs : folders that hold the packages of "package://" and "model://" names, or are one; what a file includes or shows may lie in them
     loops : of a URDF: a file beside it that says how its loops close (`robot.yaml`, needs ``pip install pyyaml``), or a dict
         with the same keys: :class:`sarrus.io.urdf_loops.Sidecar`
     model : of an SDF with several models: the name of the one that is read
@@ -206,4 +206,5 @@ def _expanded(path: Path) -> str:
     try:
         return str(xacro.process_file(str(path)).toxml())
     except Exception as error:  # of the file's own Python too
-        raise ModelError(f"{path}: xacro fails: {' '.join(str(error).split())[:500]}") from error
+        cure = f"where it takes arguments, expand it first: xacro {path.name} ARGUMENT:=VALUE > {path.stem}.urdf"
+        raise ModelError(f"{path}: xacro fails: {' '.join(str(error).split())[:500]}; {cure}") from error

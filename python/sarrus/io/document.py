@@ -84,17 +84,20 @@ class Notes:
 
 def add_shape(
     builder: Builder, body: str, element: Element, shape: ContactShape | Mesh, place: Transform, **numbers: float
-) -> None:
-    """Give a body a shape that touches, by the name that the element has if that is free; of a mesh it is told that it touches planes, or nothing."""
+) -> str | None:
+    """Give a body a shape that touches, by the name that the element has if that is free, which it returns; of a mesh it is told that it
+    touches planes, or nothing: then None.
+    """
     if isinstance(shape, Mesh):
         if not at_hand(shape):
             element.note(
                 f"a mesh in <{element.tag}> is not read as a shape that touches: its file is not there, or trimesh"
             )
-            return
+            return None
         element.note(f"a mesh in <{element.tag}> touches planes alone, by its convex hull")
     name = element.get("name") or None
     builder.add_shape(body, shape, place, name=None if name in builder._shapes else name, **numbers)  # type: ignore[arg-type]
+    return next(reversed(builder._shapes))
 
 
 def only_shape(owner: Element) -> Element:
@@ -302,7 +305,7 @@ def _readable(text: Any, source: str) -> Any:
 
 def _begun(text: Any) -> Any:
     """The text, blank lines before its declaration put behind it: XML forbids them, and TinyXML reads them."""
-    late = (LATE_IN_TEXT if isinstance(text, str) else LATE_IN_BYTES).match(text)
+    late: Any = (LATE_IN_TEXT if isinstance(text, str) else LATE_IN_BYTES).match(text)
     return late[2] + late[1] + text[late.end() :] if late else text
 
 

@@ -5,6 +5,8 @@
 `drake:distance_constraint`     a distance; with a finite stiffness, a spring with a damper
 `drake:tendon_constraint`       a coupler, where it has one length and is stiff; otherwise a warning
 `drake:linear_spring_damper`    a spring
+`drake:rotor_inertia`,          the armature of the joint that a `<transmission>` of a URDF drives, or of an SDF's joint: inertia times the square of the
+`drake:gear_ratio`              ratio
 `drake:mu_dynamic`              the friction of a collision's shape, `drake:mu_static` where it stands alone; a warning where they differ
 `drake:linear_bushing_rpy`      a Gimbal between the two frames of which everything is free, with six springs and dampers: the
                                 same torques; forces act along the axes of frame C, Drake's half way between the frames' axes
@@ -35,6 +37,7 @@ _PARTS = {
     "linear_bushing_rpy": ("bushing", "frameA frameC torque_stiffness torque_damping force_stiffness force_damping"),
 }
 FRICTIONS = ("drake:mu_static", "drake:mu_dynamic")  # the last that is told counts
+ROTOR = ("drake:rotor_inertia", "drake:gear_ratio")  # of a motor
 TAGS = tuple(f"drake:{kind}" for kind in _PARTS)
 KNOWN = {
     f"drake:{kind}": f"name | {' '.join(f'drake:{prefix}_{part}' for part in parts.split())}"
@@ -46,6 +49,19 @@ def coupled(model: Element) -> set[str]:
     """Names of the joints that tendons couple, which have to keep their coordinates."""
     tendons = model.all("drake:tendon_constraint")
     return {joint.text("name") for tendon in tendons for joint in tendon.all("drake:tendon_constraint_joint")}
+
+
+def armatures(robot: Element) -> dict[str, float]:
+    """Of joints that a URDF's transmissions drive, by their names."""
+    found = {}
+    for transmission in robot.all("transmission"):
+        numbers = {
+            part.tag: part.number("value") for motor in transmission.all("actuator") for part in motor.all(*ROTOR)
+        }
+        if inertia := numbers.get(ROTOR[0], 0.0):
+            ratio = numbers.get(ROTOR[1], 1.0)
+            found |= {name: inertia * ratio**2 for joint in transmission.all("joint") if (name := joint.get("name"))}
+    return found
 
 
 def friction(collision: Element) -> dict[str, float]:

@@ -239,9 +239,10 @@ USD = Format(
     "USD",
     {
         "stage": "metersPerUnit kilogramsPerUnit upAxis defaultPrim | scene joint shape prim",
-        "scene": "name type physics:gravityDirection physics:gravityMagnitude |",
+        "scene": "name type physics:gravityDirection physics:gravityMagnitude mjc:compiler:angle |",
         "joint": """name type physics:axis physics:body0 physics:body1 physics:localPos0 physics:localPos1 physics:localRot0 physics:localRot1
             physics:jointEnabled physics:excludeFromArticulation physics:minDistance physics:maxDistance
+            newton:mimicJoint newton:mimicCoef0 newton:mimicCoef1 newton:mimicEnabled
             (physics:collisionEnabled) | drive limit""",
         "drive": "name physics:type |",
         "limit": "name physics:low physics:high |",

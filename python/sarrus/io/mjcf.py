@@ -3,7 +3,7 @@
 What becomes of each part of a file, where it differs from what :mod:`sarrus.io.mujoco` says of compiled models:
 
 =============================  ====================================================================================
-`<include>`                    the file's elements in its place; names start from the main file's folder and stay in it, each file once
+`<include>`                    the file's elements in its place; names start from the main file's folder and stay in it, or in `package_dirs`, each file once
 `<default>`, `class`,          inherited as MuJoCo does, "main" last
 `childclass`
 `<compiler>`                   angle, eulerseq, autolimits, inertiafromgeom, inertiagrouprange, boundmass, boundinertia,
@@ -16,7 +16,8 @@ What becomes of each part of a file, where it differs from what :mod:`sarrus.io.
                                masks
 `<contact>`                    exclude; pair, with its friction likewise
 `<connect>`, `<weld>`          by bodies: at qpos0, or as told by `anchor` and `relpose`; by sites: theirs
-`<tendon>`                     fixed ones; spatial ones guide nothing here, and are left out with a warning
+`<tendon>`                     fixed ones; of spatial ones those between two sites, as springs, and as distances where an equality holds their length;
+                               others guide nothing here, and are left out with a warning
 `<actuator>`                   a joint or a fixed tendon that it drives is actuated; of `damping` the linear part acts, and of limits the
                                larger, with a warning
 `<key>`                        a configuration: ``robot.configuration("home")``; what a short qpos does not say is as in qpos0; a quaternion of zeros is no rotation, with a warning
@@ -36,7 +37,7 @@ A document type declaration is refused, and with it entities: a model file needs
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,6 +55,8 @@ from .mujoco import HERE, Drives, Hinge, Tree, greatest, joint_type, note_contac
 Sites = dict[str, tuple[str, Transform]]  # name -> body and pose in it
 Tendons = dict[str, dict[str, float] | None]  # name -> coefficients by joint, of fixed ones
 JOINTS = ("joint", "freejoint")  # what has a name has that of its kind: a geom and a joint may share one
+STRING = ("stiffness", "damping")  # of a straight tendon, which is read as a spring
+UNGUIDED = "<spatial> tendons guide nothing here, and are left out"
 DEFAULT = (0.0, 1.0, 0.0, 0.0, 0.0)  # polycoef of an equality
 
 
@@ -68,7 +71,8 @@ def read(
     text : the document
     source : what errors and warnings call it
     beside : folder of the file, where includes and meshes are; default: there are no includes
-    floating_base, package_dirs : of no use here: an MJCF says itself what floats, and knows no packages
+    floating_base : of no use here: an MJCF says itself what floats
+    package_dirs : folders besides that of the file in which includes and meshes may lie
 
     Examples
     --------
@@ -83,10 +87,11 @@ def read(
     root = parse(text, source, MJCF.grammar, deepest=DEEPEST)
     if root.tag != "mujoco":
         root.fail("is not the root of an MJCF, <mujoco>")
-    include(root, beside)
+    package_dirs = tuple(package_dirs)
+    include(root, beside, package_dirs)
     # numbers too large are refused where they end
     with at(root), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _Reader(root, beside or "").read()
+        return _Reader(root, beside or "", package_dirs).read()
 
 
 @dataclass(eq=False)
@@ -177,6 +182,8 @@ class _Reader(Document):
         limits = self.limit(element, "limited", "range")
         most = self.limit(element, "actuatorfrclimited", "actuatorfrcrange")
         reference = element.number("ref", 0.0) * angle
+        if kind in ("slide", "hinge"):
+            self.springrefs[name] = (element.number("springref", 0.0) * angle,)
         time, ratio = element.numbers("springdamper", 2, (0.0, 0.0))
         if time > 0.0 and ratio > 0.0:
             self.springdampers[name] = time, ratio, element.number("springref", 0.0) * angle
@@ -197,7 +204,9 @@ class _Reader(Document):
             name = element.get("name") or f"tendon{len(tendons)}"
             if name in tendons:
                 element.fail("has the name of another tendon")
-            MJCF.remark(element)
+            straight = element.tag == "spatial" and [part.tag for part in element.children] == ["site", "site"]
+            unread = {key: x for key, x in element.attributes.items() if not (straight and key in STRING)}
+            MJCF.remark(replace(element, attributes=unread))
             for limited, limits in (("limited", "range"), ("actuatorfrclimited", "actuatorfrcrange")):
                 if self.limit(element, limited, limits):
                     element.note(f"{limits} of tendons is not read")
@@ -207,9 +216,38 @@ class _Reader(Document):
                 for part in element.all("joint"):
                     joint = referred(part, "joint", joints)
                     length[joint] = length.get(joint, 0.0) + part.number("coef")
+            elif straight:
+                self.strings[name] = element
             else:
-                element.note("<spatial> tendons guide nothing here, and are left out")
+                element.note(UNGUIDED)
         return tendons
+
+    def string(self, name: str, sites: Sites) -> list[tuple[str, tuple[float, ...]]]:
+        """The two ends of a straight spatial tendon, bodies and points."""
+        ends = [sites[referred(part, "site", sites)] for part in self.strings[name].children]
+        return [(body, tuple(place.translation.tolist())) for body, place in ends]
+
+    def springs(self, tree: Tree, sites: Sites, held: Container[str]) -> None:
+        """The straight spatial tendons that are springs; those of which an equality holds the length are read there."""
+        for name, element in self.strings.items():
+            stiffness, damping = (element.several(key, 3, (0.0,)) for key in ("stiffness", "damping"))
+            k, c = (0.0 if switch in self.off else x[0] for switch, x in (("spring", stiffness), ("damper", damping)))
+            if any((*stiffness[1:], *damping[1:])):
+                element.note("nonlinear stiffness and damping of tendons are not read")
+            if not (k or c):
+                if name not in held:
+                    element.note(UNGUIDED)
+                continue
+            with at(element):
+                one, other = self.string(name, sites)
+                rest = element.several("springlength", 2, (-1.0,))
+                if len(set(rest)) > 1:
+                    element.note(
+                        "a tendon whose springlength is a range is not read: there is no spring that is slack within one"
+                    )
+                elif one[0] != other[0]:
+                    rest_length = tree.distance(one, other, self.springrefs) if rest[0] < 0.0 else rest[0]
+                    tree.builder.add_spring(name, one, other, stiffness=k, rest_length=rest_length, damping=c)
 
     def drives(self, joints: Mapping[str, Element], tendons: Tendons) -> Drives:
         drives = Drives()
@@ -262,6 +300,8 @@ class _Reader(Document):
             for end in ("body", "site")
         )
         check_ties((tuple(pair) for pair in ends if pair), self.root.source)
+        self.strings: dict[str, Element] = {}
+        self.springrefs: dict[str, tuple[float, ...]] = {}
         tendons = self.tendons(joints)
         drives = self.drives(joints, tendons)
         taken = {*joints, *(element.get("name") or "" for element in equalities)}
@@ -270,6 +310,8 @@ class _Reader(Document):
         self.build(tree, bodies, drives)
         tree.set_springs(self.springdampers, self.off)
         sites = self.sites(tree, bodies)
+        held = {element.get("tendon1") or "" for element in equalities if element.tag == "tendon"}
+        self.springs(tree, sites, held)
         for element in equalities if "equality" not in self.off else ():
             with at(element):
                 self.equality(tree, element, sites, tendons)
@@ -278,7 +320,7 @@ class _Reader(Document):
         for element in self.grouped("keyframe"):
             with at(element):
                 qpos = None
-                if "qpos" in element.attributes:
+                if element.attributes.get("qpos", "").strip():
                     told = element.several("qpos", max(1, len(reference)))
                     qpos = (*told, *reference[len(told) :])
                 tree.add_key(element.get("name") or "", qpos, element.note)
@@ -353,6 +395,12 @@ class _Reader(Document):
             element.fail(f"has no {element.tag}1")
         if len(set(names)) < len(names):
             element.fail(f"names {names[0]!r} twice")
+        if element.tag == "tendon" and len(names) == 1 and names[0] in self.strings:
+            one, other = self.string(names[0], sites)
+            offset = element.several("polycoef", 5, DEFAULT)[0]
+            name = tree.constraint_name(element.get("name"), names[0])
+            tree.builder.add_distance(name, one, other, length=tree.distance(one, other) + offset)
+            return
         for name, length in zip(names, lengths, strict=True):
             if length is None:
                 element.fail(f"is of the spatial tendon {name!r}, which is not read")

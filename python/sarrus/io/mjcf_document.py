@@ -18,11 +18,12 @@ from .mujoco import FLAGS
 from .outline import turn_from_z
 
 DEEPEST = 500  # what MuJoCo reads; a chain of bodies is nested as deep as it is long
+ELSEWHERE = "load(..., package_dirs=[...]) names other folders that files may lie in"
 # numbers of which a file may give the first few: the others are those of the default
 PARTIAL = ("size", "stiffness", "damping", "polycoef", "gear", "gainprm")
 
 
-def include(root: Element, beside: str | None) -> None:
+def include(root: Element, beside: str | None, package_dirs: Sequence[str] = ()) -> None:
     """Put in place of each <include> what is in its file."""
     first = {_path_key(os.path.join(beside, root.source)): "the main file"} if beside is not None else {}
     pending, total = [root], 0
@@ -38,8 +39,8 @@ def include(root: Element, beside: str | None) -> None:
                 include.fail("needs a folder to look in: sarrus.load reads files")
             folder, name = os.path.abspath(beside), include.text("file")
             path = os.path.normpath(os.path.join(folder, name))
-            if "\0" in path or not is_within(path, [folder]):
-                include.fail(f"leaves the folder of the main file: {name!r}")
+            if "\0" in path or not is_within(path, [folder, *package_dirs]):
+                include.fail(f"leaves the folder of the main file: {name!r}: {ELSEWHERE}")
             if (key := _path_key(path)) in first:
                 include.fail(f"names {name!r} again: {first[key]} has it, and a file may be there once")
             first[key] = f"{include.source}:{include.line}"
@@ -105,8 +106,9 @@ def _classes(sections: Sequence[Element]) -> dict[str, dict[str, Attributes]]:
 class Document:
     """What holds for a whole document: settings, classes, assets."""
 
-    def __init__(self, root: Element, beside: str) -> None:
+    def __init__(self, root: Element, beside: str, package_dirs: tuple[str, ...] = ()) -> None:
         root.look_for_unknown()
+        self.package_dirs = package_dirs
         self.root, self.notes, self.beside = root, root.notes, beside
         self.compiler, self.option, self.flag = (self.settings(tag) for tag in ("compiler", "option", "flag"))
         self.angle = math.radians(1.0) if self.compiler.word("angle", "degree radian", "degree") == "degree" else 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from itertools import combinations_with_replacement, product
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +20,8 @@ from .document import ONE_FRICTION, Element, add_shape, at, left_out, placed_ine
 from .formats import MJCF, WAY_OUT
 from .mesh_files import LARGEST
 from .mesh_inertia import mass_properties, triangles
-from .mjcf_document import Document, referred
-from .mujoco import GEOMS, HERE, HIDDEN, shape_of, show
+from .mjcf_document import ELSEWHERE, Document, referred
+from .mujoco import GEOMS, HERE, HIDDEN, group_of, part_by_masks, shape_of, show
 
 
 class Geom(NamedTuple):
@@ -143,8 +143,8 @@ def _of_mesh(document: Document, element: Element, body: Element) -> tuple[float
     folder, file = os.path.abspath(document.beside), document.mesh_file(mesh)
     path = os.path.normpath(os.path.join(folder, file))
     cure = f"write an <inertial>, or {WAY_OUT}"
-    if "\0" in path or not is_within(path, [folder]):
-        element.fail(f"{fault}, outside of the file's folder: copy it there, {cure}")
+    if "\0" in path or not is_within(path, [folder, *document.package_dirs]):
+        element.fail(f"{fault}, outside of the file's folder: {ELSEWHERE}, or copy it there, {cure}")
     try:
         check_regular(path, LARGEST)
     except FileNotFoundError:
@@ -190,16 +190,14 @@ def touch_geoms(
                 if told:
                     element.note(f"a geom of type {geom.kind} is not read as a shape that touches")
                 continue
-            group = f"contype {contype}, conaffinity {conaffinity}"
-            numbers = _frictions(element)
+            numbers, group = _frictions(element), group_of(contype, conaffinity)
+            touching = add_shape(builder, body, element, shape, geom.place, group=group, **numbers)  # type: ignore[arg-type]
+            if touching is None:
+                continue
             frictions.append(_frictions(element, condim=6.0))
             counted.update(numbers)
-            add_shape(builder, body, element, shape, geom.place, group=group, **numbers)  # type: ignore[arg-type]
-            masks[group] = contype, conaffinity
-            named[element.get("name") or ""] = next(reversed(builder._shapes))
-    for (one, (c, a)), (other, (d, b)) in combinations_with_replacement(masks.items(), 2):
-        if not (c & b or d & a):
-            builder.set_contact(one, other, touching=False)
+            masks[group], named[element.get("name") or ""] = (contype, conaffinity), touching
+    part_by_masks(builder, masks)
     # where one of two geoms has a number by its condim, MuJoCo asks both for it
     if told and any(len({mu[name] for mu in frictions}) > 1 for name in counted):
         element.note("of two geoms MuJoCo takes the larger friction, and here the geometric mean is taken")
@@ -263,4 +261,4 @@ def _mesh(document: Document, element: Element) -> Mesh:
     if "refpos" in mesh.attributes or "refquat" in mesh.attributes:
         mesh.fail("has a refpos or refquat")
     x, y, z = mesh.numbers("scale", 3, (1.0, 1.0, 1.0))
-    return Mesh(document.mesh_file(mesh), (x, y, z), document.beside)
+    return Mesh(document.mesh_file(mesh), (x, y, z), document.beside, document.package_dirs)

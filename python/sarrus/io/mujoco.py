@@ -13,11 +13,12 @@ What becomes of a compiled model's arrays:
                            limits, stiffness, damping, frictionloss as friction, armature
 `eq_*`: connect, weld      joints that close loops, Spherical and Fixed (Spherical where torquescale is zero)
 `eq_*`: joint, tendon      couplers, of polynomials up to the fourth degree. All hold exactly: solref and solimp are not read
-`tendon_*`, `wrap_*`       fixed tendons, in equalities and actuators
+`tendon_*`, `wrap_*`       fixed tendons, in equalities and actuators; those between two sites as springs, and as distances in equalities
 `actuator_*`               joints that they drive are actuated, effort_limit by gear and ranges; control laws are not read
 `site_*`                   frames
 `qpos0`, `key_qpos`        configurations; "qpos0" is home too
-`geom_*`                   visuals of groups 0 to 2: boxes, spheres, cylinders, capsules
+`geom_*`, `pair_*`,        visuals of groups 0 to 2: boxes, spheres, cylinders, capsules; shapes that touch, where some may: boxes, spheres, cylinders,
+`exclude_*`                capsules, planes, hulls of meshes against planes, with friction, and groups by their masks
 `opt`                      gravity; the flags that switch springs, dampers, equalities and the like off
 anything else              a warning, where it acts on bodies
 =========================  ========================================================================================
@@ -28,7 +29,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,18 +37,22 @@ from numpy.polynomial import Polynomial
 
 from .._arrays import ArrayLike
 from ..building.builder import Builder
+from ..building.values import MOST_POINTS
 from ..description.joints import Fixed, Free, JointType, Prismatic, Revolute, Spherical
 from ..errors import ModelError
 from ..interop import FROM_QPOS
 from ..mechanism import Mechanism
-from ..shapes import Box, Capsule, ContactShape, Cylinder, Ellipsoid, Plane, Sphere
+from ..shapes import Box, Capsule, ContactShape, ConvexPoints, Cylinder, Ellipsoid, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from .document import NO_CONTACTS, Notes, free_name, noted_inertia
+from .mesh_files import corners
 
 if TYPE_CHECKING:
     import mujoco
 
 HERE = Transform()
+Point = tuple[str, tuple[float, ...]]  # of a body
+Ends = tuple[Point, Point]
 Note = Callable[[str], None]  # what is told a warning
 # what option/flag can switch off that matters here: the bits of MuJoCo 4
 FLAGS = {"constraint": 1, "equality": 2, "frictionloss": 4, "limit": 8, "spring": 32, "damper": 64, "gravity": 128}
@@ -58,7 +63,7 @@ GEOMS: dict[str, tuple[int, Callable[..., ContactShape]]] = {
     "sphere": (1, Sphere), "capsule": (2, lambda r, half: Capsule(r, 2 * half)), "cylinder": (2, lambda r, half: Cylinder(r, 2 * half)),
     "plane": (0, Plane), "ellipsoid": (3, lambda *axes: Ellipsoid(axes)), "box": (3, lambda a, b, c: Box((2 * a, 2 * b, 2 * c))),
 }  # fmt: skip
-JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, SITE = 0, 1, 3, 1, 6  # of mjtTrn, mjtWrap, mjtObj
+JOINT, JOINT_IN_PARENT, TENDON, WRAP_JOINT, WRAP_SITE, SITE = 0, 1, 3, 1, 3, 6  # of mjtTrn, mjtWrap, mjtObj
 CONNECT, WELD, JOINT_EQUALITY, TENDON_EQUALITY = range(4)  # of mjtEq
 # what acts on bodies and has no counterpart here, and what a warning says of it
 UNREAD = dict.fromkeys(
@@ -173,6 +178,13 @@ class Tree:
             offset += part(0.0)
         self.builder.add_coupler(name, {j: p.coef[1:] for j, p in terms.items() if p.degree() > 0}, offset=offset)
 
+    def distance(self, one: Point, other: Point, elsewhere: Mapping[str, tuple[float, ...]] | None = None) -> float:
+        """Between points of bodies, at qpos0 but for joints that stand elsewhere."""
+        robot = Mechanism(self.builder._described(()))
+        q = robot._at({**self.qpos0, **(elsewhere or {})}.items())
+        first, second = (robot.pose(q, body) @ [*point, 1.0] for body, point in (one, other))
+        return float(np.linalg.norm(second - first))
+
     def set_springs(self, targets: Mapping[str, tuple[float, float, float]], off: Iterable[str]) -> None:
         """Springs and dampers to time constants and damping ratios, of the mass that a force along each joint finds at qpos0."""
         if not targets:
@@ -286,6 +298,18 @@ def show(builder: Builder, body: str, shape: ContactShape | None, place: Transfo
     return True
 
 
+def group_of(contype: int, conaffinity: int) -> str:
+    """The name of the group of shapes with these masks."""
+    return f"contype {contype}, conaffinity {conaffinity}"
+
+
+def part_by_masks(builder: Builder, masks: Mapping[str, tuple[int, int]]) -> None:
+    """Let groups of shapes whose masks do not meet pass by each other."""
+    for (one, (c, a)), (other, (d, b)) in combinations_with_replacement(masks.items(), 2):
+        if not (c & b or d & a):
+            builder.set_contact(one, other, touching=False)
+
+
 def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[str, str, bool]], note: Note) -> bool:
     """Say that geoms may touch and nothing simulates it, where MuJoCo looks at a pair of them at all, but for those that a file excludes; whether it does.
 
@@ -395,14 +419,16 @@ def read(model: Any) -> Builder:
         for name, body, kind in zip(joints, model.jnt_bodyid, model.jnt_type, strict=True)
     ]
     _add_bodies(tree, model, bodies, joints, off, note)
-    _note_unread(model, note)
     sites = [(bodies[model.site_bodyid[i]], _place(model, "site", i)) for i in range(model.nsite)]
     for name, (body, place) in zip(_names(model, "site", model.nsite), sites, strict=True):
         if name:
             tree.add_site(name, body, place)
+    strings = _strings(model, bodies, sites)
+    _note_unread(model, [k for k in range(getattr(model, "ntendon", 0)) if k not in strings], note)
+    _add_springs(tree, model, strings, off, note)
     for i in range(0 if "equality" in off else model.neq):
         if model.eq_active0[i]:
-            _equality(tree, model, i, equalities[i], bodies, joints, sites)
+            _equality(tree, model, i, equalities[i], bodies, joints, sites, strings)
         else:
             note(f"equality {equalities[i] or i} is inactive, and left out")
     for i in range(model.ngeom):
@@ -414,7 +440,8 @@ def read(model: Any) -> Builder:
         masks = zip(model.geom_bodyid, model.geom_contype.tolist(), model.geom_conaffinity.tolist(), strict=True)
         moving = zip(bodies, model.body_parentid, model.body_jntnum, strict=True)
         tied = [(body, bodies[parent], bool(n)) for body, parent, n in moving][1:]
-        note_contacts([(bodies[b], c, a) for b, c, a in masks], tied, note)
+        if note_contacts([(bodies[b], c, a) for b, c, a in masks], tied, note):
+            _touch(tree.builder, model, bodies, note)
     tree.qpos0 = tree.coordinates(model.qpos0.tolist())  # quaternions with the signs that MuJoCo has
     tree.set_reference()
     for name, qpos in zip(_names(model, "key", model.nkey), model.key_qpos.tolist(), strict=True):
@@ -442,10 +469,13 @@ def _add_bodies(tree: Tree, model: Any, bodies: list[str], joints: list[str], of
         tree.add_body(bodies[i], bodies[model.body_parentid[i]], _place(model, "body", i), inertia, hinges)
 
 
-def _note_unread(model: Any, note: Note) -> None:
-    """Warn of what acts on bodies and has no counterpart here."""
+def _note_unread(model: Any, tendons: Sequence[int], note: Note) -> None:
+    """Warn of what acts on bodies and has no counterpart here; springs and dampers of these tendons have none."""
     for attribute, what in UNREAD.items():
-        if np.any(getattr(model, attribute, 0)):
+        values: Any = getattr(model, attribute, 0)
+        if np.any(
+            values[tendons] if attribute in ("tendon_stiffness", "tendon_damping") and np.ndim(values) else values
+        ):
             note(what or f"{attribute} is not read")
     if any(getattr(model.opt, name, 0.0) for name in ("density", "viscosity")):
         note("the drag of the medium is not read")
@@ -455,6 +485,75 @@ def _note_unread(model: Any, note: Note) -> None:
 
 def _place(model: Any, what: str, i: int) -> Transform:
     return Transform(_rotation(getattr(model, f"{what}_quat")[i]), getattr(model, f"{what}_pos")[i])
+
+
+def _touch(builder: Builder, model: Any, bodies: Sequence[str], note: Note) -> None:
+    """Give bodies the shapes with which they touch, as :func:`sarrus.io.mjcf_geoms.touch_geoms` does of a file."""
+    names, masks, shapes = _names(model, "geom", model.ngeom), dict[str, tuple[int, int]](), dict[int, str]()
+    told: list[dict[str, Any]] = []
+    for i, name in enumerate(names):
+        contype, conaffinity = int(model.geom_contype[i]), int(model.geom_conaffinity[i])
+        kind = TOUCHING.get(int(model.geom_type[i]), "")
+        if not (contype or conaffinity):
+            continue
+        shape = shape_of(kind, model.geom_size[i].tolist()) if kind != "mesh" else _convex(model, i, note)
+        if shape is None:
+            note(f"a geom of type {kind or int(model.geom_type[i])} is not read as a shape that touches")
+            continue
+        condim = int(model.geom_condim[i])
+        if condim == 1:
+            note("condim 1, without friction, is read as 3, with it")
+        told.append(coefficients(model.geom_friction[i], condim))
+        group = group_of(contype, conaffinity)
+        free = name if name and name not in builder._shapes else None
+        builder.add_shape(
+            bodies[model.geom_bodyid[i]], shape, _place(model, "geom", i), name=free, group=group, **told[-1]
+        )
+        masks[group], shapes[i] = (contype, conaffinity), next(reversed(builder._shapes))
+    part_by_masks(builder, masks)
+    if any(len({numbers.get(key) for numbers in told}) > 1 for key in FRICTIONS):
+        note("of two geoms MuJoCo takes the larger friction, and here the geometric mean is taken")
+    for signature in model.exclude_signature.tolist():
+        ends = [
+            [shapes[i] for i in shapes if model.geom_bodyid[i] == body]
+            for body in (signature >> 16, signature & 0xFFFF)
+        ]
+        for one, other in product(*ends):
+            builder.set_contact(one, other, touching=False)
+    for k in range(model.npair):
+        pair = [int(model.pair_geom1[k]), int(model.pair_geom2[k])]
+        if not all(i in shapes for i in pair):
+            note("<pair> in <contact> is of what is not there or does not touch")
+            continue
+        sliding, across, spin, roll, rolling = model.pair_friction[k].tolist()
+        if sliding != across or roll != rolling:
+            note("friction that differs with the direction is read as that of the first")
+        numbers = coefficients((sliding, spin, roll), int(model.pair_dim[k]))
+        builder.set_contact(*(shapes[i] for i in pair), **numbers)
+
+
+FRICTIONS = ("friction", "torsional_friction", "rolling_friction")
+# geoms that touch: ellipsoids do by their own rules there
+TOUCHING = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box", 7: "mesh"}
+
+
+def coefficients(friction: Sequence[float], condim: int) -> dict[str, Any]:
+    """Of sliding, spinning and rolling, as many as condim says."""
+    count = 3 if condim >= 6 else 2 if condim >= 4 else 1
+    return {name: float(x) for name, x in zip(FRICTIONS[:count], friction, strict=False)}
+
+
+def _convex(model: Any, i: int, note: Note) -> ContactShape | None:
+    """The hull of a compiled mesh, which touches planes."""
+    k = int(model.geom_dataid[i])
+    if k < 0 or not hasattr(model, "mesh_vert"):
+        return None
+    first = int(model.mesh_vertadr[k])
+    points = corners(np.unique(np.asarray(model.mesh_vert[first : first + int(model.mesh_vertnum[k])], float), axis=0))
+    if not 1 <= len(points) <= MOST_POINTS:
+        return None
+    note("meshes touch planes alone, by their convex hulls")
+    return ConvexPoints(tuple(map(tuple, points.tolist())))
 
 
 def _switched_off(model: Any) -> list[str]:
@@ -519,6 +618,33 @@ def _length(model: Any, tendon: int) -> dict[int, float] | None:
     return dict(zip(map(int, model.wrap_objid[at]), map(float, model.wrap_prm[at]), strict=True))
 
 
+def _strings(model: Any, bodies: list[str], sites: list[tuple[str, Transform]]) -> dict[int, Ends]:
+    """The spatial tendons that are straight between two sites of two bodies, by their numbers."""
+    strings = {}
+    for k in range(getattr(model, "ntendon", 0)):
+        at = slice(model.tendon_adr[k], model.tendon_adr[k] + model.tendon_num[k])
+        if [*model.wrap_type[at]] == [WRAP_SITE, WRAP_SITE]:
+            one, other = ((sites[i][0], tuple(sites[i][1].translation.tolist())) for i in model.wrap_objid[at])
+            if one[0] != other[0]:
+                strings[k] = one, other
+    return strings
+
+
+def _add_springs(tree: Tree, model: Any, strings: Mapping[int, Ends], off: Sequence[str], note: Note) -> None:
+    names = _names(model, "tendon", getattr(model, "ntendon", 0))
+    for k, ends in strings.items():
+        stiffness, damping = (
+            0.0 if switch in off else float(getattr(model, f"tendon_{term}")[k])
+            for switch, term in (("spring", "stiffness"), ("damper", "damping"))
+        )
+        low, high = np.broadcast_to(model.tendon_lengthspring[k], 2).tolist()
+        if low != high:
+            note("a tendon whose springlength is a range is not read: there is no spring that is slack within one")
+        elif stiffness or damping:
+            name = names[k] or f"tendon{k}"
+            tree.builder.add_spring(name, *ends, stiffness=stiffness, rest_length=low, damping=damping)
+
+
 def _hinge(model: Any, k: int, name: str, drives: Drives, off: Sequence[str], note: Note) -> Hinge:
     kind, q, v = KINDS[model.jnt_type[k]], model.jnt_qposadr[k], model.jnt_dofadr[k]
     low, high = model.jnt_range[k].tolist()
@@ -546,8 +672,9 @@ def _hinge(model: Any, k: int, name: str, drives: Drives, off: Sequence[str], no
 
 
 def _equality(
-    tree: Tree, model: Any, i: int, name: str, bodies: list[str], joints: list[str], sites: list[tuple[str, Transform]]
-) -> None:
+    tree: Tree, model: Any, i: int, name: str, bodies: list[str], joints: list[str], sites: list[tuple[str, Transform]],
+    strings: Mapping[int, Ends],
+) -> None:  # fmt: skip
     kind, one, other, data = (getattr(model, f"eq_{x}")[i] for x in ("type", "obj1id", "obj2id", "data"))
     if kind in (CONNECT, WELD):
         by_sites = model.eq_objtype[i] == SITE
@@ -563,6 +690,11 @@ def _equality(
         return
     lengths: list[dict[int, float] | None] = [None]
     pair = [int(k) for k in (one, other) if k >= 0]
+    if kind == TENDON_EQUALITY and len(pair) == 1 and pair[0] in strings:
+        length = float(model.tendon_length0[pair[0]] + data[0])
+        name = tree.constraint_name(name, _names(model, "tendon", model.ntendon)[pair[0]] or f"tendon{pair[0]}")
+        tree.builder.add_distance(name, *strings[pair[0]], length=length)
+        return
     if kind == JOINT_EQUALITY:
         lengths = [{k: 1.0} for k in pair]
     elif kind == TENDON_EQUALITY:

@@ -24,6 +24,9 @@ VISIBLE, TOUCHING = (
     (Box, Cylinder, Sphere, Mesh),
     (Box, Cylinder, Sphere, Mesh, Capsule),
 )  # shapes that files have, where a row says so
+NO_ROOM = (
+    "-0"  # the lower end of limits that are zero both: in a URDF zeros are what exporters write where there are none
+)
 COUNTS = {"str": 0, "float": 1, "tuple[float, float, float]": 3}  # of numbers, in what is declared so
 
 

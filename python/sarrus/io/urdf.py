@@ -40,6 +40,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,6 +139,14 @@ class _Reader:
         for name, element in self.elements.items():
             with at(element):
                 self.types[name] = _joint(element)
+        for name, armature in drake.armatures(self.robot).items():
+            joint = self.types.get(name)
+            if joint is None or joint.nv != 1:
+                what = f"the rotor inertia of a motor of {name!r} is not read, which is no joint of one axis"
+                self.robot.all("transmission")[0].note(what)
+                continue
+            with at(self.elements[name]):
+                self.types[name] = replace(joint, armature=armature)
         pairs = self.sidecar.retype(self.types)
         self.mimics = _mimics(
             {n: e for n, e in self.elements.items() if n not in self.sidecar.retyped}, self.types, self.robot
@@ -367,7 +376,7 @@ def _numbers(joint: Element, kind: str) -> dict[str, Any]:
     for limit in joint.all("limit"):
         if lower > upper:
             limit.fail(f"has its lower limit above the upper: {lower:g} > {upper:g}")
-        if ranged and lower == upper:
+        if ranged and lower == upper and math.copysign(1.0, lower) == math.copysign(1.0, upper):
             limit.note("empty ranges are taken as unlimited: joints", repr((joint.get("name") or "")[:200]))
         elif ranged:
             values["limits"] = lower, upper
@@ -397,8 +406,8 @@ def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType], rob
                 told[one.follower] = element, _Mimic(one.leader, one.multiplier, one.offset)
     for name, element in elements.items():
         if (own := element.child("mimic")) is not None:
-            law = own.text("joint"), own.number("multiplier", 1.0), own.number("offset", 0.0)
-            told[name] = own, _Mimic(*law)
+            numbers = own.number("multiplier", 1.0), own.number("offset", 0.0)
+            told[name] = own, _Mimic(own.text("joint"), *numbers)
     mimics = {}
     for name, (mimic, (leader, multiplier, offset)) in told.items():
         element = elements[name]

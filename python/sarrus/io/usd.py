@@ -30,7 +30,8 @@ are loosened (:func:`sarrus.without_redundant_constraints`), which is said.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,12 +147,15 @@ class _Reader:
             elif prim.attributes["type"] == "PointInstancer":
                 prim.note("what a PointInstancer makes is not read")
         self.names, self.taken = names, taken
+        # in which unit attributes of MuJoCo have angles that are their own
+        self.radians = any(prim.get("mjc:compiler:angle") == "radian" for prim in self.prims if prim.tag == "scene")
         if not self.bodies:
             root.fail("has no prim with RigidBodyAPI")
         self.place = {path: self._pose(self.by_path[path]) for path in self.bodies}
         with at(root):
             self.builder = Builder(root.get("defaultPrim") or "stage", self._gravity())
         self.home: dict[str, Any] = {}
+        self.lies_as: dict[str, str] = {}  # massless bodies within chains, and the bodies that these end in
 
     def factor(self, unit: str, turns: bool) -> float:
         return factor(unit, turns, self.metre, self.kilogram)
@@ -161,6 +165,7 @@ class _Reader:
             with at(self.by_path[path]):
                 self.builder.add_body(name, self._inertia(self.by_path[path]))
         self._add_joints(floating_base)
+        self._add_mimics()
         for prim in self.prims:
             body = self._holder(prim.path)
             if prim.tag == "shape":
@@ -256,6 +261,7 @@ class _Reader:
                     self.home[name] = [*Rotation(pose.rotation).quaternion.tolist(), *pose.translation.tolist()]
                 else:
                     self.builder.add_joint(name, joints.Fixed(), "ground", self.bodies[path], at_parent=pose)
+        self._chain(held, made, closing)
         for name, ((parent, at_parent), (child, at_child)) in held.items():
             prim, (kind, driven, backward) = self.joints[name], made[name]  # type: ignore[misc]
             with at(prim):
@@ -272,7 +278,64 @@ class _Reader:
                 if (q := _coordinates(kind, between)) is not None:
                     self.home[name] = q
 
+    def _chain(self, held: dict[str, Any], made: Mapping[str, Any], closing: Sequence[str]) -> None:
+        """Let several hinges and slides between one pair of bodies, which together would hold them fast, act one after the other, as MuJoCo has them."""
+        pairs: dict[tuple[str, str], list[str]] = {}
+        for name, (a, b) in held.items():
+            if isinstance(made[name][0], joints.Revolute | joints.Prismatic) and name not in closing:
+                pairs.setdefault((a[0], b[0]), []).append(name)
+        for (parent, child), names in pairs.items():
+            lines = [_line(made[name][0], held[name][0][1]) for name in names]
+            if len(names) < 2 or all(_alike(lines[0], line) for line in lines[1:]):
+                continue
+            self.joints[names[0]].note(
+                "joints between one pair of bodies act one after the other, in the order of the stage:",
+                ", ".join(names),
+            )
+            for name in names[:-1]:
+                between = self.names.new(f"{child}.{name}")
+                self.builder.add_body(between)
+                self.lies_as[between] = child
+                (_, at_parent), (_, at_child) = held[name]
+                held[name] = (parent, at_parent), (between, at_child)
+                parent = between
+                following = names[names.index(name) + 1]
+                # a body between lies as the child does
+                held[following] = (between, held[following][1][1]), held[following][1]
+
+    def _add_mimics(self) -> None:
+        """Couplers of joints of one axis, q = coef0 + coef1 q_leader: in degrees and the stage's metres, in radians where MuJoCo's equality is told too."""
+        names = {prim.path: name for name, prim in self.joints.items()}
+        for name, prim in self.joints.items():
+            if not prim.has("NewtonMimicAPI"):
+                if prim.has("MjcEqualityJointAPI"):
+                    prim.note(
+                        "MjcEqualityJointAPI without NewtonMimicAPI is not read: such joints follow no other one:", name
+                    )
+                continue
+            if not prim.truth("newton:mimicEnabled", True):
+                continue
+            leader = names.get(prim.get("newton:mimicJoint") or "", "")
+            pair = [self.builder._joints[one].joint if one in self.builder._joints else None for one in (name, leader)]
+            if leader == name or not all(isinstance(one, joints.Revolute | joints.Prismatic) for one in pair):
+                prim.note("NewtonMimicAPI is read of two joints of one axis, and not of:", name)
+                continue
+            unit = "rad, m" if prim.has("MjcEqualityJointAPI") else "deg, m"
+            own, others = (self.factor(unit, isinstance(one, joints.Revolute)) for one in pair)
+            offset, ratio = (
+                prim.number("newton:mimicCoef0", 0.0) * own,
+                prim.number("newton:mimicCoef1", 1.0) * own / others,
+            )
+            with at(prim):
+                self.builder.add_coupler(
+                    self.taken.new(f"{name} mimics {leader}"), {name: 1.0, leader: -ratio}, offset=offset
+                )
+                for one in (name, leader):  # which keep their coordinates
+                    spec = self.builder._joints[one]
+                    self.builder._joints[one] = replace(spec, tree=True, actuated=spec.actuated and one != name)
+
     def _in_world(self, body: str, frame: Transform) -> Transform:
+        body = self.lies_as.get(body, body)
         path = next((path for path, name in self.bodies.items() if name == body), None)
         return frame if path is None else self.place[path] @ frame
 
@@ -330,7 +393,8 @@ class _Reader:
         numbers: dict[str, Any] = USD.read(one)
         for row in USD.numbers:
             if row.field in numbers:
-                numbers[row.field] *= self.factor(row.unit, turns)
+                unit = row.unit.replace("deg", "rad") if row.name == "mjc:springref" and self.radians else row.unit
+                numbers[row.field] *= self.factor(unit, turns)
         limits = numbers.pop("lower", -math.inf), numbers.pop("upper", math.inf)
         if limits[0] > limits[1]:
             prim.fail(f"has its lower limit above the upper: {limits[0]:g} > {limits[1]:g}")
@@ -420,6 +484,8 @@ class _Reader:
             if whole.mass:  # which then turns about that point
                 about_com = about_com + mass * (d @ d * np.eye(3) - np.outer(d, d))
             com = told
+        if "physics:principalAxes" in tells and "physics:diagonalInertia" not in tells:
+            body.note("principal axes without moments of inertia are not read:", body.attributes["name"])
         if "physics:diagonalInertia" in tells:
             moments = np.array(body.numbers("physics:diagonalInertia", 3)) * self.kilogram * self.metre**2
             if whole.mass and "physics:principalAxes" not in tells:
@@ -495,6 +561,11 @@ class _Reader:
         triangles = points[indices[np.array(fans)]] * self._turn(prim)[1] * self.metre
         if str(prim.prim.GetAttribute("orientation").Get()) == "leftHanded":
             triangles = triangles[:, ::-1]
+        if np.linalg.det(triangles - triangles.mean(axis=(0, 1))).sum() < 0.0:
+            prim.note(
+                "meshes are wound inside out, and their masses taken the other way round:", prim.attributes["name"]
+            )
+            triangles = triangles[:, ::-1]
         return mass_properties(triangles, "exact")
 
     def _add_shape(self, prim: Prim, body: str | None) -> None:
@@ -562,6 +633,19 @@ class _Reader:
         self.builder.warnings += loose.warnings[len(robot.warnings) :]
 
 
+def _line(kind: Any, frame: Transform) -> tuple[str, Array, Array]:
+    """Of a hinge or slide its kind, direction and a point of its line, in the body that its frame is in."""
+    return kind.kind, frame.rotation @ kind.axis, frame.translation
+
+
+def _alike(one: tuple[str, Array, Array], other: tuple[str, Array, Array]) -> bool:
+    """Whether two such joints let the same motion be: hinges of one line, slides of one direction."""
+    (kind, along, point), (kind2, along2, point2) = one, other
+    apart = np.linalg.norm(np.cross(point2 - point, along)) if kind == "Revolute" else 0.0
+    size = 1.0 + float(np.linalg.norm(point) + np.linalg.norm(point2))
+    return kind == kind2 and bool(np.linalg.norm(np.cross(along, along2)) < 1e-3 and apart < 1e-3 * size)
+
+
 def _free(prim: Prim, taken: Names) -> str:
     """A prim's name, or its path where that is taken."""
     return prim.path[1:] if prim.attributes["name"] in taken else prim.attributes["name"]
@@ -587,6 +671,16 @@ def _coordinates(kind: JointType, between: Transform) -> list[float] | None:
     p, (turn, angle) = between.translation, Rotation(between.rotation).axis_angle
     if kind.kind == "Spherical":
         return None if abs(angle) < FLOATS else Rotation(between.rotation).quaternion.tolist()
+    if isinstance(kind, joints.Gimbal):  # R = R_x R_y R_z, and what lies between is told along the axes so turned
+        R = between.rotation
+        turns = (
+            math.atan2(-R[1, 2], R[2, 2]),
+            math.atan2(R[0, 2], math.hypot(R[0, 0], R[0, 1])),
+            math.atan2(-R[0, 1], R[0, 0]),
+        )
+        of = dict(zip(PARAMETERS, (*turns, *(R.T @ p).tolist()), strict=True))
+        q = [of[name] for name in kind.free]
+        return None if np.abs(q).max(initial=0.0) < FLOATS else q
     axis = vars(kind).get("axis", vars(kind).get("normal"))
     if axis is None:
         return None

@@ -253,7 +253,8 @@ class _Composed:
 
 def _element(prim: Any, root: Element, cache: Any, healed: list[int]) -> Prim:
     kind, path = str(prim.GetTypeName()), str(prim.GetPath())
-    schemas = frozenset(map(str, prim.GetAppliedSchemas()))
+    # of those that usd-core does not know too, such as Newton's
+    schemas = frozenset(map(str, (*prim.GetAppliedSchemas(), *prim.GetPrimTypeInfo().GetAppliedAPISchemas())))
     tag = "joint" if kind in TAGS else "scene" if kind == "PhysicsScene" else "shape" if kind in SHAPES else "prim"
     attributes = {"name": str(prim.GetDisplayName() or prim.GetName()), "type": TAGS.get(kind, kind)}
     element = Prim(tag, attributes, root.source, path, root, root.notes, root.known)
@@ -377,7 +378,7 @@ def write_stage(root: ET.Element) -> str:
             else:
                 define(child, path, below)
         for key, text in element.attrib.items():
-            if key.startswith(("physics:body", "material:")):
+            if key.startswith(("physics:body", "material:", "newton:mimicJoint")):
                 links.append((prim, key, text))
             elif key not in ("type", "name", "id", "schemas", "pose", "scale"):
                 _set(prim, key, text)
@@ -408,7 +409,8 @@ def _set(prim: Any, name: str, text: str) -> None:
     types = Sdf.ValueTypeNames
     attribute = prim.GetAttribute(name)
     if not attribute:
-        custom = types.Bool if text in ("true", "false") else types.Double
+        double = types.Float if name.startswith("newton:") else types.Double
+        custom = types.Bool if text in ("true", "false") else double
         attribute = prim.CreateAttribute(name, custom, custom=name.startswith("sarrus:"))
     kind = str(attribute.GetTypeName())
     if kind in ("token", "bool"):

@@ -73,10 +73,13 @@ class _Writer(Writer):
             compiler.set("boundinertia", f"{SMALLEST:g}")
         for frame in d.frames:
             self._site(frame.body, frame.name, frame.placement)
+        self.meshes: dict[str, None] = {}
         for visual in d.visuals:
             self._geom(visual)
         for shape in d.shapes:
             self._collision(shape)
+        if self.meshes:
+            losses.note(f"meshes {listed(self.meshes)}")
         self.note_touching()
         self.constraints()
         for spring in d.springs:
@@ -142,6 +145,11 @@ class _Writer(Writer):
                 continue
             most = step.numbers["effort_limit"]
             force = (-most, most) if np.isfinite(most) else None
+            if (low := step.numbers["lower"]) is not None and low == step.numbers[
+                "upper"
+            ]:  # else a range of no width is none
+                joint.set("limited", "true")
+                self.losses.note(f"limits of joint '{spec.name}' that leave it no room, which MuJoCo itself refuses")
             MJCF.write(joint, self._numbers(step, spec) | {"effort_limit": None if spec.actuated else force})
             if spec.actuated:
                 add(self.actuator, "motor", name=step.name, joint=step.name, forcerange=force)
@@ -182,8 +190,10 @@ class _Writer(Writer):
         elif isinstance(shape, Plane):
             size = (0.0, 0.0, 1.0)  # without end
         else:
-            mesh = f"the mesh '{shape.file}' of body '{spec.body}'" if isinstance(shape, Mesh) else ""
-            self.losses.note(mesh or no_shape(spec))
+            if isinstance(shape, Mesh):
+                self.meshes[shape.file] = None
+            else:
+                self.losses.note(no_shape(spec))
             return
         place, kind = _placed(spec.placement), shape._kind.lower()
         add(self.body[spec.body], "geom", type=kind, size=size, **place, **attributes, mass="0")
@@ -212,6 +222,8 @@ class _Writer(Writer):
 
     def _keys(self) -> Element:
         keys, d = ET.Element("keyframe"), self.robot.description
+        if not self.robot.nq:  # a key would have no numbers
+            return keys
         for name in dict(d.configurations):
             add(keys, "key", name=name, qpos=self._qpos(self.robot.configuration(name)))
         if d.home and "home" not in dict(d.configurations):

@@ -34,7 +34,7 @@ from . import lowering
 from .formats import URDF
 from .lowering import Step, Writer, closes
 from .outline import IDENTITY, Element, Link, Losses, add, add_drake, frame_along, mimic_of, on_plane, tree_links
-from .table import put
+from .table import NO_ROOM, put
 
 NO_BOUNDS = {"lower": -np.inf, "upper": np.inf, "effort_limit": np.inf, "velocity_limit": np.inf}
 
@@ -146,6 +146,9 @@ class _Writer(Writer):
             element.set("type", "continuous")
         elif numbers["lower"] is None:
             numbers |= {"lower": -np.inf, "upper": np.inf}
+        elif numbers["lower"] == numbers["upper"]:
+            numbers |= {"lower": numbers["lower"] or NO_ROOM}
+            self.losses.note(f"limits of joint '{spec.name}' that leave it no room, which other readers take for none")
         URDF.write(element, numbers)
 
     def _whole(self, link: Link) -> None:

@@ -8,6 +8,7 @@ loops                         joints with excludeFromArticulation
 motors                        DriveAPI with maxForce and no law
 damping, friction, armature,  mjc:damping, mjc:frictionloss, mjc:armature, mjc:stiffness and mjc:springref
 stiffness and rest
+couplers, screws              NewtonMimicAPI, of two joints of one axis; a screw is a hinge and a slide that mimics it
 distances                     distance joints of one length
 frames                        Xforms that say sarrus:frame
 visuals, shapes that touch    as they are, but for height fields and ellipsoids; friction and restitution as a material. Of meshes and convex points that
@@ -35,7 +36,7 @@ from . import lowering
 from .formats import USD
 from .lowering import PosedWriter, Step
 from .mesh_files import hull, hull_faces
-from .outline import Element, Link, Losses, add, frame_along, link_of, no_shape, principal_axes, wxyz
+from .outline import Element, Link, Losses, add, frame_along, link_of, mimic_of, no_shape, principal_axes, wxyz
 from .table import has_passive, put
 from .usd import factor
 from .usd_stage import write_stage
@@ -59,6 +60,8 @@ class _Writer(PosedWriter):
         put(scene, "@physics:gravityDirection", np.array(d.gravity) / size if size else (0.0, 0.0, -1.0))
         put(scene, "@physics:gravityMagnitude", size)
         self.prims: dict[str, Element] = {}
+        self.axes: dict[str, tuple[Element, bool, bool]] = {}  # joints of one axis: whether they turn, and have a motor
+        self.followers = set[str]()
         self.parts()
         losses.motion += [f"spring '{spring.name}'" for spring in d.springs]
         self.looks({})
@@ -98,8 +101,6 @@ class _Writer(PosedWriter):
     def joint(self, link: Link) -> None:
         spec, kind = link.spec, link.kind
         ends = ((spec.parent, spec.at_parent), (spec.child, spec.at_child))
-        if kind == "Helical":
-            self.losses.motion.append(f"the pitch of joint '{spec.name}'")
         if kind in ("Fixed", "Spherical"):
             element = self._element(spec.name, WORDS[kind], *ends)
             USD.write(element, self.whole(spec) if kind == "Spherical" else {})
@@ -120,6 +121,8 @@ class _Writer(PosedWriter):
                 self.body(end[0], Inertia.zero())
             kind = "Revolute" if step.turns else "Prismatic"
             self._axes(link.spec, kind, ((near, at_near), end), [step])
+            if step.pitch is not None:
+                self._mimic(step.name, link.spec.name, step.pitch, 0.0)
 
     def _axes(self, spec: JointSpec, kind: str, ends: Any, steps: list[Step]) -> None:
         """A joint of one axis, or the general one with the axes of a Cylindrical or Planar one left free, z first of them."""
@@ -131,6 +134,9 @@ class _Writer(PosedWriter):
         element = self._element(steps[0].name, WORDS.get(kind, "PhysicsJoint"), *ends)
         if kind in WORDS:
             put(element, "@physics:axis", letter)
+            self.axes[steps[0].name] = element, steps[0].turns, spec.actuated and steps[0].pitch is None
+            element.set("id", f"joint {steps[0].name}")
+            self.coordinates.setdefault((spec.name, steps[0].axis.index), steps[0].name)
             self._numbers(element, element, steps[0], spec, "angular" if steps[0].turns else "linear")
             return
         self.note_planar(link_of(spec))
@@ -145,10 +151,10 @@ class _Writer(PosedWriter):
 
     def _numbers(self, joint: Element, limits: Element, step: Step, spec: JointSpec, instance: str) -> None:
         """The numbers of an axis: its limits in `limits`, a motor in an element of its own, the rest in the joint."""
-        inside = {row.field: _in_file(step.numbers[row.field], factor(row.unit, step.turns)) for row in USD.numbers}
+        inside = {row.field: _in_file(step.numbers.get(row.field), factor(row.unit, step.turns)) for row in USD.numbers}
         known = {name: x for name, x in inside.items() if x is not None}
         values: dict[str, float] = {name: x for name, x in known.items() if np.isfinite(x) or name in ENDS}
-        if spec.actuated:
+        if spec.actuated and step.pitch is None:
             add(joint, "drive", name=instance)
         elif values.pop("effort_limit", None) is not None:
             self.losses.note(f"the effort limit of joint '{spec.name}', which is passive")
@@ -171,9 +177,27 @@ class _Writer(PosedWriter):
             element.set("physics:excludeFromArticulation", "true")
         return element
 
+    def _mimic(self, follower: str, leader: str, ratio: float, offset: float) -> None:
+        """q = ratio q_leader + offset, in degrees of what turns."""
+        element, own, other = (
+            self.axes[follower][0],
+            *(factor("deg, m", self.axes[one][1]) for one in (follower, leader)),
+        )
+        element.set("schemas", "NewtonMimicAPI")
+        element.set("newton:mimicJoint", f"joint {leader}")
+        put(element, "@newton:mimicCoef0", _in_file(offset, own) or 0.0)
+        put(element, "@newton:mimicCoef1", ratio * other / own)
+        self.followers.add(follower)
+
     def tie(self, spec: ConstraintSpec) -> bool:
         if not isinstance(spec, DistanceSpec):
-            return False
+            mimic = mimic_of(
+                spec, self.coordinates, self.followers, {name for name, (*_, driven) in self.axes.items() if driven}
+            )
+            if mimic is None or not {*mimic[:2]} <= self.axes.keys() or self.axes[mimic[0]][2]:
+                return False
+            self._mimic(*mimic)
+            return True
         ends = ((body, Transform(translation=point)) for body, point in spec.points)
         element = self._element(spec.name, "PhysicsDistanceJoint", *ends)
         for name in ("min", "max"):

@@ -1,5 +1,7 @@
 """MJCF: what is read, what is warned about, what is refused; numbers by hand, and MuJoCo's own where it is installed."""
 
+import contextlib
+import importlib.util
 import os
 
 import numpy as np
@@ -11,6 +13,7 @@ from sarrus.io import mjcf_document
 from sarrus.io.mesh_inertia import triangles
 from sarrus.shapes import Box, Cylinder, Mesh, Sphere
 
+READS_MESHES = importlib.util.find_spec("trimesh") is not None  # an extra brings it
 MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 
 
@@ -361,6 +364,53 @@ def test_couplers_of_tendons():
         rest('tendon1="one" tendon2="both" polycoef="0 1 1"', [0.0, 0.0])
 
 
+STRUNG = """<site name="w" pos="0 0 1"/><body name="a"><joint name="j" axis="0 1 0" ref="30"/><geom size=".1" pos=".3 0 0"/><site name="s" pos=".3 0 0"/></body>"""
+STRINGS = """<tendon><spatial name="t" stiffness="3" damping=".2" springlength=".5"><site site="w"/><site site="s"/></spatial>
+    <spatial name="u" stiffness="3"><site site="w"/><site site="s"/></spatial></tendon>"""
+
+
+def test_straight_tendons_are_springs():
+    """At rest where a tendon says, or else where joints are at their springref: accelerations are those of MuJoCo 4.0."""
+    text = model(STRUNG, STRINGS)
+    read = [sarrus.loads(text)]
+    with contextlib.suppress(ImportError):
+        import mujoco
+
+        read.append(sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(text)))
+    for robot in read:
+        assert not robot.warnings
+        assert [(spec.name, spec.stiffness, spec.damping) for spec in robot.description.springs] == [
+            ("t", 3, 0.2),
+            ("u", 3, 0),
+        ]
+        assert_allclose([spec.rest_length for spec in robot.description.springs], [0.5, 0.8888194417315589])
+        assert_allclose(robot.forward_dynamics([0.4], [0.7], [0.0]), 29.62736445)
+
+
+def test_straight_tendons_of_held_length_are_distances():
+    text = model(STRUNG, STRINGS, '<equality><tendon name="e" tendon1="t" polycoef=".1 1 0 0 0"/></equality>')
+    read = [sarrus.loads(text)]
+    with contextlib.suppress(ImportError):
+        import mujoco
+
+        read.append(sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(text)))
+    for robot in read:
+        assert not robot.warnings and robot.constraints == ("e",)
+        assert_allclose(robot.constraint("e").spec.length, 1.1440306508910552)  # MuJoCo's length0 + 0.1
+
+
+def test_what_straight_tendons_do_not_say():
+    slack = STRINGS.replace('springlength=".5"', 'springlength=".5 .6" stiffness="3 1"').replace(
+        'stiffness="3" damping', "damping"
+    )
+    told = sarrus.loads(model(STRUNG, slack, "<option><flag spring='disable'/></option>")).warnings
+    assert any("springlength is a range" in one for one in told) and any("nonlinear stiffness" in one for one in told)
+    assert any(
+        "guide nothing here" in one
+        for one in sarrus.loads(model(STRUNG, STRINGS.replace('stiffness="3"', ""))).warnings
+    )
+
+
 def test_inactive_equalities_are_left_out():
     world, equality = body("a", "<joint/>"), '<equality><connect name="c" body1="a" anchor="1 0 0"{}/></equality>'
     assert sarrus.loads(model(world, equality.format(""))).nc == 3
@@ -625,6 +675,44 @@ def test_includes_are_files_of_the_folder(tmp_path, monkeypatch, kind, message):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links are POSIX'")
+def test_files_beside_the_folder_of_the_model(tmp_path):
+    """From defects/files/include_from_beside: MuJoCo reads them, and here who loads the file says where they may lie."""
+    (tmp_path / "robot").mkdir()
+    (tmp_path / "common").mkdir()
+    text = model(
+        body("a", '<joint name="j"/>', '<geom type="mesh" mesh="m"/>'),
+        '<asset><mesh name="m" file="../common/m.stl"/></asset>',
+    )
+    path = tmp_path / "robot" / "robot.xml"
+    path.write_text(text.replace("<worldbody>", '<include file="../common/floor.xml"/><worldbody>', 1))
+    (tmp_path / "common" / "floor.xml").write_text(
+        '<mujoco><worldbody><geom type="plane" size="1 1 .1"/></worldbody></mujoco>'
+    )
+    (tmp_path / "common" / "m.stl").write_text("solid m\nendsolid m\n")
+    with pytest.raises(
+        sarrus.ModelError, match=r"leaves the folder of the main file: .*load\(\.\.\., package_dirs=\[\.\.\.\]\) names"
+    ):
+        sarrus.load(path)
+    for folders in ([tmp_path], [tmp_path / "common"]):
+        robot = sarrus.load(path, package_dirs=folders)
+        assert robot.nv == 1 and any("its file is not there" in one for one in robot.warnings) != READS_MESHES
+    with pytest.raises(sarrus.ModelError, match="leaves the folder"):
+        sarrus.load(path, package_dirs=[tmp_path / "robot"])
+
+
+def test_masks_of_meshes_that_are_not_there():
+    """From defects/files/contact_masks_of_unread_mesh.xml: what is not read has no group."""
+    masks = ('contype="0" conaffinity="1"', 'contype="1" conaffinity="0"')
+    geoms = "".join(f'<geom type="mesh" mesh="m" {one}/>' for one in masks)
+    text = model(
+        '<geom type="plane" size="1 1 .1"/>' + body("a", "<freejoint/>", geoms, '<geom size=".1"/>'),
+        '<asset><mesh name="m" file="no.stl"/></asset>',
+    )
+    robot = sarrus.loads(text)
+    assert [spec.body for spec in robot.description.shapes] == ["ground", "a"]
+    assert any("a mesh in <geom> is not read as a shape that touches" in one for one in robot.warnings)
+
+
 def test_a_link_to_an_include_is_that_include(tmp_path):
     (tmp_path / "b.xml").write_text("<mujoco/>")
     (tmp_path / "c.xml").symlink_to("b.xml")

@@ -276,7 +276,7 @@ def test_what_is_not_read_of_a_compiled_model():
     text = f"""<mujoco><option density="1"><flag spring="disable" limit="disable"/></option>
       <worldbody><body name="m" mocap="true"/><body name="ground" gravcomp=".5"><geom size="1"/>
         <joint name="j" damping="1 2" stiffness="3 4" range="-1 1"/><site name="s"/></body></worldbody>
-      <tendon><spatial name="t"><site site="s"/><site site="w"/></spatial></tendon>
+      <tendon><spatial name="t"><site site="s"/><site site="w"/><site site="s"/></spatial></tendon>
       <actuator><motor tendon="t"/><position joint="j"/></actuator>
       <equality>{EQUALITIES["one joint"].replace("s1", "j").replace("<joint", "<joint name='j' active='false'")}
         <joint name="j2" joint1="j"/></equality></mujoco>""".replace('<body name="m"', '<site name="w"/><body name="m"')
@@ -303,7 +303,7 @@ def test_what_is_not_read_of_a_compiled_model():
 def test_an_equality_of_a_spatial_tendon_is_refused():
     mujoco = pytest.importorskip("mujoco")
     text = """<mujoco><worldbody><site name="w"/><body><geom size="1"/><joint/><site name="s" pos="1 0 0"/></body></worldbody>
-      <tendon><spatial name="t"><site site="s"/><site site="w"/></spatial></tendon>
+      <tendon><spatial name="t"><site site="s"/><site site="w"/><site site="s"/></spatial></tendon>
       <equality><tendon name="e" tendon1="t"/></equality></mujoco>"""
     with pytest.raises(sarrus.ModelError, match="equality e is of a flex or a spatial tendon"):
         sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(text))
@@ -391,3 +391,44 @@ def test_each_direction_of_a_ball_has_its_damping():
     )
     model.dof_damping[:] = 1, 2, 3
     assert sarrus.io.from_mujoco(model).joint("b").type.damping.tolist() == [1, 2, 3]
+
+
+TOUCHING = """<mujoco><asset><mesh name="m" vertex="0 0 0  1 0 0  0 1 0  0 0 1"/></asset><worldbody>
+<geom type="plane" size="1 1 1" name="floor" friction=".7"/>
+<body name="a" pos="0 0 1"><freejoint/><geom name="a" size=".1"/><geom type="capsule" size=".2 .1" condim="4"/><geom type="mesh" mesh="m" mass="0"/></body>
+<body name="b" pos="0 0 2"><freejoint/><geom name="sphere_a" size=".1" contype="2" conaffinity="2"/>
+<geom size=".2 .3 .1" type="box" condim="6" friction=".5 .01 .002"/><geom size=".1" contype="0" conaffinity="0"/></body></worldbody>
+<contact><exclude body1="a" body2="b"/><pair geom1="floor" geom2="sphere_a" friction=".3 .3 .01 .001 .001" condim="6"/></contact></mujoco>"""
+
+
+def test_shapes_that_touch_are_those_of_the_file():
+    """Of a compiled model as `load` reads them of its text, and meshes by MuJoCo's own vertices."""
+    mujoco = pytest.importorskip("mujoco")
+    compiled = sarrus.io.from_mujoco(mujoco.MjModel.from_xml_string(TOUCHING))
+    read = sarrus.loads(TOUCHING.replace('<geom type="mesh" mesh="m" mass="0"/>', ""))
+    shapes = {spec.name: spec for spec in compiled.description.shapes}
+    (hull,) = (spec for spec in shapes.values() if isinstance(spec.shape, sarrus.shapes.ConvexPoints))
+    assert len(hull.shape.points) == 4 and hull.body == "a"
+    told = {spec.name: spec for spec in read.description.shapes}
+    assert {name: spec for name, spec in shapes.items() if spec is not hull}.keys() == told.keys()
+    for name, spec in told.items():
+        other = shapes[name]
+        assert (other.body, other.shape, other.group, other.friction) == (
+            spec.body,
+            spec.shape,
+            spec.group,
+            spec.friction,
+        )
+        assert (other.torsional_friction, other.rolling_friction) == (spec.torsional_friction, spec.rolling_friction)
+        assert_allclose(other.placement.matrix, spec.placement.matrix, atol=1e-12)
+
+    def pairs(robot):
+        return {
+            (frozenset((c.first, c.second)), c.touching, c.friction, c.rolling_friction)
+            for c in robot.description.contacts
+        }
+
+    assert pairs(read) <= pairs(compiled) and pairs(read)
+    assert any("meshes touch planes alone" in one for one in compiled.warnings)
+    run = sarrus.simulate(compiled, compiled.assemble(), np.zeros(compiled.nv), 1.0, method="contact", limits="ignore")
+    assert compiled.pose(run.q[-1], "a")[2, 3] > 0.05

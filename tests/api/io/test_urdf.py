@@ -882,6 +882,23 @@ def test_what_gazebo_and_drake_say_of_touching(inside, gazebo, mu, warning):
     assert shape.friction == mu and len(told) == bool(warning) and all(warning in one for one in told)
 
 
+MOTOR = '<transmission name="t"><joint name="{}"/><actuator name="m">{}</actuator></transmission>'
+
+
+def test_rotors_of_drake_s_transmissions():
+    """Inertia times the square of the ratio adds to that of the arm; without a ratio it is one."""
+    rotor = '<drake:rotor_inertia value="0.002"/>'
+    bare = sarrus.loads(robot(A, B, joint("j", "A", "B"), MOTOR.format("j", "")))
+    for told, armature in ((rotor + '<drake:gear_ratio value="10"/>', 0.2), (rotor, 0.002)):
+        arm = sarrus.loads(robot(A, B, joint("j", "A", "B"), MOTOR.format("j", told)))
+        assert_allclose(arm.mass_matrix([0.3]) - bare.mass_matrix([0.3]), [[armature]])
+        assert not arm.warnings and arm.actuated == ("j",)
+    ball = sarrus.loads(robot(A, B, joint("j", "A", "B", "ball", ""), MOTOR.format("j", rotor)))
+    assert any("the rotor inertia of a motor of 'j' is not read" in one for one in ball.warnings)
+    with pytest.raises(sarrus.ModelError, match="armature"):
+        sarrus.loads(robot(A, B, joint("j", "A", "B"), MOTOR.format("j", rotor.replace("0.002", "-1"))))
+
+
 def test_mimic_of_a_fixed_joint_is_idle():
     r = sarrus.loads(robot(A, B, C, joint("j", "A", "B"), joint("k", "B", "C", "fixed", '<mimic joint="j"/>')))
     assert not r.constraints and not r.warnings

@@ -33,8 +33,6 @@ LOST = {
     | {"tsai_3upu": r"'top2: Universal\(.* closes a loop", "cable_platform": r"'cable1: Cable\(.* closes a loop"},
     ".sdf": ROLLING,
 }
-# our reader of MJCF refuses equalities of spatial tendons
-LENGTHS = ("chain_mail", "tensegrity_prism", "wren_platform")
 # with or without losses no SDF has them
 CABLES = ("cable_platform",)
 # MuJoCo refuses bodies that move and have no mass
@@ -167,7 +165,7 @@ def check_accelerations(robot, other, q):
         assert_allclose(A1, A, atol=1e-10 * max(1.0, np.abs(a).max()))
 
 
-@pytest.mark.parametrize("name", [name for name in GALLERY if name not in (*LOST[".xml"], *LENGTHS)])
+@pytest.mark.parametrize("name", [name for name in GALLERY if name not in LOST[".xml"]])
 def test_gallery_as_mjcf(name, tmp_path):
     """To our own reader: poses, mass matrix in the order of names, loops where they have coordinates."""
     robot = made(name)
@@ -397,8 +395,42 @@ def test_meshes_are_named_from_where_the_file_lies(tmp_path):
         robot.save(tmp_path / f"a{suffix}")
         shape = read(tmp_path / f"a{suffix}").description.visuals[0].shape
         assert (shape.file, shape.scale) == ("meshes/a.stl", (1.0, 1.0, -2.0))
-    with pytest.warns(ModelWarning, match=r"MJCF cannot say, and the file does not: the mesh 'a.stl' of body 'a'"):
-        robot.save(tmp_path / "a.xml")
+    b = robot.to_builder()
+    for file in ("a.stl", "b.stl"):
+        b.add_visual("a", sarrus.shapes.Mesh(file))
+    with pytest.warns(ModelWarning, match=r"MJCF cannot say, and the file does not: meshes 'a.stl', 'b.stl'$") as told:
+        b.build().save(tmp_path / "a.xml")
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("limits", [(0, 0), (0.5, 0.5)])
+@pytest.mark.parametrize("suffix", [".json", ".urdf", ".xml", ".sdf", ".usda"])
+def test_limits_without_room_are_kept_or_told_of(suffix, limits, tmp_path):
+    """From defects/files/saving.py."""
+    if suffix == ".usda":
+        pytest.importorskip("pxr")
+    b = sarrus.Builder("held")
+    b.add_body("a", BALL)
+    b.add_joint("j", sarrus.Revolute("y", limits=limits), "ground", "a", actuated=True)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        b.build().save(tmp_path / f"held{suffix}")
+    kept = sarrus.load(tmp_path / f"held{suffix}").joint("j").type.limits
+    assert any("leave it no room" in str(one.message) for one in told) == (suffix in (".urdf", ".xml"))
+    if (suffix, limits) == (".urdf", (0.5, 0.5)):
+        assert kept is None
+    else:
+        np.testing.assert_array_equal(np.ravel(kept), limits)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".urdf", ".xml", ".sdf", ".usda"])
+def test_what_cannot_move_is_read_again(suffix, tmp_path):
+    """From defects/files/saving.py: a home without numbers."""
+    if suffix == ".usda":
+        pytest.importorskip("pxr")
+    robot = sarrus.loads('<mujoco><worldbody><body name="post"><geom size=".1"/></body></worldbody></mujoco>')
+    save(robot, tmp_path / f"post{suffix}")
+    assert read(tmp_path / f"post{suffix}").bodies[-1] == "post" and not sarrus.load(tmp_path / f"post{suffix}").nq
 
 
 # ---- what cannot be said -------------------------------------------------------------------------------------------
