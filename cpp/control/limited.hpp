@@ -82,6 +82,7 @@ struct Ends {
   double *lower, *upper;
   bool relaxed = false;  // limits of motion
   bool softens = false;  // rows that must hold are the highest priority
+  bool pins_motion = true;  // limits of motion that leave one value are equations
 };
 
 /// Where x is along a limit: beyond its upper (1) or lower (-1) end by more than `margin`, so many times what is rounding there; else 0.
@@ -381,7 +382,8 @@ inline int attempt(QuadraticProgramme solve, Arena& arena, const LimitedRows& p,
   const auto pin = [&] {  // limits that leave one value are equations
     const int before = cascade.directions;
     for (int i = 0; i < p.limits; ++i) {
-      if (s.upper[i] <= s.lower[i]) cascade.add(p.C + i * n, s.upper + i, p.length + i, 1, false);
+      if (s.upper[i] <= s.lower[i] && (s.pins_motion || !p.soft[i]))
+        cascade.add(p.C + i * n, s.upper + i, p.length + i, 1, false);
     }
     same = same && cascade.directions == before;
     std::copy(cascade.x, cascade.x + n, x);
@@ -477,11 +479,17 @@ inline int solve_limited(QuadraticProgramme solve, Arena& arena, const LimitedRo
                          LimitedReport& report) {
   const Arena::Scope scope(arena);
   limited::Ends s = {arena.take<double>(p.limits), arena.take<double>(p.limits)};
-  std::copy(p.lower, p.lower + p.limits, s.lower), std::copy(p.upper, p.upper + p.limits, s.upper);
+  bool pinned = false;
+  for (int i = 0; i < p.limits; ++i) pinned |= p.soft[i] && p.upper[i] <= p.lower[i];
   int flag = limited::again;
   while (flag == limited::again) {
+    if (!s.softens) std::copy(p.lower, p.lower + p.limits, s.lower), std::copy(p.upper, p.upper + p.limits, s.upper);
     std::fill(report.active, report.active + p.limits, static_cast<signed char>(0));
     flag = limited::attempt(solve, arena, p, s, x, damping, report);
+    if (flag != 1 && pinned && s.pins_motion) {  // what contradicts the others is relaxed, be it one value or a range
+      s.pins_motion = s.relaxed = s.softens = report.misses_hard = false;
+      flag = limited::again;
+    }
   }
   return flag;
 }

@@ -9,6 +9,7 @@ Hollerbach, J., Wampler, C. (1996). The calibration index and taxonomy for robot
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ import numpy as np
 from ._arrays import Array, ArrayLike, NDArray, check_counts, check_mapping, checked_number, real_array
 from ._showing import Brief
 from .dimensions import Dimensions, Moves, checked_inputs
-from .errors import AssemblyError, ModelError, ShapeError, StateError, check_choice
+from .errors import AssemblyError, ModelError, ModelWarning, ShapeError, StateError, check_choice
 from .identification.model import Base, independent_columns
 from .mechanism import Mechanism, checked_mechanism
 from .spatial import log
@@ -28,6 +29,8 @@ __all__ = ["Calibration", "Measurements", "calibrate"]
 SHARPEST = 1e-12  # of the largest singular value, one below which rounding decides
 ROUNDING = 1e-15  # [rad, sizes of the bodies] of residuals, which loops closed to 1e-13 cannot undercut by much
 SMALL = 0.02  # of a combination, a part that its name leaves out
+FEW = 1.5  # numbers for each combination found, below which the fit follows noise
+DISTURBED = 1.5  # [standard deviations] of residuals, from which on they hold more than noise
 SETTLED = 1e-6  # of the cost, a step that gains less is the last
 
 
@@ -135,7 +138,8 @@ def calibrate(
         frames
     near : (nq,) or (n, nq) near the positions; default: along the inputs from the home, on one branch
     spread : how far dimensions may be off, lengths [m] and angles [rad]: what measurements with their noise do not tell better does not show
-    loss : "squares", "huber" or "cauchy": how much is believed of residuals that are far larger than their noise
+    loss : "squares", "huber" or "cauchy": how much is believed of residuals that are far larger than their noise. The last two start from the noise that is
+        stated too, where residuals are larger. A single position that determines much pulls at "huber"; "cauchy" leaves it out
     iterations : steps at most
 
     Returns
@@ -150,6 +154,11 @@ def calibrate(
         The loops do not close at the inputs.
     StateError, NameNotFoundError, ShapeError
         The inputs do not determine the position; unknown names; wrong sizes.
+
+    Warns
+    -----
+    ModelWarning
+        Fewer than 1.5 numbers for each combination of dimensions that is found: the fit follows their noise.
 
     Examples
     --------
@@ -186,24 +195,27 @@ def calibrate(
         raise ModelError(f"no dimension can change: the loops would bind with any of {', '.join(chosen.names)}")
     before, known = _size(residual), np.where(chosen.angular, *reversed(_of_lengths_and_angles("spread", spread)))
     least = ROUNDING / min(rows.noise[0] / robot._length, rows.noise[1])
-    for _ in range(iterations):
-        if _size(residual) < least:
-            break
-        weight = _believed(residual, loss)
-        change = _least_step(rows.derivatives(place) * weight[:, None], residual * weight, known)
-        better = _descended(rows, chosen, x, change, residual, loss)
-        if better is None:
-            break
-        settled = _cost(better[1], loss) > (1.0 - SETTLED) * _cost(residual, loss)
-        x, residual, place = better
-        if settled:
-            break
+    fit = _Fit(x, residual, place)
+    how = (rows, chosen, known, iterations, least)
+    best = _fitted(fit, loss, *how)
+    if loss != "squares" and _size(best.residual) > DISTURBED:
+        # an outlier may have spread over all residuals, which then count as its like: start from believing in the noise that is stated
+        trials = [_fitted(_fitted(start, "cauchy", *how, scale=1.0), loss, *how) for start in (fit, best)]
+        best = min(best, *trials, key=lambda one: (_spread(one.residual), _cost(one.residual, loss)))
+    x, residual, place = best
     weight = _believed(residual, loss)
     J = rows.derivatives(place) * weight[:, None]
     base = independent_columns(J, None, 1.0 / known)
     if not len(base.kept):
         raise ModelError(
             f"of none of the dimensions do these measurements tell more than their spread: {', '.join(chosen.names)}"
+        )
+    if len(residual) < FEW * len(base.kept):
+        warnings.warn(
+            f"{len(residual)} numbers for {len(base.kept)} combinations of {len(chosen)} dimensions: the fit follows their noise; measure more positions, "
+            "or name fewer dimensions=",
+            ModelWarning,
+            stacklevel=2,
         )
     own_scale = max(1.0, _size(residual * weight) * np.sqrt(len(residual) / max(1, len(residual) - len(base.kept))))
     size = np.linalg.norm(J[:, base.kept], axis=0)
@@ -226,17 +238,37 @@ def _of_lengths_and_angles(name: str, value: tuple[float, float]) -> list[float]
     return [checked_number(name, x) for x in two.tolist()]
 
 
+def _fitted(
+    fit: _Fit, loss: str, rows: _Rows, chosen: Dimensions, known: Array, iterations: int, least: float, scale: float | None = None
+) -> _Fit:  # fmt: skip
+    """Gauss and Newton's steps from there, until they bring nothing more; `scale`: of the residuals, where they do not say it themselves."""
+    for _ in range(iterations):
+        x, residual, place = fit
+        if _size(residual) < least:
+            break
+        weight = _believed(residual, loss, scale)
+        change = _least_step(rows.derivatives(place) * weight[:, None], residual * weight, known)
+        better = _descended(rows, chosen, x, change, residual, loss, scale)
+        if better is None:
+            break
+        settled = _cost(better.residual, loss, scale) > (1.0 - SETTLED) * _cost(residual, loss, scale)
+        fit = better
+        if settled:
+            break
+    return fit
+
+
 def _descended(
-    rows: _Rows, chosen: Dimensions, x: Array, change: Array, residual: Array, loss: str
-) -> tuple[Array, Array, _Place] | None:
+    rows: _Rows, chosen: Dimensions, x: Array, change: Array, residual: Array, loss: str, scale: float | None
+) -> _Fit | None:
     """By the longest part of a change by which the cost does not grow: changes, residual and the place."""
     part = 1.0
     while part >= 1e-2:
         there = x - part * change
         try:
             trial, place = rows.at(chosen, there)
-            if _cost(trial, loss) <= _cost(residual, loss) * (1.0 + 1e-9) + 1e-24 * len(trial):
-                return there, trial, place
+            if _cost(trial, loss, scale) <= _cost(residual, loss, scale) * (1.0 + 1e-9) + 1e-24 * len(trial):
+                return _Fit(there, trial, place)
         except (AssemblyError, StateError):
             pass
         part *= 0.5
@@ -252,13 +284,13 @@ def _spread(residual: Array) -> float:
     return max(1.0, 1.4826 * float(np.median(np.abs(residual))))
 
 
-def _believed(residual: Array, loss: str) -> Array:
+def _believed(residual: Array, loss: str, scale: float | None = None) -> Array:
     """(rows,) roots of weights."""
-    return np.sqrt(LOSSES[loss].weight(np.abs(residual) / _spread(residual)))
+    return np.sqrt(LOSSES[loss].weight(np.abs(residual) / (scale or _spread(residual))))
 
 
-def _cost(residual: Array, loss: str) -> float:
-    spread = _spread(residual)
+def _cost(residual: Array, loss: str, scale: float | None = None) -> float:
+    spread = scale or _spread(residual)
     return float(LOSSES[loss].cost(np.abs(residual) / spread).sum() * spread**2)
 
 
@@ -279,6 +311,14 @@ class _Place(NamedTuple):
         """(n, 3) from one frame to the other, or the ground."""
         one, other = (np.zeros(3) if name == "ground" else self.pose[name][:, :3, 3] for name in (a, b))
         return np.broadcast_to(other - one, (self.moves.determined.size, 3))
+
+
+class _Fit(NamedTuple):
+    """Changes of dimensions, the residuals with them, and the place."""
+
+    x: Array
+    residual: Array
+    place: _Place
 
 
 class _Rows:

@@ -113,7 +113,7 @@ class LimitWarning(UserWarning):
 
 
 class DriftWarning(UserWarning):
-    """A simulation ended off the loops, which nothing brought back, or not enough."""
+    """A simulation started off the loops and was brought onto them, or it ended off them, which nothing brought back, or not enough."""
 
 
 class StiffnessWarning(UserWarning):

@@ -173,6 +173,29 @@ def test_deviations_are_those_of_many_calibrations():
     assert_allclose(found[0].deviations, values.std(axis=0)[order], rtol=0.35)
 
 
+def test_an_outlier_that_pulls_at_all_residuals_is_found():
+    """One of 50 deviations among 27 numbers for 14 combinations: it spreads over the others, whose spread then believes in it."""
+    robot, q, inputs = delta(9, 0)
+    every, rng = Dimensions(robot, list(inputs), None), np.random.default_rng(0)
+    names = [name for name in every.names if name.endswith((".x", ".offset"))][:30]
+    real, there = made(robot, q, inputs, {name: 1e-3 * rng.standard_normal() for name in names})
+    seen = real.pose(there, "platform")[:, :3, 3] + 1e-4 * rng.standard_normal((9, 3))
+    clean = calibrate(robot, Measurements(inputs, {"platform": seen}), dimensions=names, near=q, loss="cauchy")
+    bad = seen.copy()
+    bad[8] += 50e-4 * np.array([0.0, 0.6, 0.8])
+    found = calibrate(robot, Measurements(inputs, {"platform": bad}), dimensions=names, near=q, loss="cauchy")
+    assert {position for _, position in found.outliers} == {8}
+    off = np.array([found.changes[name] - clean.changes[name] for name in names])
+    assert np.abs(off).max() < 3e-3  # 14e-3 where it is believed
+
+
+def test_numbers_that_are_few_are_warned_of():
+    robot, q, inputs = delta(5)
+    seen = robot.pose(q, "platform")[:, :3, 3] + 1e-4 * np.random.default_rng(0).standard_normal((5, 3))
+    with pytest.warns(sarrus.ModelWarning, match="15 numbers for .* combinations .* follows their noise"):
+        calibrate(robot, Measurements(inputs, {"platform": seen}), near=q)
+
+
 def test_distances_and_angles_of_joints_are_enough_and_outliers_are_not_believed():
     robot, q, inputs = slider_crank()
     errors = {"motor.offset": 0.004, "wrist.parent.x": 0.002, "guide.offset": -0.003}

@@ -299,6 +299,71 @@ def test_passive_joints_are_named_with_zeros():
     assert found.noise.max() < 1e-6
 
 
+def test_passive_joints_named_with_zeros_do_not_drown_a_motor_with_noise():
+    """What the motor tells alone is excited, however exactly the zeros are met."""
+    robot = sarrus.mechanisms.double_pendulum()
+    real, t = robot.replace(damping={"shoulder": 0.3}), np.linspace(0.0, 6.0, 600)
+    push = sarrus.control.PrescribedEffort("shoulder", sarrus.laws.harmonic(8.0, 3.0))
+    run = sarrus.simulate(real, [0.3, 0.2], [0.0, 0.0], 6.0, push, dt=1e-3, times=t)
+    u = 8.0 * np.sin(3.0 * t) + 0.05 * np.random.default_rng(1).standard_normal(600)
+    found = identify(
+        robot, Samples({"shoulder": u, "elbow": 0.0 * t}, run.q, run.v, run.a), terms={"damping": ["shoulder"]}
+    )
+    assert found.names[0] == "shoulder.damping" and not found.unexcited
+    assert 1e-3 < found.deviations[0] < 5e-3
+    assert abs(found.values[0] - 0.3) < 3.0 * found.deviations[0]
+    assert abs(found.noise[0] - 0.05) < 0.01
+
+
+@pytest.mark.parametrize("term", ["damping", "friction", "armature", "stiffness"])
+def test_joints_that_the_loops_hold_fast_tell_nothing(term):
+    """Their motion is rounding: its sign, and what it would take to show in the efforts, are too."""
+    axis = np.array([1.0, 2.0, 3.0]) / np.sqrt(14.0)
+    across = np.cross(axis, [1.0, 0.0, 0.0])
+    b = sarrus.Builder("four-bar of an oblique plane")
+    for name, length in (("a", 0.4), ("b", 1.1), ("c", 0.9)):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), length * across, 0.01))
+    b.add_body("cross", sarrus.Inertia.sphere(0.1, 0.01))
+    hinge = sarrus.Revolute(axis)
+    b.add_joint("m", hinge, "ground", "a", actuated=True)
+    b.add_joint("p1", hinge, "a", "cross", at_parent=0.4 * across)
+    b.add_joint("fast", sarrus.Revolute(across), "cross", "b")
+    b.add_joint("p", hinge, "ground", "c", at_parent=1.0 * across)
+    b.add_joint("p2", hinge, "b", "c", at_parent=1.1 * across, at_child=0.9 * across, loop=True)
+    robot, t = b.build(), np.linspace(0.0, 4.0, 400)
+    q = robot.follow({"m": 3 * t + 0.5 * np.sin(5 * t)})
+    v = robot.complete_velocity(q, {"m": 3 + 2.5 * np.cos(5 * t)})
+    a = robot.complete_acceleration(q, v, {"m": -12.5 * np.sin(5 * t)})
+    u = robot.actuator_efforts(q, v, a)[:, 0] + 1e-3 * np.random.default_rng(0).standard_normal(400)
+    found = identify(robot, Samples({"m": u}, q, v, a), terms={term: ["fast"]}, bodies=["a"])
+    assert f"fast.{term}" in found.unseen
+
+
+@pytest.mark.parametrize("cutoff", [5.0, 10.0])
+def test_friction_is_not_biased_by_the_filter(cutoff):
+    """The efforts' jumps at reversals are filtered, and so are the signs that they are compared with."""
+    robot, n = sarrus.mechanisms.four_bar(), 20001
+    t, rng = np.linspace(0.0, 20.0, n), np.random.default_rng(0)
+    parts = [(0.9, 2.0, 0.0), (0.4, 5.0, 1.0)]
+    x, dx, ddx = (
+        sum(size * rate**k * np.sin(rate * t + phase + k * np.pi / 2) for size, rate, phase in parts) for k in range(3)
+    )
+    q = robot.follow({"motor": x})
+    v = robot.complete_velocity(q, {"motor": dx})
+    a = robot.complete_acceleration(q, v, {"motor": ddx})
+    real = robot.replace(damping={"motor": 0.1}, friction={"motor": 0.15})
+    felt = real.actuator_efforts(q, v, a)[:, 0] + 0.02 * rng.standard_normal(n)
+    data = Samples.from_joints(robot, t, {"motor": x + 1e-4 * rng.standard_normal(n)}, {"motor": felt}, cutoff=cutoff)
+    every = data.rows(slice(None, None, 40))
+    assert every.directions["motor"].shape == (len(every), 1)
+    found = identify(robot, every, terms={"damping": ["motor"], "friction": ["motor"]})
+    of = {name: k for k, name in enumerate(found.names)}
+    for name, right in (("motor.damping", 0.1), ("motor.friction", 0.15)):
+        k = of[name]
+        assert abs(found.values[k] - right) < 3.0 * found.deviations[k]
+    assert found.deviations[of["motor.friction"]] < 0.01
+
+
 def test_readings_of_encoders_are_enough():
     """Filtered and differentiated, completed by the loops: friction of a four-bar to a percent, from 0.2 mrad of noise."""
     robot = sarrus.mechanisms.four_bar()

@@ -27,6 +27,7 @@ from .samples import Samples, checked_samples
 STRETCHES = 10  # parts of a record, of which some are held out whole: neighbours would tell what is held out
 BLUNT = 1e-5  # of the efforts, noise that is assumed at least where bodies are made consistent
 SHARPEST = 1e-8  # of the largest efforts, noise that sums of squares can tell
+TRUSTED = 1e-4  # of the largest noise of a motor, relative to efforts, the least of another: beside zeros of a passive joint the others still count
 STILL = 1e-7  # of what its column usually is, below which a parameter is not moved by the data
 UNEXCITED = 1e-13  # of the largest, an eigenvalue of the normal equations (columns of length 1) below which the data tell nothing
 
@@ -225,7 +226,8 @@ def _statistics(
         counts[out] += last - first
         for begin in range(first, last, BLOCK):
             rows = slice(begin, min(begin + BLOCK, last))
-            Z = model.rows(data.q[rows], data.v[rows], a[rows], kept)
+            signs = None if data.directions is None else {name: d[rows] for name, d in data.directions.items()}
+            Z = model.rows(data.q[rows], data.v[rows], a[rows], kept, signs)
             Z[..., -1] = y[rows].T - Z[..., -1]
             for u, of_motor in enumerate(Z):
                 sums[out, u] += of_motor.T @ of_motor
@@ -246,21 +248,26 @@ class _Fit:
 
 
 def _weighted(sums: Array, count: int, size: Array, least: Array) -> _Fit:
-    """Least squares, each motor weighted by what it is off by, until that stays as it is."""
+    """Least squares, each motor weighted by what it is off by, until that stays as it is; what the data excite does not depend on these weights."""
     p = sums.shape[-1] - 1
-    noise = np.maximum(np.sqrt(sums[:, -1, -1] / max(count, 1)), least)
+    alike = np.einsum("u,uii->i", least**-2.0, sums)[:-1]  # squares of columns, of all motors alike
+    moved = np.sqrt(alike) > STILL * size * np.sqrt(count * np.sum(least**-2.0))
+
+    def bounded(noise: Array) -> Array:
+        return np.asarray(least * np.maximum(np.maximum(noise / least, 1.0), TRUSTED * (noise / least).max()))
+
+    noise = bounded(np.sqrt(sums[:, -1, -1] / max(count, 1)))
     for _ in range(20):
         total = np.einsum("u,uij->ij", noise**-2.0, sums)
         G, b = total[:-1, :-1], total[:-1, -1]
         length, usual = np.sqrt(np.diag(G)), size * np.sqrt(count * np.sum(noise**-2.0))
-        moved = length > STILL * usual
         scale = np.where(moved, 1.0 / np.where(moved, length, 1.0), 0.0)
         values, vectors = np.linalg.eigh(scale[:, None] * G * scale)
         excited = values > UNEXCITED * values.max(initial=0.0)
         inverse = (scale[:, None] * vectors[:, excited] / values[excited]) @ vectors[:, excited].T * scale
         change, before = inverse @ b, noise
         change = change + inverse @ (b - G @ change)
-        noise = np.maximum(_deviation(sums, change, max(count - p / len(sums), 1.0)), least)
+        noise = bounded(_deviation(sums, change, max(count - p / len(sums), 1.0)))
         if np.all(np.abs(noise - before) < 1e-6 * noise):
             break
     dark = vectors[:, ~excited].T * np.where(moved, scale, 1.0 / usual)

@@ -27,6 +27,7 @@ from .samples import Samples
 PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 TERMS = ("damping", "friction", "armature", "stiffness", "offset")
 SAME = 1e-8  # of a column, what others must leave of it: those of the core are known to 1e-12, and nature has nothing in between
+ROUNDING = 1e-10  # of the most that a parameter moves the efforts by
 BLOCK = 256  # states whose rows the cache holds, and enough of them for NumPy's calls to count little
 
 
@@ -116,16 +117,20 @@ class EffortModel:
                 raise ShapeError(f"efforts of '{name}' need {size} columns; got shape {data.efforts[name].shape}")
         return np.concatenate([data.efforts[name] for name in sizes], axis=1)
 
-    def rows(self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None) -> Array:
+    def rows(
+        self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None, directions: Mapping[str, Array] | None = None
+    ) -> Array:  # fmt: skip
         """(nu, n, . + 1) columns of W that are kept, and the efforts of the mechanism as it is; StateError where they are not determined."""
-        rows, _, status = self._rows(q, v, a, kept)
+        rows, _, status = self._rows(q, v, a, kept, directions)
         if np.any(status):
             raise StateError(
                 f"sample {int(np.argmax(status != 0))}: efforts do not follow from the motion, or it is not sound"
             )
         return rows
 
-    def _rows(self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None) -> tuple[Array, Array, Array]:
+    def _rows(
+        self, q: Array, v: Array, a: Array, kept: NDArray[np.intp] | None = None, directions: Mapping[str, Array] | None = None
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
         """The same, the motions (n, nu, nv) along which motors give them, and a status of each state."""
         robot, nv, bodies = self.robot, self.robot.nv, 10 * len(self.bodies)
         kept = np.arange(len(self.names)) if kept is None else kept
@@ -135,11 +140,13 @@ class EffortModel:
         rows: Array = every.take(columns, axis=-1, mode="clip").swapaxes(0, 1)
         along = every[..., :nv]
         for i in np.flatnonzero(kept >= bodies):
-            rows[..., i] = self._of_joint(self.terms[kept[i] - bodies], q, v, a, along).T
+            rows[..., i] = self._of_joint(self.terms[kept[i] - bodies], q, v, a, along, directions).T
         rows[..., -1] = (along @ robot.inverse_dynamics(q, v, a)[..., None])[..., 0].T
         return rows, along, np.asarray(status)
 
-    def _of_joint(self, which: tuple[str, str, int], q: Array, v: Array, a: Array, along: Array) -> Array:
+    def _of_joint(
+        self, which: tuple[str, str, int], q: Array, v: Array, a: Array, along: Array, directions: Mapping[str, Array] | None
+    ) -> Array:  # fmt: skip
         """(n, nu) what one of a joint's unit of a term asks of the motors."""
         term, joint, k = which
         j = self.robot.joint(joint)
@@ -152,7 +159,8 @@ class EffortModel:
             moves = along[..., j.v_slice.start + k]
         if term == "stiffness":
             return np.asarray(moves * (x - np.broadcast_to(j.type.rest, 1)))
-        by = {"damping": dx, "friction": np.sign(dx), "armature": ddx, "offset": np.ones(len(q))}[term]
+        signs = np.sign(dx) if directions is None or joint not in directions else directions[joint][:, k]
+        by = {"damping": dx, "friction": signs, "armature": ddx, "offset": np.ones(len(q))}[term]
         return np.asarray(moves * by[:, None])
 
     def anywhere(self, data: Samples) -> Array:
@@ -249,10 +257,9 @@ def base_of(model: EffortModel, data: Samples) -> Base:
     X = model.anywhere(data)
     mass = np.repeat(model.values[: 10 * len(model.bodies) : 10], 10)
     order = np.concatenate([np.arange(len(mass), X.shape[1]), np.argsort(-mass, kind="stable")]).astype(np.intp)
-    size, parameters = np.linalg.norm(X, axis=0), [name.rpartition(".")[2] for name in model.names]
-    kinds = [parameter[0] + str(len(parameter)) for parameter in parameters]
-    # of the same unit: what is rounding of the largest is nothing
-    floor = np.array([1e-10 * max(size[i] for i, other in enumerate(kinds) if other == kind) for kind in kinds])
+    # what is much of a parameter moves efforts: by rounding of the most that any does is by nothing, as in a joint that the loops hold fast
+    moves = np.linalg.norm(X, axis=0) * model.units
+    floor = ROUNDING * moves.max(initial=0.0) / model.units
     base = independent_columns(X, order, floor)
     if not len(base.kept):
         raise ModelError(f"efforts of {', '.join(model.motors) or 'no motor'} tell none of the parameters")

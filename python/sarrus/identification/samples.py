@@ -26,6 +26,8 @@ class Samples(Brief):
     q, v : (n, nq), (n, nv), the loops closed
     a : (n, nv), or None where accelerations are not known: then runs are compared, not equations
     t : (n,) [s], or None; evenly spaced where there is no `a`
+    directions : joint to (n, nv of the joint) what Coulomb's friction of one is multiplied by; None: the signs of its velocities. Where efforts are
+        filtered these are the signs filtered likewise: at a reversal efforts no longer jump
     """
 
     efforts: Mapping[str, Array]
@@ -33,6 +35,7 @@ class Samples(Brief):
     v: Array
     a: Array | None = None
     t: Array | None = None
+    directions: Mapping[str, Array] | None = None
 
     def __post_init__(self) -> None:
         for name in ("q", "v", "a", "t"):
@@ -44,6 +47,11 @@ class Samples(Brief):
         object.__setattr__(self, "efforts", efforts)
         parts: dict[str, Any] = {"q": self.q, "v": self.v, "a": self.a, "t": self.t}
         parts |= {f"efforts of '{name}'": u for name, u in efforts.items()}
+        if self.directions is not None:
+            check_mapping("directions", self.directions, "joints to (n, nv of the joint) numbers each", 0)
+            directions = {name: real_array(f"directions of '{name}'", d) for name, d in self.directions.items()}
+            object.__setattr__(self, "directions", directions)
+            parts |= {f"directions of '{name}'": d for name, d in directions.items()}
         for what, x in parts.items():
             if x is None:
                 continue
@@ -65,7 +73,11 @@ class Samples(Brief):
         except (IndexError, TypeError, ValueError) as error:
             raise IndexError(f"which must be a slice, indices or a mask of {len(self)} samples; {error}") from None
         a, t = (None if x is None else x[which] for x in (self.a, self.t))
-        return Samples({name: u[which] for name, u in self.efforts.items()}, self.q[which], self.v[which], a, t)
+        efforts, directions = (
+            None if of is None else {name: x[which] for name, x in of.items()} for of in (self.efforts, self.directions)
+        )
+        assert efforts is not None
+        return Samples(efforts, self.q[which], self.v[which], a, t, directions)
 
     @classmethod
     def from_joints(
@@ -78,9 +90,9 @@ class Samples(Brief):
         ----------
         t : (n,) [s], evenly spaced
         joints : joint with one coordinate to its readings (n,) [rad, m]; as many as determine the motion
-        efforts : as the attribute; they are filtered likewise, so that both sides of the equations lose the same
+        efforts : as the attribute; they are filtered likewise, and so are the signs of velocities, so that both sides of the equations lose the same
         cutoff : frequency at which half is kept [Hz]; from 0.7 of it down motion is kept to 1e-4, from 1.3 up nothing is
-        near : as :meth:`sarrus.Mechanism.follow`, the configuration to start from
+        near : as :meth:`sarrus.Mechanism.follow`, the configuration to start from, at the first reading
 
         Returns
         -------
@@ -116,14 +128,25 @@ class Samples(Brief):
                 f"{len(t)} samples last {t[-1] - t[0]:.3g} s, less than {3 * SETTLES:g} periods of a cut-off of {cutoff:g} Hz"
             )
         readings = [_readings(what, x, t) for what, x in (("joints", joints), ("efforts", efforts))]
-        kernels = _kernels(step, cutoff, half)
-        positions, rates, accelerations, forces = (
-            {name: np.convolve(y, kernel, "valid") for name, y in of.items()}
-            for of, kernel in zip((*readings[:1] * 3, readings[1]), (*kernels, kernels[0]), strict=True)
+        smooth, rate, acceleration = _kernels(step, cutoff, half)
+        inside = slice(half, len(t) - half)
+        # signs of velocities are filtered once more, so velocities are wanted at the ends too, where readings are mirrored in their last one
+        mirrored = {name: np.pad(y, half, mode="reflect", reflect_type="odd") for name, y in readings[0].items()}
+        positions, rates, accelerations = (
+            {name: np.convolve(y, kernel, "valid") for name, y in mirrored.items()}
+            for kernel in (smooth, rate, acceleration)
         )
         q = robot.follow(positions, near)
         v = robot.complete_velocity(q, rates)
-        return cls(forces, q, v, robot.complete_acceleration(q, v, accelerations), t[half : len(t) - half])
+        directions = {
+            name: np.stack([np.convolve(np.sign(x), smooth, "valid") for x in of_joint.T], axis=1)
+            for name, of_joint in robot.joint_states(q, v).v.items()
+            if of_joint.shape[1]
+        }
+        q, v = q[inside], v[inside]
+        a = robot.complete_acceleration(q, v, {name: x[inside] for name, x in accelerations.items()})
+        forces = {name: np.convolve(u, smooth, "valid") for name, u in readings[1].items()}
+        return cls(forces, q, v, a, t[inside], directions)
 
 
 def _readings(what: str, of: Any, t: Array) -> dict[str, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, real_array
 from .._core import Status
+from ..analysis.scaling import velocity_scale
 from ..control.element import Run
 from ..control.elements import Contact, EndStop, RigidContact, ShapeContacts, Stiction
 from ..control.terms import ForceElements, force_elements
@@ -24,6 +26,7 @@ from .stiffness import joints_outrun
 BLOCK = 1024  # runs a thread of which all is kept at once
 SOME_STARTS = 8  # where rates of joints are looked at
 NOBODY = np.zeros(0, np.int64)
+ELSEWHERE = 1.0  # [rad, sizes of the bodies] that closing the loops moves a joint by, from which on it is another start and no nearby one
 RIGID = (RigidContact, ShapeContacts)
 Ended = NDArray[np.int8]  # (runs,), a Status each
 
@@ -39,6 +42,7 @@ class Setup:
     terms: list[dict[str, Any]]
     effort_limits: list[float]
     limits: list[tuple[int, int, float, float]]
+    stops: tuple[tuple[str, int, float, float], ...] = ()  # of joints that close loops: joint, coordinate, limits
 
     def core(
         self,
@@ -80,10 +84,23 @@ class Setup:
             x[rows, :nq] = np.where(off[..., None], robot.neutral(), q_on)
             x[rows, nq : nq + nv] = np.where(off[..., None], 0.0, v_on)
             if core.counted or near:
-                turns = {name: angles[rows] for name, angles in near.items()}
+                turns = self._within_stops(
+                    robot, x[rows, :nq], time, {name: angles[rows] for name, angles in near.items()}
+                )
                 coordinates = loop_coordinates(robot, x[rows, :nq], time, turns)
                 x[rows, core.size - core.counted :] = coordinates[..., : core.counted]
         return x, begun
+
+    def _within_stops(self, robot: Mechanism, q: Array, time: float, near: dict[str, Array]) -> dict[str, Array]:
+        """The same, and of joints with end stops of their own the turns in which they are within them."""
+        turns = dict(near)
+        for joint, k, lower, upper in self.stops:
+            if joint not in near:
+                x = np.array(robot.joint_states(q, near=turns, time=time).q[joint])
+                outside = (x[..., k] < lower) | (x[..., k] > upper)
+                x[..., k] = np.where(outside, 0.5 * (lower + upper), x[..., k])
+                turns[joint] = x
+        return turns
 
     def _on_the_loops(
         self, robot: Mechanism, q: Array, v: Array, time: float, threads: int
@@ -96,9 +113,11 @@ class Setup:
             return q, v, np.where(unsound, Status.UNSOUND, Status.FINISHED)
         asked["time"] = time
         q, v = np.where(unsound[..., None], robot.neutral(), q), np.where(unsound[..., None], 0.0, v)
+        given = q
         q, lost = robot.project_configuration(q, **asked)
         v, forbidden = robot.project_velocity(q, v, **asked)
         closed = ~unsound & (lost == 0) & ((forbidden == Status.FINISHED) | (forbidden == Status.CONTRADICTORY))
+        closed &= moved_by_closing(robot, given, q).max(axis=-1, initial=0.0) <= ELSEWHERE
         return q, v, np.where(closed, forbidden, Status.UNSOUND)
 
 
@@ -133,8 +152,35 @@ class Prepared:
         elements = elements + limits.end_stops + shapes_that_touch(robot, method, elements)
         felt_at = None if start is None else start_of(robot, start)
         forces = force_elements(robot, elements, Run(limits.effort_limits, felt_at, rows, runs))
-        setup = Setup(robot, method, how.stabilisation, how.gains, forces.terms, forces.effort_limits, limits.terms)
+        setup = Setup(
+            robot,
+            method,
+            how.stabilisation,
+            how.gains,
+            forces.terms,
+            forces.effort_limits,
+            limits.terms,
+            stops_of(robot, elements),
+        )
         return cls(setup, forces, limits, functions, elements, felt_at)
+
+
+def moved_by_closing(robot: Mechanism | Variants, given: Array, closed: Array) -> Array:
+    """(..., nv) displacements from what was given to where loops are closed [rad, sizes of the bodies]; none where they could not be."""
+    one = robot.base if isinstance(robot, Variants) else robot
+    start = one.normalize(given, return_status=True)[0]
+    moved = one.difference(start, np.where(np.isfinite(closed).all(axis=-1, keepdims=True), closed, start))
+    return np.asarray(np.abs(moved) / velocity_scale(one))
+
+
+def stops_of(robot: Mechanism | Variants, elements: Iterable[Any]) -> tuple[tuple[str, int, float, float], ...]:
+    """Of end stops at joints that close loops, whose angles are taken within these limits: joint, coordinate and limits."""
+    return tuple(
+        (e.joint, e.index, *map(float, e.limits))  # type: ignore[misc]
+        for e in elements
+        if isinstance(e, EndStop) and isinstance(e.joint, str) and robot.joint(e.joint).closes_loop
+        if e.limits is not None and all(isinstance(x, Real) and np.isfinite(float(x)) for x in e.limits)
+    )
 
 
 def feel_the_start(elements: Iterable[Any]) -> bool:

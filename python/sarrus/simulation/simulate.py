@@ -30,7 +30,7 @@ from .limits import JointLimits
 from .setup import Prepared, loop_coordinates, start_of, touching_states
 from .stiffness import fastest_joint
 from .trajectory import Efforts, Trajectory
-from .warnings import warn_of_runs
+from .warnings import warn_of_runs, warn_of_starts
 
 __all__ = ["Event", "simulate"]
 
@@ -59,7 +59,7 @@ def simulate(
     ----------
     mechanism : any, with loops or without
     q, v : (nq,), (nv,) to begin with; where there are loops they are brought onto them first, unless stabilisation is "none". Turns of joints
-        that close loops are counted from an angle in [-pi, pi] on, or from one within the joint's limits, or as `near` says
+        that close loops are counted from an angle in [-pi, pi] on, or from one within the limits of the joint or of an EndStop at it, or as `near` says
     duration : [s]
     controller : a function (t, q, v) -> tau (nv,), or -> (tau, {frame: wrench (6,)}), [moment; force] at the frame's
         origin in its axes; force elements of :mod:`sarrus.control`, which run in C++; or several of these.
@@ -110,7 +110,8 @@ def simulate(
     LimitWarning
         See `limits`.
     DriftWarning
-        The run ends off the loops, which no projection has held.
+        The loops are open at the start, and closing them moves a joint by more than 1e-3 rad or mean sizes of the bodies (by more than 1: StateError);
+        or the run ends off the loops, which no projection has held.
     StiffnessWarning
         Explicit steps of fixed length are unstable for the forces that act, or take more than a tenth of the energy of a motion that they make,
         though nothing damps it: the fastest of their rates is looked for every 64 steps (256 of first order), and where a contact or an end
@@ -223,6 +224,7 @@ class Integration:
         x, begun = self.setup.begin(self.core, q[None], v[None], how.start, turns)
         if begun[0] != Status.FINISHED:
             self._refuse(q, v, how.start, begun[0])
+        warn_of_starts(robot, q[None], x[:, : robot.nq])
         self.core.begin(x[0], how.start, how.dt)
 
     def _refuse(self, q: Array, v: Array, start: float, why: int) -> None:

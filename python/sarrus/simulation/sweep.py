@@ -26,7 +26,7 @@ from .policy import Policy, by_policy, hold, set_efforts
 from .runs import Sweep
 from .setup import Ended, Prepared, Setup, feel_the_start, has_functions_of_q
 from .store import Store, arguments_of
-from .warnings import warn_of_runs
+from .warnings import warn_of_runs, warn_of_starts
 from .workers import Executor, Job, Result, Rows, Work, parameters_of, results
 
 MOST_THREADS = 2**16  # more than any machine has
@@ -252,6 +252,9 @@ class _Kept:
                 begun, sampled = core.sample(begun, parameters_of(parameters, rows), job.setup.variants(rows), start)
                 self.begun[rows] = np.where(self.begun[rows] == Status.FINISHED, sampled, self.begun[rows])
             x[rows] = begun
+        robot, good = work[0][1].setup.mechanism, self.begun == Status.FINISHED
+        if isinstance(robot, Mechanism):  # variants may have other lengths than what their starts were closed for
+            warn_of_starts(robot, q[good], x[good][:, : robot.nq])
         self._keep(slice(None), 0, np.where((self.begun != Status.FINISHED)[:, None], np.nan, x))
         return x
 

@@ -10,17 +10,19 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, NDArray
 from .._core import Status
+from ..analysis.scaling import sliding_velocities, velocity_scale
 from ..control.elements import Contact, EndStop, Stiction
 from ..description.contacts import told_by_file
 from ..errors import DriftWarning, LimitWarning, ModelWarning, StiffnessWarning, warn_caller
 from ..mechanism import Mechanism
 from ..variants import Variants
 from .limits import Record
-from .setup import Prepared, Setup
+from .setup import Prepared, Setup, moved_by_closing
 from .trajectory import Trajectory
 
 EATEN = 0.1  # of a motion's energy, which a run may lose to its steps
 TOLD = 1e-3  # how well a rate is known: by differences, and a few turns of an iteration
+MOVED = 1e-3  # [rad, sizes of the bodies] by which a start may be brought onto the loops unnoticed
 WRONG = 0.02  # of the largest kinetic energy
 ROUNDING = 1e-9  # of the potential energies, whose zero is far away
 FEWEST = 8  # states, of which the largest kinetic energy is known
@@ -46,6 +48,24 @@ def warn_of_runs(
         _warn_of_energy(setup.method, step, share)
     if setup.stabilisation != "projection":
         _warn_of_drift(runs, setup.stabilisation, *end)
+
+
+def warn_of_starts(one: Mechanism, given: Array, closed: Array) -> None:
+    """Of runs (runs, nq) whose loops were open where they were to start, and which start elsewhere now."""
+    moved = moved_by_closing(one, given, closed)
+    most = moved.max(axis=-1, initial=0.0)
+    if not (far := most > MOVED).any():
+        return
+    k = int(np.argmax(most))
+    place = int(np.argmax(moved[k]))
+    joint = next(j for j in map(one.joint, one.joints) if place in range(*j.v_slice.indices(one.nv)))
+    unit = "m" if sliding_velocities(one)[place] else "rad"
+    by = moved[k, place] * velocity_scale(one)[place]
+    warn_caller(
+        f"the loops are open at the start{_among(far)}: closing them moved joint '{joint.name}' most, by {by:.3g} {unit}; begin on them, with "
+        "mechanism.assemble(near=q, fixed=...) where joints are to stay",
+        DriftWarning,
+    )
 
 
 def _warn_of_shapes(setup: Setup) -> None:

@@ -137,6 +137,28 @@ def test_stiction_takes_no_more_than_it_may():
     assert_allclose(run.q[-1], 0.1**2 / 2.0, rtol=0.05)
 
 
+@pytest.mark.parametrize("limits", [(3.7, 5.2), (3.7, 4.3)])
+def test_end_stops_of_joints_that_close_loops_are_within_their_turn(limits):
+    """Whether the pivot closes the loop does not matter, though a pose tells an angle of -pi to pi."""
+    energies = []
+    for cut in ("p2", "p"):
+        b = sarrus.Builder("four-bar")
+        for name, length in (("a", 0.4), ("b", 1.1), ("c", 0.9)):
+            b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.01))
+        places = {
+            "m": ("ground", "a", {}), "p1": ("a", "b", {"at_parent": (0.4, 0, 0)}), "p": ("ground", "c", {"at_parent": (1.0, 0, 0)}),
+            "p2": ("b", "c", {"at_parent": (1.1, 0, 0), "at_child": (0.9, 0, 0)}),
+        }  # fmt: skip
+        for name, (parent, child, at) in places.items():
+            b.add_joint(name, sarrus.Revolute("y"), parent, child, tree=name != cut, loop=name == cut, **at)
+        robot = b.build()
+        q = robot.assemble(fixed={"m": 0.5}, near={"p": 4.4})
+        stop = sarrus.control.EndStop("p", limits=limits, stiffness=1e4, damping=5.0)
+        run = sarrus.simulate(robot, q, robot.complete_velocity(q, {"m": 6.0}), 0.2, stop, dt=2.5e-4)
+        energies.append(float(robot.kinetic_energy(run.q[-1], run.v[-1])))
+    assert energies[1] == pytest.approx(energies[0], rel=1e-6)
+
+
 def test_a_limit_on_one_side():
     """Infinity is what a user writes for no limit."""
     robot = sarrus.mechanisms.pendulum()

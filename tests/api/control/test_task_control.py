@@ -177,6 +177,27 @@ def test_limits_that_contradict_a_hard_task_are_named(arm):
     assert "effort of" in answer.status
 
 
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_velocity_limit_of_nothing_is_relaxed_as_one_of_little(hard):
+    """Where efforts are too weak to hold the arm: a limit of motion that leaves one value is no equation then."""
+    b = sarrus.Builder("arm")
+    b.add_body("a", sarrus.Inertia.rod(1.0, (0, 0, 0), (1.0, 0, 0), 0.02))
+    b.add_joint("m", sarrus.Revolute("y"), "ground", "a", actuated=True)
+    arm = b.build()
+    answers = []
+    for velocity in (1e-9, 0.0):
+        limits = control.Limits(effort=1.0, velocity=velocity)
+        answers.append(
+            control.TaskControl(arm, control.JointTask("m", 1.0, hard=hard), limits=limits).solve(0.0, [0.3], [0.0])
+        )
+    little, nothing = answers
+    assert nothing.efforts["m"] == pytest.approx(-1.0)
+    assert nothing.efforts["m"] == pytest.approx(little.efforts["m"], abs=1e-6)
+    assert nothing.acceleration == pytest.approx(little.acceleration, abs=1e-5)
+    strong = control.TaskControl(arm, control.JointTask("m", 1.0), limits=control.Limits(effort=100.0, velocity=0.0))
+    assert strong.solve(0.0, [0.3], [0.0]).acceleration == pytest.approx(0.0, abs=1e-9), "it holds where it can"
+
+
 def test_functions_as_targets_run_in_python_and_agree(arm):
     q, v = np.array([0.3, 0.8, -1.6, 0.2, 1.2, 0.1]), np.zeros(6)
     rest = control.PostureTask(q, priority=1)

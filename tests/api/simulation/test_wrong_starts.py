@@ -1,5 +1,7 @@
 """Arguments of runs that are wrong in kind: an error that names them, and what they may be."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -42,3 +44,26 @@ def test_a_target_of_a_joint_that_closes_a_loop(law):
         match=f"joint 'pin2' closes a loop and has no target of {law.__name__}: add it with tree=True",
     ):
         sarrus.simulate(FOUR_BAR, FOUR_BAR.assemble(), np.zeros(3), 0.1, law({"pin2": 0.4}, 10.0, 10.0))
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_open_starts_are_told(many):
+    """Above 1e-3 of the mechanism a warning names the joint that closing moves most; above its size there is no run."""
+    home = FOUR_BAR.assemble()
+
+    def run(off):
+        q = home + np.array([off, 0.0, 0.0])
+        if many:
+            return sarrus.simulate_many(FOUR_BAR, [home, q], np.zeros(3), 0.01).status[1]
+        return sarrus.simulate(FOUR_BAR, q, np.zeros(3), 0.01).status
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(1e-4)
+    with pytest.warns(sarrus.DriftWarning, match=r"open at the start.* moved joint 'pin1' most, by 0\.\d+ rad"):
+        run(0.05)
+    if many:
+        assert run(1.2) == sarrus.results.Status.UNSOUND
+    else:
+        with pytest.raises(sarrus.StateError, match=r"begin with mechanism\.assemble"):
+            run(1.2)
