@@ -232,7 +232,8 @@ template <class T> class Branch {
       passed = select(followed, passed, select(open < in_.tolerance * T(1.0 + 1e-12), T(1.0), T(0.0)));
       for (int i = 0; i < tree_.nq; ++i) q[i] = select(followed, q[i], there[i]);
     }
-    out[0] = how, out[1] = open, out[2] = passed, out[3] = crossings_;
+    const T none = no_rotation(tree_, in_.way + (in_.inputs - 1) * in_.numbers(tree_) + 1 + tree_.nq);
+    out[0] = how, out[1] = open, out[2] = select(none > T(0.5), T(0.0), passed), out[3] = crossings_;
   }
   /// Of J where the last step started, or where most of it was seen.
   T rank() const { return rank_; }
