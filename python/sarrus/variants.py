@@ -195,12 +195,12 @@ class Variants(VariantFunctions):
         check_choice("branch", branch, Branching)
         begin, led = in_rows(start), None
 
-        def nearest(rows: Any = slice(None)) -> tuple[Array, NDArray[np.int8]]:
+        def nearest(rows: Any, origin: Array) -> tuple[Array, NDArray[np.int8]]:
             some = many if isinstance(rows, slice) else many._of_rows(rows)
             at = options if time is None else options | {"time": options["time"][rows]}
             there = {name: x[rows] for name, x in targets.items()}
             answer = looked_for(
-                some, there, begin[rows], {name: x[rows] for name, x in held.items()}, return_status=True, **at
+                some, there, origin[rows], {name: x[rows] for name, x in held.items()}, return_status=True, **at
             )
             return cast("tuple[Array, NDArray[np.int8]]", answer)
 
@@ -210,7 +210,7 @@ class Variants(VariantFunctions):
             places = {(name, turned): targets[name] for name, (_, turned) in goals.items()}
             how = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
             led = led_or_nearest(many, places, held, first, begin, open_, options.get("time"), branch, nearest, **how)
-        q, state = nearest() if led is None else (led.q, led.state)
+        q, state = nearest(slice(None), in_rows(start)) if led is None else (led.q, led.state)
         if led is not None and not return_status and (count := int(((state == 1) & np.isfinite(q).all(axis=1)).sum())):
             warn_of_branch(count, len(state))
         q = into(out, q.reshape(*lead, self.nq))

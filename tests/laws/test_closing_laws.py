@@ -161,14 +161,15 @@ def test_one_bad_state_spoils_no_other():
     robot = sarrus.mechanisms.stewart()
     q = robot.assemble()
     poses = np.repeat(robot.pose(q, "platform")[None], 20, axis=0)
-    poses[3, :3, 3] += 100.0  # out of reach
+    poses[3, :3, 3] += 100.0  # out of a jump's reach, though not of legs that grow without limits
     poses[5, 0, 0] = np.nan
     poses[7, :3, :3] *= 2.0  # no rotation
-    found, status = robot.inverse_kinematics({"platform": poses}, near=q, return_status=True)
-    assert status.tolist() == [{3: 2, 5: 1, 7: 2}.get(k, 0) for k in range(20)]
-    assert np.isnan(found[[3, 5, 7]]).all()
-    good = status == 0
-    assert_array_equal(found[good], robot.inverse_kinematics({"platform": poses[good]}, near=q))
+    for branch, bad in (("any", {3: 2, 5: 1, 7: 2}), ("start", {5: 1, 7: 2})):
+        found, status = robot.inverse_kinematics({"platform": poses}, near=q, branch=branch, return_status=True)
+        assert status.tolist() == [bad.get(k, 0) for k in range(20)]
+        assert np.isnan(found[[*bad]]).all()
+        good = status == 0
+        assert_array_equal(found[good], robot.inverse_kinematics({"platform": poses[good]}, near=q, branch=branch))
 
 
 def test_random_closed():

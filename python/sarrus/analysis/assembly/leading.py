@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -71,8 +70,8 @@ class Lead:
 
 
 def led_or_nearest(
-    robot: LoopFunctions, places: Mapping[tuple[str, bool], Array], goals: Mapping[str, Array], near: Array, start: Array, open_: NDArray[np.int8],
-    times: Array | None, branch: str, nearest: Callable[[Array], tuple[Array, Array]], *, tolerance: float, threads: int,
+    robot: LoopFunctions, places: Mapping[tuple[str, bool], Array], goals: Mapping[str, Array], near: Array, start: Array, open_: Array,
+    times: Array | None, branch: str, nearest: Callable[[Any, Array], Any], *, tolerance: float, threads: int,
 ) -> Lead | None:  # fmt: skip
     """On from starts (n, nq), on their branches where these lead there, and else by a search of these rows; None where no state has a branch.
 
@@ -92,23 +91,25 @@ def led_or_nearest(
         led.free |= ~led.there & (prescribed > freedom(robot, start[began[0]], None if when is None else when[0])[0])
     moved = some.difference(near[began], start[began]) / led.how.loops.column_scale
     led.free |= ~led.there & (np.abs(moved).max(axis=1, initial=0.0) > tolerances.longest_step) & (branch != "only")
-    if led.free.all():
-        return None
-    q, there = start.copy(), np.zeros(len(start), bool)
-    q[began], there[began] = led.q, led.there
-    fell = np.zeros(len(start), bool)
-    fell[began] = ~led.there & ~led.free
     whole = closing(robot, tuple(places), tuple(led.ways))
-    within = partial(whole.within, time=times) if whole.limited else lambda q: np.ones(len(q), bool)
+
+    def within(q: Array) -> NDArray[np.bool_]:
+        return whole.within(q, time=times) if whole.limited else np.ones(len(q), bool)
+
+    q, there, free = start.copy(), np.zeros(len(start), bool), np.ones(len(start), bool)
+    q[began], there[began], free[began] = led.q, led.there, led.free
     beyond = there & ~within(q) & (branch != "only")
-    seek = beyond | ~there & ~(fell & (branch == "only"))
+    free |= beyond & ~within(start)  # a start beyond limits leaves the choice to them
+    if free.all():
+        return None
+    fell = ~there & ~free
+    seek = free | beyond | fell & (branch != "only")
     state = np.where(there, 0, 2).astype(np.int8)
     if (rows := np.flatnonzero(seek)).size:
-        elsewhere = fell | beyond & within(start)  # a start beyond limits leaves the choice to them
         p, other = np.full(q.shape, np.nan), np.full(len(q), 2, np.int8)
-        p[rows], other[rows] = nearest(rows)
+        p[rows], other[rows] = nearest(rows, np.where(free[:, None], near, start))
         taken = seek & (~there | (other == 0) & within(p))
-        q[taken], state[taken] = p[taken], np.where(other == 0, elsewhere, other)[taken]
+        q[taken], state[taken] = p[taken], np.where(other == 0, ~free, other)[taken]
     q[state > 1] = np.nan
     led.q, led.state, led.beyond = q, state, beyond & (state == 1)
     return led
@@ -158,7 +159,7 @@ def lead(
     found, (means, _, passed, crossings) = answer[:, :-LEAD_NUMBERS], answer[:, -LEAD_NUMBERS:].T
     crossed = (means == FOLLOWED) & (crossings > 0)
     reached = passed >= PASSED
-    there = (means == JUMPED) | ((means == FOLLOWED) & reached & ~crossed)
+    there = (means >= JUMPED) & reached & ~crossed
     found = np.where(there[:, None], how.unwound(found, near) + turns, found)
     free, state = (means == FREE) | (means == OPEN), np.where(there, 0, 2).astype(np.int8)
     led = Lead(

@@ -157,7 +157,8 @@ def _led(
     """On the branch of the start, where it has one and that leads there; else the nearest, if another branch will do."""
     return_status, time = checked_truth("return_status", return_status), checked_times(options.get("time"))
     frames, held = _targets(robot, targets), coordinates(robot, fixed, many=True)
-    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()} | {"time": np.shape(time)}
+    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()}
+    shapes["time"] = () if time is None else np.asarray(time).shape
     shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
     if near is not None and not isinstance(near, Mapping):
         shapes["near"] = real_array("near", near).shape[:-1]
@@ -181,12 +182,12 @@ def _led(
     places = {key: in_rows(x, 1 + key[1]) for key, x in frames.items()}
     times = None if time is None else in_rows(time, 0)
 
-    def again(rows: Any, status: bool = True) -> Any:
+    def again(rows: Any, origin: Array, status: bool = True) -> Any:
         rows = rows if axes else 0
         at = options if times is None else options | {"time": times[rows] if axes else float(times[0])}
         there = {frame: x[rows] for (frame, _), x in places.items()}
         return _nearest(
-            robot, there, start[rows], {name: x[rows] for name, x in goals.items()}, return_status=status, **at
+            robot, there, origin[rows], {name: x[rows] for name, x in goals.items()}, return_status=status, **at
         )
 
     how = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
@@ -195,7 +196,7 @@ def _led(
         return nearest()
     if not return_status and not axes and led.state[0] != 0:
         if led.state[0] > 1 or not np.isfinite(led.q).all():
-            raise _unreachable(None if branch == "only" else lambda: again(0, False), start, *led.end(start[0]))
+            raise _unreachable(None if branch == "only" else lambda: again(0, start, False), start, *led.end(start[0]))
         if warns:
             warn_of_branch(1, 1, led.end(start[0])[0])
     elif warns and not return_status and (count := int(((led.state == 1) & np.isfinite(led.q).all(axis=1)).sum())):
