@@ -119,18 +119,20 @@ def _closed(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, warns: bool = True, **options: Any
 ) -> Any:
     """Configurations with loops closed, joints held and frames where they should be, on the branch of the start or as near to it as `branch` says."""
+    branch = "start"
     if options:
         options = {name: x for name, x in options.items() if not _is_default(name, x)}
-    branch = options.pop("branch", "start")
-    check_choice("branch", branch, Branching)
-    time = options.get("time")
-    plain = not options or options.keys() <= {"time"}
-    leads = branch != "any" and bool(targets or (fixed and robot.nc))
-    if leads and plain and (question := plain_question(robot, targets, near, fixed, time)):
-        how, q, numbers = question
-        if (closed := how.on_branch(near, q, numbers, time)) is not None:
-            return closed
-    if leads:
+        branch = options.pop("branch", branch)
+        check_choice("branch", branch, Branching)
+    if branch == "any" or not (fixed or targets):
+        return _nearest(robot, targets, near, fixed, **options)
+    if not options or options.keys() <= {"time"}:
+        time = options.get("time")
+        if question := plain_question(robot, targets, near, fixed, time):
+            how, q, numbers = question
+            if (closed := how.on_branch(near, q, numbers, time)) is not None:
+                return closed
+    if targets or robot.nc:
         return _led(robot, targets, near, fixed, branch, warns, **options)
     return _nearest(robot, targets, near, fixed, **options)
 
