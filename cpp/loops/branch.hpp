@@ -221,7 +221,8 @@ template <class T> class Branch {
       T* there = arena_.take<T>(tree_.nq);
       for (int i = 0; i < tree_.nq; ++i) there[i] = q[i];
       how = jump(there, open);
-      const auto doubtful = both(how<T(-0.5), how> T(lead::doubtful - 0.5));
+      const auto unsure = abs(how - T(lead::doubtful)) < T(0.5);
+      const auto doubtful = both(unsure, largest(leg_.displacement) < T(half_turn));
       if (tree_.loops.pfaffian_values == 0 && any(doubtful)) {
         ended_ = select(doubtful, T(0.0), T(1.0));
         pass(in_.way, in_.way, q);
@@ -232,7 +233,8 @@ template <class T> class Branch {
       passed = select(followed, passed, select(open < in_.tolerance * T(1.0 + 1e-12), T(1.0), T(0.0)));
       for (int i = 0; i < tree_.nq; ++i) q[i] = select(followed, q[i], there[i]);
     }
-    out[0] = how, out[1] = open, out[2] = passed, out[3] = crossings_;
+    const T none = no_rotation(tree_, in_.way + (in_.inputs - 1) * in_.numbers(tree_) + 1 + tree_.nq);
+    out[0] = how, out[1] = open, out[2] = select(none > T(0.5), T(0.0), passed), out[3] = crossings_;
   }
   /// Of J where the last step started, or where most of it was seen.
   T rank() const { return rank_; }
@@ -245,6 +247,7 @@ template <class T> class Branch {
   static constexpr int most_unseen = 3;  // inputs in a row whose second step is not taken
   // of a jump: the first steps of a search, in which no joint goes half a turn
   static constexpr double jump_damping = 1e-2, jump_steps = 6.0, jump_farthest = 1.0;
+  static constexpr double half_turn = 3.2;  // beyond it the other way round is shorter, of joints that return after a turn
   static constexpr double contraction = 0.25;  // of Newton's steps, at most
   static constexpr double singular = tolerances::present * tolerances::present;  // pivots of J^T J
 

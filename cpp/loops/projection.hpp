@@ -102,9 +102,20 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
   return solution.error;
 }
 
-/// Newton's steps from q onto the loops, shortened where they do not make the residual smaller. Meant for a start that is close. `weight` (nv, or null):
-/// 1, or 0 where a joint is held. Returns what is left, squared: how much the velocities that a row touches would have to move, of the row
-/// that is farthest from closed [rad, sizes of the bodies].
+/// How much the velocities that a row touches would have to move, squared, of the row that is farthest from closed [rad, sizes of the bodies].
+template <class T> SARRUS_INLINE T farthest_row(int rows, const T* phi) {
+  T farthest = T(0.0);
+  for (int r = 0; r < rows; ++r) {
+    const T motion = square(phi[r]);
+    farthest = select(motion > farthest, motion, farthest);
+  }
+  return farthest;
+}
+
+/// Newton's steps from q onto the loops, no longer than the linear model is good for, and shortened where they do not make the residual smaller. Meant
+/// for a start that is close. Where M is nearly singular, as in a long chain that folds, its shortest steps are long in the joints and may lead nowhere:
+/// then damped steps in the metric of velocities, from q again. `weight` (nv, or null): 1, or 0 where a joint is held. Returns what is left, as
+/// `farthest_row` has it.
 template <class T>
 T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time, const T* pfaffian_values,
                         bool plain, T* out) {
@@ -128,16 +139,31 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
     const LoopEquation<T> e = metric_equation(tree, arena, at, weight, time, pfaffian_values, plain);
     for (int r = 0; r < loops.rows; ++r) e.b[tree.nv + r] = -gap.phi[r] * unit[r];
     const T* y = solve_tightly(e, arena, e.b).x;
-    for (int k = 0; k < tree.nv; ++k) x[k] = weight ? y[k] * weight[k] * part : y[k] * part;
+    T longest = T(tolerances::longest_step);
+    for (int k = 0; k < tree.nv; ++k) {
+      x[k] = weight ? y[k] * weight[k] * part : y[k] * part;
+      const T size = abs(x[k]) / tree.numbers<T>()(tree.unit[k]);
+      longest = select(size > longest, size, longest);
+    }
+    const T kept = T(tolerances::longest_step) / longest;
+    for (int k = 0; k < tree.nv; ++k) x[k] *= kept;
   };
   // near singular positions each takes away a part only
   take_steps(tree, arena, T(whole), T(50.0), T(1e300), evaluate, step, {phi, nullptr, T(0.0)}, {there, nullptr, T(0.0)}, out);
-  T farthest = T(0.0);
-  for (int r = 0; r < loops.rows; ++r) {
-    const T motion = square(phi[r]);
-    farthest = select(motion > farthest, motion, farthest);
-  }
-  return farthest;
+  const T farthest = farthest_row(loops.rows, phi);
+  const auto open = farthest > T(square(tolerances::projected));
+  if (!any(open)) return farthest;
+  T *column = arena.take<T>(tree.nv), *row = arena.take<T>(loops.rows), *next = arena.take<T>(tree.nq);
+  for (int k = 0; k < tree.nv; ++k) column[k] = tree.numbers<T>()(tree.unit[k]) * (weight ? weight[k] : T(1.0));
+  for (int r = 0; r < loops.rows; ++r) row[r] = T(1.0) / unit[r];
+  for (int k = 0; k < tree.nq; ++k) next[k] = q[k];
+  close(tree, arena, {column, row, T(1.0), T(100.0), select(open, T(1e300), T(-1.0))}, time, pfaffian_values, next);
+  Gap<T> gap = {there, nullptr, T(0.0)};
+  evaluate(next, gap);
+  const T left = farthest_row(loops.rows, there);
+  const auto better = both(open, left < farthest);
+  for (int k = 0; k < tree.nq; ++k) out[k] = select(better, next[k], out[k]);
+  return select(better, left, farthest);
 }
 
 /// Size, squared, below which the rows that velocities or accelerations x are to satisfy contradict each other by rounding alone: of x, in

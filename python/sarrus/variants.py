@@ -62,7 +62,7 @@ class Variants(VariantFunctions):
         Parameters
         ----------
         near : where to start: (nq,) or (N, ..., nq); joints to coordinates are a first guess. Default: the home of the description
-        fixed, time, tolerance, out, threads, return_status : as :meth:`sarrus.Mechanism.assemble`, coordinates (N, ...) or the same for all. Each
+        fixed, branch, time, tolerance, out, threads, return_status : as :meth:`sarrus.Mechanism.assemble`, coordinates (N, ...) or the same for all. Each
             variant is looked for from its own start only; where its loops stay open its row is NaN and its status 2. What loops and `fixed` leave free need
             not end where it does for ``variants[i]``, which may look in the coordinates of another tree
 
@@ -152,7 +152,7 @@ class Variants(VariantFunctions):
             )
         how = closing(self, (), tuple(ways))
         branches = Branch(how, times, ways, how.targets([], ways, (len(times),)), steps, tolerance)
-        open_ = state != 0
+        open_ = state > 1
         start[open_] = self.base.neutral()
         path, status = branches.follow(start, out, threads)
         path[open_], status[open_] = np.nan, state[open_]
@@ -195,23 +195,23 @@ class Variants(VariantFunctions):
         check_choice("branch", branch, Branching)
         begin, led = in_rows(start), None
 
-        def nearest(rows: Any = slice(None)) -> tuple[Array, NDArray[np.int8]]:
+        def nearest(rows: Any, origin: Array) -> tuple[Array, NDArray[np.int8]]:
             some = many if isinstance(rows, slice) else many._of_rows(rows)
             at = options if time is None else options | {"time": options["time"][rows]}
             there = {name: x[rows] for name, x in targets.items()}
             answer = looked_for(
-                some, there, begin[rows], {name: x[rows] for name, x in held.items()}, return_status=True, **at
+                some, there, origin[rows], {name: x[rows] for name, x in held.items()}, return_status=True, **at
             )
             return cast("tuple[Array, NDArray[np.int8]]", answer)
 
         if branch != "any" and (held or targets):
             closed, open_ = looked_for(many, {}, begin, {}, return_status=True, **options)
-            begin = np.where((open_ == 0)[:, None], closed, begin)
+            first, begin = begin, np.where((open_ == 0)[:, None], closed, begin)
             places = {(name, turned): targets[name] for name, (_, turned) in goals.items()}
             how = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
-            led = led_or_nearest(many, places, held, begin, open_, options.get("time"), branch, nearest, **how)
-        q, state = nearest() if led is None else (led.q, led.state)
-        if led is not None and not return_status and (count := int((state == 1).sum())):
+            led = led_or_nearest(many, places, held, first, begin, open_, options.get("time"), branch, nearest, **how)
+        q, state = nearest(slice(None), in_rows(start)) if led is None else (led.q, led.state)
+        if led is not None and not return_status and (count := int(((state == 1) & np.isfinite(q).all(axis=1)).sum())):
             warn_of_branch(count, len(state))
         q = into(out, q.reshape(*lead, self.nq))
         return (q, state.reshape(lead)) if return_status else q

@@ -161,14 +161,15 @@ def test_one_bad_state_spoils_no_other():
     robot = sarrus.mechanisms.stewart()
     q = robot.assemble()
     poses = np.repeat(robot.pose(q, "platform")[None], 20, axis=0)
-    poses[3, :3, 3] += 100.0  # out of reach
+    poses[3, :3, 3] += 100.0  # out of a jump's reach, though not of legs that grow without limits
     poses[5, 0, 0] = np.nan
     poses[7, :3, :3] *= 2.0  # no rotation
-    found, status = robot.inverse_kinematics({"platform": poses}, near=q, return_status=True)
-    assert status.tolist() == [{3: 2, 5: 1, 7: 2}.get(k, 0) for k in range(20)]
-    assert np.isnan(found[[3, 5, 7]]).all()
-    good = status == 0
-    assert_array_equal(found[good], robot.inverse_kinematics({"platform": poses[good]}, near=q))
+    for branch, bad in (("any", {3: 2, 5: 1, 7: 2}), ("start", {5: 1, 7: 2})):
+        found, status = robot.inverse_kinematics({"platform": poses}, near=q, branch=branch, return_status=True)
+        assert status.tolist() == [bad.get(k, 0) for k in range(20)]
+        assert np.isnan(found[[*bad]]).all()
+        good = status == 0
+        assert_array_equal(found[good], robot.inverse_kinematics({"platform": poses[good]}, near=q, branch=branch))
 
 
 def test_random_closed():
@@ -239,3 +240,47 @@ def test_steps_that_lead_away_are_shortened(metric):
     closed, status = robot.project_configuration(q, metric=metric, return_status=True)
     assert not status.any()
     assert np.abs(robot.constraint_residual(closed)).max() < 1e-12
+
+
+def stretched(count):
+    """A chain of links on the ground at both ends, all but straight: `count` links of 1 m over 0.999 of their length."""
+    b = sarrus.Builder("stretched")
+    for k in range(count):
+        b.add_body(f"link{k}", sarrus.Inertia.rod(1.0, (0, 0, 0), (1.0, 0, 0), 0.02))
+        b.add_joint(
+            f"pin{k}",
+            sarrus.Spherical(),
+            f"link{k - 1}" if k else "ground",
+            f"link{k}",
+            at_parent=(1.0 if k else 0.0, 0, 0),
+        )
+    end = (0.999 * count, 0.0, 0.0)
+    b.add_joint("end", sarrus.Spherical(), "ground", f"link{count - 1}", at_parent=end, at_child=(1.0, 0, 0), loop=True)
+    return b.build()
+
+
+CHAINS = {
+    "ring of 30": (lambda: gallery.ring(30), 0.05, 40),
+    "ring of 60": (lambda: gallery.ring(60), 0.05, 20),
+    "net": (lambda: gallery.net(4, 4), 0.05, 40),
+    "chain mail": (lambda: gallery.chain_mail(2, 3), 0.03, 20),
+    "ladder": (lambda: gallery.four_bar_ladder(10), 0.05, 40),
+    "stretched": (lambda: stretched(12), 0.05, 40),
+}
+
+
+@pytest.mark.parametrize("metric", ["mass", "euclidean"])
+@pytest.mark.parametrize("chain", CHAINS)
+def test_projection_closes_long_chains(chain, metric):
+    """From 0.05 rad off, wherever the chain has folded to meanwhile."""
+    make, off, count = CHAINS[chain]
+    robot, rng = make(), np.random.default_rng(3)
+    home = robot.assemble()
+    folded, status = robot.assemble(robot.integrate(home, 0.5 * rng.normal(size=(count, robot.nv))), return_status=True)
+    for places in (np.repeat(home[None], count, axis=0), folded[status == 0]):
+        starts = robot.integrate(places, off * rng.normal(size=(len(places), robot.nv)))
+        q, status = robot.project_configuration(starts, metric=metric, return_status=True)
+        assert (status == 0).all()
+        assert np.abs(robot.constraint_residual(q)).max() < 1e-8
+        alone = robot.project_configuration(starts[0], metric=metric)
+        assert np.abs(robot.constraint_residual(alone)).max() < 1e-8

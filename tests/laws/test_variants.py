@@ -31,7 +31,7 @@ N = 11  # more than the lanes of any register, and no multiple
 # asks for pieces of a path, which are no states; and ranks, and a condition number, of rows that may be dependent
 WITHOUT = {"path_motion", "mobility_numbers"}
 OF_FLOATING = set(re.findall(r"X\((\w+), [^)]*\bfloats\)", LIST.read_text()))
-FAR = {"configuration_by_mass", "configuration_plain"}  # steps from far away make much of rounding
+FAR = {"configuration_by_mass", "configuration_plain", "lead"}  # steps from far away make much of rounding
 
 
 def varied(robot, rng, kinds=KINDS, count=N):

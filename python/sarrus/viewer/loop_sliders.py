@@ -60,8 +60,8 @@ class Inputs:
         end = [goal.get(k, x) for k, x in zip(rows, start, strict=True)]
         how = closing(self.mechanism, (), (), tuple(self._single[k] for k in rows))
         branch = Branch(how, np.full(2, self.loops.time or 0.0), {}, np.array([start, end]), STEPS, CLOSED)
-        q, passed = np.split(branch.last(q), [-1])
-        return q, float(passed[0]) == 1.0
+        q, passed = branch.last(q)
+        return q, passed == 1.0
 
     def reach(self, q: Array, k: int, ends: tuple[float, float]) -> tuple[float, float]:
         """How far a chosen coordinate goes between these ends, the other chosen ones held; the ends, where no loop holds it."""

@@ -49,3 +49,15 @@ def test_ipopt_finds_where_the_coupler_is_highest():
     angles = np.linspace(0.0, 3.0, 3001)
     heights = robot.pose(robot.assemble(fixed={"motor": angles}), "coupler")[:, 2, 3]
     assert abs(found - angles[heights.argmax()]) < 2e-3
+
+
+def test_assemble_stays_on_the_branch_or_is_not_a_number():
+    import sarrus.casadi
+
+    robot = sarrus.mechanisms.four_bar(0.5, 1.2, 0.8, 1.0)
+    home = robot.assemble()
+    by_crank, by_rocker = sarrus.casadi.assemble(robot, ["motor"]), sarrus.casadi.assemble(robot, ["pivot"])
+    for angle in np.linspace(-3.0, 3.0, 13):
+        path = robot.follow({"motor": np.linspace(home[0], angle, 61)}, near=home)
+        np.testing.assert_allclose(np.cos(np.array(by_crank(angle)).ravel() - path[-1]), 1.0, atol=1e-9)
+    assert np.isnan(np.array(by_rocker(2.0))).all()

@@ -280,3 +280,14 @@ def test_the_leg_learns(leg, tmp_path):
     found = leg.main(tmp_path / "curve.png", 49_152)
     assert found["nothing"] < 0.7 < found["stood"]
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_starts_are_on_the_branch_of_the_home():
+    """Of a crank-rocker, whose crank may start anywhere."""
+    robot = sarrus.mechanisms.four_bar(0.5, 1.2, 0.8, 1.0)
+    env = made(robot, num_envs=60, start={"motor": (-np.pi, np.pi)})
+    seen, _ = env.reset(seed=3)
+    home = robot.assemble()
+    for q in seen[:, :3]:
+        path = robot.follow({"motor": np.linspace(home[0], q[0], 61)}, near=home)
+        np.testing.assert_allclose(np.cos(path[-1] - q), 1.0, atol=1e-9)

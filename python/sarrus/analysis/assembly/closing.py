@@ -35,7 +35,6 @@ FAR: Array = np.array([1.0, 100.0, 1e300])
 # how the core led (lead in cpp/loops/branch.hpp), behind q; and of a way the longest and the shortest step, as `follow` has them
 JUMPED, FOLLOWED, FREE, OPEN, LEAD_NUMBERS = 1.0, 2.0, 0.0, -2.0, 4
 STEPS = (0.2, 1e-7)
-HALF_TURN = 0.5 * TURN
 LEADING: Array = np.array([*STEPS, tolerances.closed])
 FLOAT = np.dtype(np.float64)
 EVERY = slice(None)
@@ -100,7 +99,8 @@ class Closing:
         self.scale = self.loops.scale(self.moving)
         self.simple = all(robot.joint(name).type.nq == 1 for name in held) and not robot._asks_for_rows
         self.weight, self.held, self.units = self.scale[: robot.nv].copy(), 1.0 - self.moving, self.loops.scale()
-        self.way = np.zeros(1 + robot.nq + self.numbers)  # of `lead`: time, configuration and targets of an input
+        self.end = 1 + robot.nq
+        self.way = np.zeros(self.end + self.numbers)  # of `lead`: time, configuration and targets of an input
         # in q and v, of held joints with one coordinate; -1 where it is among the targets
         self.places, self.v_places = (
             [-1 if name in self.led else getattr(robot.joint(name), part).start for name in held]
@@ -163,23 +163,21 @@ class Closing:
 
     def on_branch(self, near: Array, q: Array, targets: Array | None, time: Any) -> Array | None:
         """The same from `near` (nq,), whose held joints go to where they are in q, on its branch if it has one."""
-        for place in self.places:
-            if place >= 0 and not abs(q[place] - near[place]) <= HALF_TURN:  # the other way round may be shorter
-                return None
         way = self.way.copy()
-        way[1 : 1 + len(q)] = q
+        way[1 : self.end] = q
         if time is not None:
             way[0] = time
         if targets is not None:
-            way[1 + len(q) :] = targets
+            way[self.end :] = targets
         try:
             answer = self.robot._lead(near, self.held, self.units, LEADING, way)
         except SarrusError:
             return None
-        closed, (means, _, passed, crossings) = answer[:-LEAD_NUMBERS], answer[-LEAD_NUMBERS:].tolist()
-        if means < FREE or passed < 1.0 or crossings:
+        means = answer.item(-4)
+        if means < FREE or answer.item(-2) < 1.0 or answer.item(-1):
             return None
-        closed = closed.copy() if means < FOLLOWED else self.unwound(closed, near)
+        q = answer[:-LEAD_NUMBERS]
+        closed = self.unwound(q, near) if means == FOLLOWED else q.copy()
         return None if self.limited and not self.within(closed, 0.0, time) else closed
 
     def unwound(self, q: Array, start: Array) -> Array:

@@ -59,6 +59,11 @@ class Branch:
         path, status = self.how.robot._branch(*self._question(q), threads=threads, return_status=True, **options)
         return path, status
 
+    def last(self, q: Array) -> tuple[Array, float]:
+        """Where the branch on from q (nq,) ends, or all inputs do, and how many inputs are passed, with the part of the way to the next."""
+        answer = self.how.robot._lead(*self._question(q))
+        return answer[:-LEAD_NUMBERS], float(answer[-2])
+
     def end(self, path: Array) -> BranchEnd:
         """Where one branch ends, and why it does not go on."""
         k, q, why = self.stop(path[0], path)
@@ -66,8 +71,7 @@ class Branch:
 
     def stop(self, start: Array, path: Array | None = None) -> tuple[int, Array, str]:
         """Inputs passed, the configuration where the branch on from a start (nq,) ends, and why it does not go on."""
-        answer = self.how.robot._lead(*self._question(start))
-        q, passed = answer[:-LEAD_NUMBERS], float(answer[-2])
+        q, passed = self.last(start)
         k = int(passed)
         at = float(np.interp(passed, np.arange(len(self.times)), self.times))
         loops = self.how.at(at, None if self.targets is None else self.targets[k])

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..._arrays import Array, NDArray
+from ..._core import tolerances
 from ...description.joints import TURN
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.variants import VariantFunctions
@@ -69,12 +70,13 @@ class Lead:
 
 
 def led_or_nearest(
-    robot: LoopFunctions, places: Mapping[tuple[str, bool], Array], goals: Mapping[str, Array], start: Array, open_: NDArray[np.int8],
-    times: Array | None, branch: str, nearest: Callable[[Array], tuple[Array, Array]], *, tolerance: float, threads: int,
+    robot: LoopFunctions, places: Mapping[tuple[str, bool], Array], goals: Mapping[str, Array], near: Array, start: Array, open_: Array,
+    times: Array | None, branch: str, nearest: Callable[[Any, Array], Any], *, tolerance: float, threads: int,
 ) -> Lead | None:  # fmt: skip
     """On from starts (n, nq), on their branches where these lead there, and else by a search of these rows; None where no state has a branch.
 
-    `places` (n, 3 or 4 x 4) of frames, `goals` (n, nq of the joint) of joints; `open_` (n,) is not 0 where a start does not close the loops.
+    `places` (n, 3 or 4 x 4) of frames, `goals` (n, nq of the joint) of joints; `near` (n, nq) where the starts were looked for, and `open_` (n,) not 0
+    where none closes the loops. A start that is far from there stands for a guess, which chooses no branch.
     """
     began = np.flatnonzero(open_ == 0)
     if not began.size:
@@ -82,37 +84,42 @@ def led_or_nearest(
     some, when = robot if len(began) == len(start) else robot._of_rows(began), None if times is None else times[began]
     numbers = [x[began, :3].reshape(-1, 12) if x.ndim == 3 else x[began] for x in places.values()]
     led = lead(
-        some, tuple(places), numbers, {name: x[began] for name, x in goals.items()}, start[began], when, tolerance, threads
+        some, tuple(places), numbers, {name: x[began] for name, x in goals.items()}, near[began], start[began], when, tolerance, threads
     )  # fmt: skip
     if places and not (led.there | led.free).all():  # a way that prescribes more than there are freedoms need not exist
         prescribed = sum(x.shape[-1] for x in (*goals.values(), *numbers)) - 6 * sum(turned for _, turned in places)
         led.free |= ~led.there & (prescribed > freedom(robot, start[began[0]], None if when is None else when[0])[0])
-    if led.free.all():
+    moved = some.difference(near[began], start[began]) / led.how.loops.column_scale
+    led.free |= ~led.there & (np.abs(moved).max(axis=1, initial=0.0) > tolerances.longest_step) & (branch != "only")
+    whole = closing(robot, tuple(places), tuple(led.ways))
+
+    def within(q: Array) -> NDArray[np.bool_]:
+        return whole.within(q, time=times) if whole.limited else np.ones(len(q), bool)
+
+    q, there, free = start.copy(), np.zeros(len(start), bool), np.ones(len(start), bool)
+    q[began], there[began], free[began] = led.q, led.there, led.free
+    beyond = there & ~within(q) & (branch != "only")
+    free |= beyond & ~within(start)  # a start beyond limits leaves the choice to them
+    if free.all():
         return None
-    q, there = start.copy(), np.zeros(len(start), bool)
-    q[began], there[began] = led.q, led.there
-    fell = np.zeros(len(start), bool)
-    fell[began] = ~led.there & ~led.free
-    beyond = there & ~led.how.within(q, time=times) if led.how.limited else ~there & False
-    seek = ~there & ~(fell & (branch == "only")) | beyond & (branch != "only")
+    fell = ~there & ~free
+    seek = free | beyond | fell & (branch != "only")
     state = np.where(there, 0, 2).astype(np.int8)
     if (rows := np.flatnonzero(seek)).size:
-        p, other = nearest(rows)
-        p, other = np.reshape(p, (len(rows), -1)), np.reshape(other, -1)
-        keeps = led.how.within(p, time=None if times is None else times[rows])
-        better = (other == 0) & (keeps | ~there[rows])
-        q[rows[better]] = p[better]
-        state[rows[better]] = (fell | beyond)[rows[better]]
+        p, other = np.full(q.shape, np.nan), np.full(len(q), 2, np.int8)
+        p[rows], other[rows] = nearest(rows, np.where(free[:, None], near, start))
+        taken = seek & (~there | (other == 0) & within(p))
+        q[taken], state[taken] = p[taken], np.where(other == 0, ~free, other)[taken]
     q[state > 1] = np.nan
     led.q, led.state, led.beyond = q, state, beyond & (state == 1)
     return led
 
 
 def lead(
-    robot: LoopFunctions, frames: Frames, numbers: Sequence[Array], held: Mapping[str, Array], start: Array, time: Array | None,
+    robot: LoopFunctions, frames: Frames, numbers: Sequence[Array], held: Mapping[str, Array], near: Array, start: Array, time: Array | None,
     tolerance: float, threads: int,
 ) -> Lead:  # fmt: skip
-    """On from starts (n, nq), which close the loops, to joints at `held` (n, nq of the joint) and frames at `numbers` (n, 3 or 12)."""
+    """On from starts (n, nq), which close the loops, to joints at `held` (n, nq of the joint) and frames at `numbers` (n, 3 or 12); turns count from `near`."""
     n = len(start)
     names = _leading(robot, start[0], held, None if time is None else time[0]) if held else ()
     how = closing(robot, frames, names)
@@ -152,8 +159,8 @@ def lead(
     found, (means, _, passed, crossings) = answer[:, :-LEAD_NUMBERS], answer[:, -LEAD_NUMBERS:].T
     crossed = (means == FOLLOWED) & (crossings > 0)
     reached = passed >= PASSED
-    there = (means == JUMPED) | ((means == FOLLOWED) & reached & ~crossed)
-    found = np.where(there[:, None], how.unwound(found, start) + turns, found)
+    there = (means >= JUMPED) & reached & ~crossed
+    found = np.where(there[:, None], how.unwound(found, near) + turns, found)
     free, state = (means == FREE) | (means == OPEN), np.where(there, 0, 2).astype(np.int8)
     led = Lead(
         found, there, free, reached, crossed, how, ways, targets, times, (*STEPS, tolerance), state, np.zeros(n, bool)

@@ -59,30 +59,36 @@ def assemble(
     robot: LoopFunctions, near: ArrayLike | JointCoordinates | None = None, *, fixed: JointCoordinates | None = None,
     **options: Unpack[SearchOptions],
 ) -> Array:  # fmt: skip
-    """A configuration (..., nq) that closes every loop, near another one.
+    """A configuration (..., nq) that closes every loop, near another one and on its branch.
 
-    One state is looked for with all means; from a configuration that is nearly closed, as the last one of a control loop is, it
-    takes microseconds. Of many, each is looked for from its own start only. Which joints close the loops, and the order of the
-    description, make no difference to the branch that is found or to how often joints have turned: that is as near to the start as
-    limits allow. Far from the start the branch that is found need not be the nearest of all: :meth:`follow` stays on one.
+    From a configuration that is nearly closed, as the last one of a control loop is, it takes microseconds. Where `fixed` determines the motion,
+    the answer is on the branch of the start: the one to which small steps of the fixed joints from there lead (:meth:`follow`), however far they go;
+    joints that return after a turn go the shorter way round. One jump is taken where it is certified to stay on the branch. Where `fixed` leaves
+    motion, or the start is singular, there is no branch: one state is then looked for with all means, of many each from its own start only. Which
+    joints close the loops, and the order of the description, make no difference to the answer or to how often joints have turned: that is as near
+    to the start as limits allow.
 
     Parameters
     ----------
     near : where to start: (..., nq), or joints to coordinates, which are kept if the loops can close with them and a first guess if
         not (of joints that close a loop among themselves all but one count, the first by name); default, and for joints that are not named: the home of the description, or neutral
-    fixed : joints to coordinates that they must have [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one
+    fixed : joints to coordinates that they must have [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one. Of more joints than there
+        are freedoms as many lead as determine the motion, and the others have to follow
+    branch : if the branch of the start ends on the way, passes a singular position, behind which it is not known, or leaves limits of joints:
+        "start", the nearest answer on any branch, with a BranchWarning; "only", AssemblyError; "any" does not ask for the branch at all
     starts : how many other starts are tried if that one leads nowhere, or out of joint limits; the nearest of their answers is taken, one
         out of limits only if none within them was found
     seed : of these starts; equal seeds give equal answers
     tolerance : residual up to which a loop counts as closed, in radians and in mean sizes of the bodies. It is for parts that do
         not fit exactly: where they do, loops are closed to rounding, below which (1e-13) it cannot be
-    out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 2: the loops stay open
+    out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 1: another branch than that of the start, or not known to be it (of a
+        start that is unsound the row is NaN); status 2: the loops stay open, or with branch="only" the branch does not lead there
 
     Raises
     ------
     AssemblyError
         The loops cannot close, or not with what is fixed or prescribed, or no start led there: which one stays open, and how far.
-        In a batch that row is NaN.
+        Where the branch of the start ends before, it is an errors.BranchEnd, whose `last` (nq,) is where. In a batch that row is NaN.
     ModelError, NameNotFoundError
         Joints that are given close a loop among themselves; a joint is not known.
     ShapeError, StateError
@@ -98,26 +104,36 @@ def assemble(
     (0.5, True)
     >>> fourbar.assemble(near=q, fixed={"motor": np.linspace(0.4, 0.6, 5)}).shape
     (5, 3)
+
+    The other branch is where a start on it leads:
+
+    >>> mirrored = fourbar.assembly_modes(fixed={"motor": 0.5})[1]
+    >>> [round(float(fourbar.assemble(near, fixed={"motor": -2.5})[2]), 3) for near in (q, mirrored)]
+    [-2.01, 2.369]
     """
     answer: Array = _closed(robot, {}, near, fixed, **options)
     return answer
 
 
-def _closed(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
+def _closed(
+    robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, warns: bool = True, **options: Any
+) -> Any:
     """Configurations with loops closed, joints held and frames where they should be, on the branch of the start or as near to it as `branch` says."""
+    branch = "start"
     if options:
         options = {name: x for name, x in options.items() if not _is_default(name, x)}
-    branch = options.pop("branch", "start")
-    check_choice("branch", branch, Branching)
-    time = options.get("time")
-    plain = not options or options.keys() <= {"time"}
-    leads = branch != "any" and bool(targets or (fixed and robot.nc))
-    if leads and plain and (question := plain_question(robot, targets, near, fixed, time)):
-        how, q, numbers = question
-        if (closed := how.on_branch(near, q, numbers, time)) is not None:
-            return closed
-    if leads:
-        return _led(robot, targets, near, fixed, branch, **options)
+        branch = options.pop("branch", branch)
+        check_choice("branch", branch, Branching)
+    if branch == "any" or not (fixed or targets):
+        return _nearest(robot, targets, near, fixed, **options)
+    if not options or options.keys() <= {"time"}:
+        time = options.get("time")
+        if question := plain_question(robot, targets, near, fixed, time):
+            how, q, numbers = question
+            if (closed := how.on_branch(near, q, numbers, time)) is not None:
+                return closed
+    if targets or robot.nc:
+        return _led(robot, targets, near, fixed, branch, warns, **options)
     return _nearest(robot, targets, near, fixed, **options)
 
 
@@ -137,13 +153,14 @@ def _nearest(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **op
 
 
 def _led(
-    robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, branch: str, *, out: Array | None = None, return_status: bool = False,
-    **options: Any,
+    robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, branch: str, warns: bool, *, out: Array | None = None,
+    return_status: bool = False, **options: Any,
 ) -> Any:  # fmt: skip
     """On the branch of the start, where it has one and that leads there; else the nearest, if another branch will do."""
     return_status, time = checked_truth("return_status", return_status), checked_times(options.get("time"))
     frames, held = _targets(robot, targets), coordinates(robot, fixed, many=True)
-    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()} | {"time": np.shape(time)}
+    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()}
+    shapes["time"] = () if time is None else np.asarray(time).shape
     shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
     if near is not None and not isinstance(near, Mapping):
         shapes["near"] = real_array("near", near).shape[:-1]
@@ -161,29 +178,30 @@ def _led(
         inner = x.shape[x.ndim - size :]
         return np.broadcast_to(x, (*axes, *inner)).reshape(-1, *inner)
 
+    guess = coordinates(robot, near, many=True) if isinstance(near, Mapping) else {}
+    begin = in_rows(start_near(robot, near, guess, time, axes if guess else np.shape(start)[:-1]))
     start, goals = in_rows(start), {name: in_rows(x) for name, x in held.items()}
-    places, times = (
-        {key: in_rows(x, 1 + key[1]) for key, x in frames.items()},
-        None if time is None else in_rows(time, 0),
-    )
+    places = {key: in_rows(x, 1 + key[1]) for key, x in frames.items()}
+    times = None if time is None else in_rows(time, 0)
 
-    def again(rows: Any, status: bool = True) -> Any:
+    def again(rows: Any, origin: Array, status: bool = True) -> Any:
         rows = rows if axes else 0
         at = options if times is None else options | {"time": times[rows] if axes else float(times[0])}
         there = {frame: x[rows] for (frame, _), x in places.items()}
         return _nearest(
-            robot, there, start[rows], {name: x[rows] for name, x in goals.items()}, return_status=status, **at
+            robot, there, origin[rows], {name: x[rows] for name, x in goals.items()}, return_status=status, **at
         )
 
     how = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
-    led = led_or_nearest(robot, places, goals, start, in_rows(open_, 0), times, branch, again, **how)
+    led = led_or_nearest(robot, places, goals, begin, start, in_rows(open_, 0), times, branch, again, **how)
     if led is None:
         return nearest()
     if not return_status and not axes and led.state[0] != 0:
-        if led.state[0] > 1:
-            raise _unreachable(None if branch == "only" else lambda: again(0, False), start, *led.end(start[0]))
-        warn_of_branch(1, 1, led.end(start[0])[0])
-    elif not return_status and (count := int((led.state == 1).sum())):
+        if led.state[0] > 1 or not np.isfinite(led.q).all():
+            raise _unreachable(None if branch == "only" else lambda: again(0, start, False), start, *led.end(start[0]))
+        if warns:
+            warn_of_branch(1, 1, led.end(start[0])[0])
+    elif warns and not return_status and (count := int(((led.state == 1) & np.isfinite(led.q).all(axis=1)).sum())):
         warn_of_branch(count, len(start))
     q = into(out, led.q.reshape(*axes, robot.nq))
     return (q, led.state.reshape(axes)) if return_status else q
@@ -390,7 +408,8 @@ def inverse_kinematics(
     Parameters
     ----------
     frames : frame to its pose in the world, (..., 4, 4) or a Transform, or to the point (..., 3) where its origin is to be [m]
-    near, fixed, **options : as :meth:`assemble`. What targets and loops leave free moves as little as it can
+    near, fixed, **options : as :meth:`assemble`. Where targets determine the motion, the answer is on the branch to which straight lines and even turns
+        of the frames lead from the start; else what targets and loops leave free moves as little as it can
 
     Raises
     ------
@@ -427,7 +446,7 @@ def follow(
     ----------
     joints : joint to the coordinates that it is to go through, (n,) or (n, nq of the joint); between them it moves evenly
     frames : frame to poses (n, 4, 4) or points (n, 3) in the world, likewise
-    near : as :meth:`assemble`, which closes the loops at the first inputs
+    near : as :meth:`assemble`, which closes the loops at the first inputs: on the branch of this start, if that leads there
     time : (n,) [s], where motion is prescribed
     max_step : largest motion of a joint in one step [rad, mean sizes of the bodies], at least min_step
     min_step : part of the way from one input to the next below which the branch counts as ended, more than rounding
@@ -475,9 +494,9 @@ def follow(
         name: np.array([Transform.from_matrix(one).matrix for one in x]) if turned else x
         for (name, turned), x in led.items()
     }
-    first = {name: way[0] for name, way in ways.items()}
+    first: dict[str, Any] = {name: float(way[0, 0]) if way.shape[1] == 1 else way[0] for name, way in ways.items()}
     targets = {name: x[0] for name, x in poses.items()}
-    q = _closed(robot, targets, near, first, time=float(times[0]), tolerance=tolerance)
+    q = _closed(robot, targets, near, first, time=float(times[0]), tolerance=tolerance, warns=False)
     if q.ndim > 1:
         raise ShapeError(f"near must be one configuration, ({robot.nq},), where a path starts; got shape {q.shape}")
     how = closing(robot, tuple(led), first)

@@ -1,0 +1,203 @@
+"""Where joints are fixed or frames led far from the start, the configuration is on the branch of the start, or a status tells that it is not."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import sarrus
+
+mechanisms = sarrus.mechanisms
+
+SAME = 1e-7  # rad and m: closed to 1e-10, of positions that may be a thousand times ill-conditioned
+
+
+def crank_rockers(count):
+    """Four-bars (crank, coupler, rocker, ground) whose crank turns round, not near a change point."""
+    rng, found = np.random.default_rng(5), []
+    while len(found) < count:
+        crank, coupler, rocker, ground = rng.uniform(0.2, 0.5), *rng.uniform(0.5, 1.5, 3)
+        x = sorted((crank, coupler, rocker, ground))
+        if x[0] == crank and x[0] + x[3] < 0.98 * (x[1] + x[2]):
+            found.append((crank, coupler, rocker, ground))
+    return found
+
+
+def rocker_angle(lengths, motor, side):
+    """In closed form, by the diagonal; angles about y turn x towards -z."""
+    crank, coupler, rocker, ground = lengths
+    x, z = crank * np.cos(motor) - ground, -crank * np.sin(motor)
+    d = np.hypot(x, z)
+    return np.arctan2(-z, x) + side * np.arccos((d**2 + rocker**2 - coupler**2) / (2 * d * rocker))
+
+
+def between(a, b):
+    return np.abs((a - b + np.pi) % (2 * np.pi) - np.pi)
+
+
+def placed(robot, q):
+    return np.concatenate([robot.pose(q, body)[..., :3, :] for body in robot.bodies], axis=-1)
+
+
+@pytest.mark.parametrize("lengths", crank_rockers(12), ids=lambda x: "-".join(f"{a:.2f}" for a in x))
+def test_crank_rockers_stay_on_the_side_of_their_home(lengths):
+    robot = mechanisms.four_bar(*lengths)
+    home, motor, pivot = robot.assemble(), robot.joint("motor").q_slice.start, robot.joint("pivot").q_slice.start
+    side = min((1, -1), key=lambda s: between(home[pivot], rocker_angle(lengths, home[motor], s)))
+    angles = np.linspace(0.0, 2 * np.pi, 73)
+    wanted = rocker_angle(lengths, angles, side)
+    many = robot.assemble(fixed={"motor": angles})
+    assert between(many[:, pivot], wanted).max() < SAME
+    assert_allclose(many[:, motor], angles, rtol=0, atol=1e-12)
+    for k in range(0, 73, 8):
+        for near in (None, home, home.tolist()):
+            assert between(robot.assemble(near, fixed={"motor": float(angles[k])})[pivot], wanted[k]) < SAME
+
+
+CASES = [
+    ("strandbeest_leg", "motor"),
+    ("schatz", "joint1"),
+    ("bennett", "joint1"),
+    ("slider_crank", "crank"),
+    ("peaucellier", "motor"),
+]
+
+
+@pytest.mark.parametrize(("name", "joint"), CASES)
+def test_the_answer_is_that_of_many_small_steps(name, joint):
+    """Each state of a batch from a start of its own, and as often as joints have turned."""
+    robot = getattr(mechanisms, name)()
+    joint = joint if joint in robot.joints else robot.actuated[0]
+    home = robot.assemble()
+    x0 = float(home[robot.joint(joint).q_slice][0])
+    for reach in (np.pi, -np.pi):
+        way = x0 + np.linspace(0.0, reach, 181)
+        path, ended = robot.follow({joint: way}, near=home, return_status=True)
+        some = np.arange(0, 181, 20)
+        some = some[np.isfinite(path[some]).all(axis=1)]
+        q, status = robot.assemble(home, fixed={joint: way[some]}, return_status=True)
+        on = status == 0
+        assert on.all() or name == "peaucellier"  # beyond a singular position a status says so
+        assert_allclose(placed(robot, q[on]), placed(robot, path[some][on]), atol=SAME)
+        # and from one place of the path to another
+        q, status = robot.assemble(path[some], fixed={joint: way[some[::-1]]}, return_status=True)
+        assert_allclose(placed(robot, q[status == 0]), placed(robot, path[some[::-1]][status == 0]), atol=SAME)
+
+
+def test_whole_turns_of_what_leads_come_back():
+    robot = mechanisms.four_bar()
+    home = robot.assemble()
+    turned = robot.assemble(home, fixed={"motor": float(home[0]) + 4 * np.pi})
+    assert_allclose(turned - home, [4 * np.pi, 0.0, 0.0], atol=SAME)
+
+
+def test_joints_that_close_loops_lead_as_others_do():
+    robot = mechanisms.four_bar()
+    assert "pin2" in robot.loop_joints
+    home = robot.assemble()
+    x0 = float(robot.joint_states(home).q["pin2"][0])
+    for x in x0 + np.array([-0.4, -0.2, 0.1, 0.3]):
+        right = robot.follow({"pin2": np.linspace(x0, x, 101)}, near=home)[-1]
+        assert_allclose(placed(robot, robot.assemble(home, fixed={"pin2": float(x)})), placed(robot, right), atol=SAME)
+
+
+def test_frames_lead_as_joints_do():
+    """Where they determine the motion; what they leave free is the nearest as ever."""
+    robot = mechanisms.five_bar()
+    home = robot.assemble()
+    frame = next(f for f in robot.bodies if f not in robot.joints and f != "ground")
+    targets = np.array([-0.6, 0.9])
+    path = robot.follow({name: np.linspace(home[robot.joint(name).q_slice][0], home[robot.joint(name).q_slice][0] + d, 41)
+                         for name, d in zip(robot.actuated, targets, strict=True)}, near=home)  # fmt: skip
+    point = robot.pose(path[-1], frame)[:3, 3]
+    line = np.linspace(robot.pose(home, frame)[:3, 3], point, 201)
+    led, status = robot.follow(frames={frame: line}, near=home, return_status=True)
+    q, state = robot.inverse_kinematics({frame: point}, near=home, return_status=True)
+    assert state == 0 or status != 0
+    if status == 0:
+        assert_allclose(placed(robot, q), placed(robot, led[-1]), atol=SAME)
+
+
+def test_more_joints_than_freedoms():
+    """Those that have to follow come where they are to be, or a status says that they do not."""
+    robot = mechanisms.three_rrr()
+    home = robot.assemble()
+    now = robot.joint_states(home).q
+    led = {
+        name: np.linspace(now[name][0], now[name][0] + d, 41)
+        for name, d in zip(robot.actuated[:2], (0.4, -0.3), strict=True)
+    }
+    end = robot.follow(led, near=home)[-1]
+    fixed = {name: float(robot.joint_states(end, near=now).q[name][0]) for name in robot.actuated}
+    q, status = robot.assemble(home, fixed=fixed, return_status=True)
+    assert status == 0
+    assert_allclose(placed(robot, q), placed(robot, end), atol=SAME)
+
+
+def test_where_the_branch_ends_another_one_is_told():
+    robot = mechanisms.four_bar()
+    beyond = {"pivot": 1.6}  # where only the other circuit is
+    with pytest.warns(sarrus.BranchWarning, match="it ends, at pivot"):
+        q = robot.assemble(fixed=beyond)
+    found, status = robot.assemble(fixed=beyond, return_status=True)
+    assert status == 1
+    assert_allclose(found, q)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_allclose(robot.assemble(fixed=beyond, branch="any"), q)
+    with pytest.raises(sarrus.BranchEnd, match="the branch of the start does not lead there: it ends, at pivot") as end:
+        robot.assemble(fixed=beyond, branch="only")
+    assert np.isfinite(end.value.last).all()
+    assert np.abs(robot.constraint_residual(end.value.last)).max() < 1e-9
+    many = np.array([-1.8, 1.6, -0.2])  # on the branch; on another one; nowhere
+    with pytest.warns(sarrus.BranchWarning, match="1 of 3"):
+        robot.assemble(fixed={"pivot": many})
+    assert robot.assemble(fixed={"pivot": many}, return_status=True)[1].tolist() == [0, 1, 2]
+    q, status = robot.assemble(fixed={"pivot": many}, branch="only", return_status=True)
+    assert status.tolist() == [0, 2, 2]
+    assert np.isfinite(q).all(axis=1).tolist() == [True, False, False]
+
+
+def test_nothing_there_says_how_far_the_branch_goes():
+    robot = mechanisms.four_bar()
+    with pytest.raises(
+        sarrus.BranchEnd, match=r"no configuration was found.*the branch of the start does not lead there"
+    ) as end:
+        robot.assemble(fixed={"pivot": -0.2})
+    assert end.value.path.shape == (1, 3)
+
+
+@pytest.mark.parametrize("fixed", [{"motor1": 0.3}, {"motor1": 1.0, "motor2": 0.2}])
+def test_what_is_left_free_has_no_branch(fixed):
+    robot = mechanisms.delta()
+    assert_allclose(robot.assemble(fixed=fixed), robot.assemble(fixed=fixed, branch="any"), atol=SAME)
+
+
+def test_each_variant_stays_on_its_branch():
+    lengths = crank_rockers(6)
+    base = mechanisms.four_bar(*lengths[0])
+    several = base.variants(placements={"pin1.parent": [(x[0], 0.0, 0.0) for x in lengths]})
+    motor = np.linspace(-3.0, 3.0, 6)
+    q, status = several.assemble(fixed={"motor": motor}, return_status=True)
+    for k in range(6):
+        alone, state = several[k].assemble(fixed={"motor": float(motor[k])}, return_status=True)
+        assert state == status[k]
+        if state == 0:
+            assert_allclose(placed(several[k], q[k]), placed(several[k], alone), atol=SAME)
+    assert (status == 0).any()
+
+
+def test_passed_singular_positions_are_counted_by_the_core():
+    """A parallelogram that is led through its flat position: the branches meet there."""
+    robot = mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
+    start = robot.assemble(fixed={"motor": 0.7}, branch="any")
+    q, status = robot.assemble(start, fixed={"motor": -0.7}, return_status=True)
+    assert status == 1
+    with pytest.warns(sarrus.BranchWarning, match="a singular position lies on the way"):
+        robot.assemble(start, fixed={"motor": -0.7})
+
+
+def test_branch_is_one_of_three_words():
+    with pytest.raises(ValueError, match="branch must be one of 'start', 'only' or 'any'; got 'all'"):
+        mechanisms.four_bar().assemble(fixed={"motor": 0.5}, branch="all")
