@@ -9,12 +9,39 @@
 #include <cstdint>
 
 #include "../mechanism/arena.hpp"
+#include "../simd/packet.hpp"
 #include "../spatial/vector.hpp"
 
 namespace sarrus {
 
 using Six = Eigen::Matrix<double, 6, 1>;
-using Block = Eigen::Matrix<double, 6, 6>;
+
+/// 6 x 6, by rows of eight of which two are zero, so that whole registers go over them.
+class Block {
+ public:
+  double& operator()(int i, int j) { return of_[i][j]; }
+  double operator()(int i, int j) const { return of_[i][j]; }
+  void clear() {
+    for (auto& row : of_)
+      for (double& x : row) x = 0.0;
+  }
+  SARRUS_INLINE const double* row(int i) const { return of_[i]; }
+  SARRUS_INLINE double* row(int i) { return of_[i]; }
+
+ private:
+  alignas(64) double of_[6][8];
+};
+/// y -= factor x, of eight numbers; and y -= X^T x, of six rows of them.
+SARRUS_INLINE void subtract_row(double* y, double factor, const double* x) { subtract_scaled(y, x, factor, 8); }
+SARRUS_INLINE void subtract_rows(double* y, const Block& X, const double (&x)[6]) {
+  const double* const rows[6] = {X.row(0), X.row(1), X.row(2), X.row(3), X.row(4), X.row(5)};
+  subtract_scaled(y, rows, x, 8);
+}
+/// Six numbers of a body, with room for eight.
+struct Eight {
+  alignas(64) double of[8];
+  Eigen::Map<Six> six() { return Eigen::Map<Six>(of); }
+};
 
 class Bushings {
  public:
@@ -38,8 +65,8 @@ class Bushings {
     for (int a = 0; a < n_; ++a) degree[a] = count(a), order_[a] = a;
     for (int k = 0; k < n_; ++k) {
       std::swap(order_[k], *std::min_element(order_ + k, order_ + n_, [&](int a, int b) {
-        return degree[a] != degree[b] ? degree[a] < degree[b] : a < b;
-      }));
+                  return degree[a] != degree[b] ? degree[a] < degree[b] : a < b;
+                }));
       const int gone = order_[k];
       place_[gone] = k, blocks += 1 + degree[gone];
       each_met(gone, [&](int a) {
@@ -56,19 +83,21 @@ class Bushings {
       std::sort(later_ + first_[k] + 1, later_ + at);
       for (int i = first_[k]; i < at; ++i) slot_[k * n_ + later_[i]] = i;
     }
-    for (int i = 0; i < blocks; ++i) block_[i].setZero();
+    for (int i = 0; i < blocks; ++i) block_[i].clear();
   }
 
-  /// K += the block on the rows of a and the columns of b; once of each two.
-  template <class Matrix> void add(int a, int b, const Matrix& X) {
+  /// K += factor S on the rows of a and the columns of b; once of each two.
+  void add(int a, int b, double factor, const Block& S) {
     const int i = place_[a], j = place_[b];
-    if (i <= j)
-      block_[slot_[i * n_ + j]] += X;
-    else
-      block_[slot_[j * n_ + i]] += X.transpose();
+    Block& K = block_[i <= j ? slot_[i * n_ + j] : slot_[j * n_ + i]];
+    for (int r = 0; r < 6; ++r)
+      if (i <= j)
+        subtract_row(K.row(r), -factor, S.row(r));
+      else
+        for (int c = 0; c < 6; ++c) K(r, c) += factor * S(c, r);
   }
 
-  /// K + epsilon (1 + its diagonal) = U^T U: U stands in its place.
+  /// K + epsilon (1 + its diagonal) = U^T U: U stands in its place, on its diagonal what it is one over.
   SARRUS_NOINLINE void factorise(double epsilon) {
     for (int k = 0; k < n_; ++k) {
       Block& D = block_[first_[k]];
@@ -76,44 +105,55 @@ class Bushings {
     }
     for (int k = 0; k < n_; ++k) {
       Block& U = block_[first_[k]];
+      const int begin = first_[k] + 1, end = first_[k + 1];
       for (int i = 0; i < 6; ++i) {
-        for (int j = i; j < 6; ++j) {
-          double sum = U(i, j);
-          for (int m = 0; m < i; ++m) sum -= U(m, i) * U(m, j);
-          U(i, j) = j == i ? std::sqrt(std::max(sum, 0.1 * epsilon)) : sum / U(i, i);
-        }
+        const double inverse = 1.0 / std::sqrt(std::max(U(i, i), 0.1 * epsilon));
+        subtract_row(U.row(i), 1.0 - inverse, U.row(i));
+        for (int j = i + 1; j < 6; ++j) subtract_row(U.row(j), U(i, j), U.row(i));
+        U(i, i) = inverse;
       }
-      for (int a = first_[k] + 1; a < first_[k + 1]; ++a) {
+      for (int a = begin; a < end; ++a) {
         Block& W = block_[a];
         for (int i = 0; i < 6; ++i) {
-          for (int m = 0; m < i; ++m) W.row(i) -= U(m, i) * W.row(m);
-          W.row(i) *= 1.0 / U(i, i);
+          for (int m = 0; m < i; ++m) subtract_row(W.row(i), U(m, i), W.row(m));
+          subtract_row(W.row(i), 1.0 - U(i, i), W.row(i));
         }
       }
-      for (int a = first_[k] + 1; a < first_[k + 1]; ++a)
-        for (int b = a; b < first_[k + 1]; ++b)
-          block_[slot_[later_[a] * n_ + later_[b]]].noalias() -= block_[a].transpose() * block_[b];
+      for (int a = begin; a < end; ++a)
+        for (int b = a; b < end; ++b) {
+          Block& K = block_[slot_[later_[a] * n_ + later_[b]]];
+          const Block& A = block_[a];
+          for (int i = 0; i < 6; ++i) {
+            const double column[6] = {A(0, i), A(1, i), A(2, i), A(3, i), A(4, i), A(5, i)};
+            subtract_rows(K.row(i), block_[b], column);
+          }
+        }
     }
   }
 
   /// x of each body becomes K^-1 x.
-  SARRUS_NOINLINE void solve(Six* x) const {
+  SARRUS_NOINLINE void solve(Eight* x) const {
     for (int k = 0; k < n_; ++k) {
       const Block& U = block_[first_[k]];
-      Six& z = x[order_[k]];
+      double* z = x[order_[k]].of;
       for (int i = 0; i < 6; ++i) {
-        for (int m = 0; m < i; ++m) z(i) -= U(m, i) * z(m);
-        z(i) /= U(i, i);
+        for (int m = 0; m < i; ++m) z[i] -= U(m, i) * z[m];
+        z[i] *= U(i, i);
       }
-      for (int a = first_[k] + 1; a < first_[k + 1]; ++a) x[order_[later_[a]]].noalias() -= block_[a].transpose() * z;
+      for (int a = first_[k] + 1; a < first_[k + 1]; ++a)
+        subtract_rows(x[order_[later_[a]]].of, block_[a], {z[0], z[1], z[2], z[3], z[4], z[5]});
     }
     for (int k = n_ - 1; k >= 0; --k) {
       const Block& U = block_[first_[k]];
-      Six& z = x[order_[k]];
-      for (int a = first_[k] + 1; a < first_[k + 1]; ++a) z.noalias() -= block_[a] * x[order_[later_[a]]];
+      double* z = x[order_[k]].of;
+      for (int a = first_[k] + 1; a < first_[k + 1]; ++a) {
+        const double* there = x[order_[later_[a]]].of;
+        for (int i = 0; i < 6; ++i)
+          for (int c = 0; c < 6; ++c) z[i] -= block_[a](i, c) * there[c];
+      }
       for (int i = 5; i >= 0; --i) {
-        for (int m = i + 1; m < 6; ++m) z(i) -= U(i, m) * z(m);
-        z(i) /= U(i, i);
+        for (int m = i + 1; m < 6; ++m) z[i] -= U(i, m) * z[m];
+        z[i] *= U(i, i);
       }
     }
   }

@@ -41,7 +41,7 @@ struct Orthonormal {
     const double left = v.norm();
     if (n == 6 || !(left > negligible * length)) return;
     for (int i = 0; i < n; ++i) T[i][n] = along[i];
-    T[n][n] = left, u[n] = v / left, from[n++] = column;
+    T[n][n] = left, u[n] = v * (1.0 / left), from[n++] = column;
   }
   Six project(const Six& w) const {
     Six sum = Six::Zero();
@@ -117,48 +117,53 @@ class Reactions {
       const Bearing& b = bearing_[j];
       const Block S = stiffness(b);
       for (const int body : b.body)
-        if (body >= 0) K.add(body, body, S);
-      if (b.body[0] >= 0 && b.body[1] >= 0) K.add(b.body[0], b.body[1], Block(-S));
+        if (body >= 0) K.add(body, body, 1.0, S);
+      if (b.body[0] >= 0 && b.body[1] >= 0) K.add(b.body[0], b.body[1], -1.0, S);
     }
     for (int e = 0; e < efforts_; ++e)
       for (int i = 0; i < effort_[e].bodies; ++i)
-        for (int k = 0; k <= i; ++k)
-          K.add(effort_[e].body[i], effort_[e].body[k], Block(effort_[e].put[i] * effort_[e].put[k].transpose()));
+        for (int k = 0; k <= i; ++k) {
+          Block S;
+          S.clear();
+          add_product(S, 1.0, effort_[e].put[i], effort_[e].put[k]);
+          K.add(effort_[e].body[i], effort_[e].body[k], 1.0, S);
+        }
     K.factorise(tolerances::free_bushings);
 
-    Six *y = arena_.take<Six>(n_), *w = arena_.take<Six>(bearings_);
+    Eight* y = arena_.take<Eight>(n_);
+    Six* w = arena_.take<Six>(bearings_);
     double *x = arena_.take<double>(efforts_), size = 0.0, last = 0.0;
     for (int j = 0; j < bearings_; ++j) size += bearing_[j].w.squaredNorm(), w[j].setZero();
     for (int e = 0; e < efforts_; ++e) size += square(effort_[e].x), x[e] = 0.0;
     for (int k = 0; size > 0.0; ++k) {
-      for (int b = 0; b < n_; ++b) y[b].setZero();
+      for (int b = 0; b < n_; ++b) std::fill(y[b].of, y[b].of + 8, 0.0);
       for (int j = 0; j < bearings_; ++j) {
         const Bearing& b = bearing_[j];
         const Six missing = b.on_bodies(b.w - w[j]);
-        if (b.body[1] >= 0) y[b.body[1]] += missing;
-        if (b.body[0] >= 0) y[b.body[0]] -= missing;
+        if (b.body[1] >= 0) y[b.body[1]].six() += missing;
+        if (b.body[0] >= 0) y[b.body[0]].six() -= missing;
       }
       for (int e = 0; e < efforts_; ++e)
-        for (int i = 0; i < effort_[e].bodies; ++i) y[effort_[e].body[i]] += (effort_[e].x - x[e]) * effort_[e].put[i];
+        for (int i = 0; i < effort_[e].bodies; ++i) y[effort_[e].body[i]].six() += (effort_[e].x - x[e]) * effort_[e].put[i];
       K.solve(y);
       double step = 0.0;
       for (int j = 0; j < bearings_; ++j) {
         const Bearing& b = bearing_[j];
         Six apart = Six::Zero();
-        if (b.body[1] >= 0) apart += y[b.body[1]];
-        if (b.body[0] >= 0) apart -= y[b.body[0]];
+        if (b.body[1] >= 0) apart += y[b.body[1]].six();
+        if (b.body[0] >= 0) apart -= y[b.body[0]].six();
         const Six more = b.held(b.moved(apart));
         w[j] += more, step += more.squaredNorm();
       }
       for (int e = 0; e < efforts_; ++e) {
         double more = 0.0;
-        for (int i = 0; i < effort_[e].bodies; ++i) more += effort_[e].put[i].dot(y[effort_[e].body[i]]);
+        for (int i = 0; i < effort_[e].bodies; ++i) more += effort_[e].put[i].dot(y[effort_[e].body[i]].six());
         x[e] += more, step += more * more;
       }
-      if (!std::isfinite(step)) return false;
       // each correction leaves such a share of itself as it was of the one before
-      if (step * step <= square(tolerances::exact) * std::max(last, step) * size || step <= square(tolerances::rounding) * size) break;
-      if (k > 2 && step > 0.1 * last) return false;
+      if (step * step <= square(tolerances::exact) * std::max(last, step) * size || step <= square(tolerances::rounding) * size)
+        break;
+      if (k == tolerances::most_corrections || (k > 2 && step > 0.1 * last)) return false;
       last = k > 0 ? step : size;
     }
     for (int j = 0; j < bearings_; ++j) bearing_[j].w = w[j];
@@ -396,21 +401,25 @@ class Reactions {
     }
   }
 
+  static void add_product(Block& S, double sign, const Six& a, const Six& b) {
+    for (int i = 0; i < 6; ++i)
+      for (int j = 0; j < 6; ++j) S(i, j) += sign * a(i) * b(j);
+  }
+
   /// What it adds to A A^T, about the point that its bodies share.
   static Block stiffness(const Bearing& b) {
-    Block S = Block::Zero();
+    Block S;
+    S.clear();
     if (b.moves) {
-      const Mat3<double> R = skew(b.at);
-      S.setIdentity();
-      S.topLeftCorner<3, 3>() -= R * R;
-      S.topRightCorner<3, 3>() = R, S.bottomLeftCorner<3, 3>() = -R;
+      const Mat3<double> R = skew(b.at), RR = R * R;
+      for (int i = 0; i < 3; ++i) {
+        S(i, i) = S(i + 3, i + 3) = 1.0;
+        for (int j = 0; j < 3; ++j) S(i, j) -= RR(i, j), S(i, j + 3) = S(j + 3, i) = R(i, j);
+      }
     }
     for (int i = 0; i < b.basis.n; ++i) {
       const Six u = b.on_bodies(b.basis.u[i]);
-      if (b.moves)
-        S.noalias() -= u * u.transpose();
-      else
-        S.noalias() += u * u.transpose();
+      add_product(S, b.moves ? -1.0 : 1.0, u, u);
     }
     return S;
   }
