@@ -469,6 +469,12 @@ class PySimulation {
     if (all.empty()) return {0, -1, 0};
     return {all.begin()->iz, all.begin()->kept, all.begin()->of_a_point()};
   }
+  /// Where z has what each RigidContact does, and how many numbers.
+  std::vector<std::pair<int, int>> rigid_contacts() const {
+    std::vector<std::pair<int, int>> all;
+    for (const RigidContact& c : plan_.force_elements.all<RigidContact>()) all.emplace_back(c.iz, c.states());
+    return all;
+  }
 
  private:
   template <class Work>
@@ -590,6 +596,7 @@ void bind_simulation(py::module_& m) {
       .def("back", &PySimulation::back, py::arg("kept"), py::arg("parameters"), py::arg("schedule"), py::arg("cotangents"),
            py::arg("threads"))
       .def_property_readonly("touching", &PySimulation::touching)
+      .def_property_readonly("rigid_contacts", &PySimulation::rigid_contacts)
       .def_property_readonly("has_friction", &PySimulation::has_friction)
       .def("friction", &PySimulation::friction, py::arg("times"), py::arg("x"), py::arg("step"))
       .def("efforts", &PySimulation::efforts, py::arg("times"), py::arg("x"));

@@ -278,7 +278,7 @@ inline void ConeInterior::interior(double* answer, bool slowly) {
         if (natural_map(x) <= tolerance_) return void(std::copy(x, x + n_, answer));
       }
     }
-    if (!point.set_up()) break;
+    if (!limit_.spend(n_) || !point.set_up()) break;
     const double gap = point.gap(), worst = point.worst();
     double share = 0.0;
     if (slowly) {  // near the path of this target, and only then the next

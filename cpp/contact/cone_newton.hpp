@@ -16,7 +16,7 @@ constexpr double least = 1e-8;
 
 class ConeNewton : public ScaledCones {
  public:
-  ConeNewton(const ConeProblem& problem, Arena& arena) : ScaledCones(problem, arena) {
+  ConeNewton(const ConeProblem& problem, Arena& arena, SolverLimit& limit) : ScaledCones(problem, arena, limit) {
     F_ = take(n_), active_ = arena.take<int>(n_);
     factor_ = {take(n_ * n_), arena.take<int>(n_), 0, 0.0};
   }
@@ -95,6 +95,7 @@ class ConeNewton : public ScaledCones {
       right[a] = -u[active_[a]] - (passive_moves ? scalar_product(G_ + active_[a] * n_, step, n_) : 0.0);
     each_disk([&](const FrictionDisk& disk) { holds = holds && (place[disk.first] < 0 || !lets_go(disk, p, u)); });
     if (!(holds && solve_holding(count, eps, right))) {
+      if (!limit_.spend(count)) return false;
       fill(count, eps, K_), ++iterations_;
       each_disk([&](const FrictionDisk& disk) {
         if (place[disk.first] >= 0 && lets_go(disk, p, u)) let_slip(disk, p, u, F, place, count, right);
@@ -116,6 +117,8 @@ class ConeNewton : public ScaledCones {
   /// Where no friction is at its limit the matrix is G + eps, of which one factor serves as long as the same rows are active.
   bool solve_holding(int count, double eps, double* x) {
     if (factor_.count != count || factor_.eps != eps || !std::equal(active_, active_ + count, factor_.row)) {
+      factor_.count = 0;
+      if (!limit_.spend(count)) return false;
       fill(count, eps, factor_.U), ++iterations_;
       factor_.count = cholesky(count, factor_.U) ? count : 0, factor_.eps = eps;
       std::copy(active_, active_ + count, factor_.row);

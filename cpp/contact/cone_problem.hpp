@@ -45,10 +45,27 @@ namespace cones {
 constexpr double reached = 1e-10;
 }  // namespace cones
 
+/// What a solver may do: it gives up where somebody asks it to stop, or what it has spent is more than it is worth. One for all problems of a step.
+struct SolverLimit {
+  bool (*stops)(void* self) = nullptr;
+  void* self = nullptr;
+  /// Multiplications and additions of factors: 100 of a thousand rows, minutes of none. More rows than that are many points on few bodies.
+  double operations = 1e11;
+  bool interrupted = false, exhausted = false;
+
+  bool over() const { return interrupted || exhausted; }
+  /// Takes the cost of a factor of so many rows. Returns whether to go on.
+  bool spend(double rows) {
+    operations -= rows * rows * rows / 3.0, exhausted |= operations < 0.0;
+    if (!over() && rows > 30.0 && stops) interrupted = stops(self);
+    return !over();
+  }
+};
+
 /// The nearest point of {|p_t| <= mu p_n}.
 inline void project_on_cone(double mu, const double* y, double* x) {
   const double t = std::sqrt(y[1] * y[1] + y[2] * y[2]), along = (y[0] + mu * t) / (1.0 + mu * mu);
-  const bool inside = t <= mu * y[0], opposite = along <= 0.0;
+  const bool inside = y[0] >= 0.0 && t <= mu * y[0], opposite = along <= 0.0;  // without friction 0 <= -0 is no inside
   const double share = inside ? 1.0 : opposite || t == 0.0 ? 0.0 : mu * along / t;
   x[0] = inside ? y[0] : opposite ? 0.0 : along;
   x[1] = share * y[1], x[2] = share * y[2];
@@ -88,8 +105,9 @@ inline void project_on_cones(int count, const FrictionDisk* disk, double floor, 
 /// most one. One scale a contact, and one a moment, so that cones stay cones.
 class ScaledCones {
  public:
-  ScaledCones(const ConeProblem& problem, Arena& arena)
+  ScaledCones(const ConeProblem& problem, Arena& arena, SolverLimit& limit)
       : arena_(arena),
+        limit_(limit),
         n_(problem.rows),
         contacts_(problem.contacts),
         moments_(problem.moments),
@@ -234,6 +252,7 @@ class ScaledCones {
   }
 
   Arena& arena_;
+  SolverLimit& limit_;
   int n_, contacts_, moments_, ends_at_, iterations_ = 0;  // rows of intervals begin at ends_at_
   const double *mu_, *slip_;
   double* floor_;

@@ -19,7 +19,7 @@ class ConeSolver : public ConeSweeps {
     for (int i = 0; i < n_; ++i) x[i] = finite_bits(p[i]) ? p[i] / (size_ * scale_[i]) : 0.0;
     project(x, start);
     const auto tries = [&](int stage, auto method, const double* from) {
-      if (solution.reached) return;
+      if (solution.reached || limit_.over()) return;
       std::copy(from, from + n_, x);
       (this->*method)(x);
       const double now = natural_map(x);
@@ -54,9 +54,9 @@ class ConeSolver : public ConeSweeps {
 };
 
 /// The impulses of a problem, from a guess.
-inline ConeSolution solve_cones(const ConeProblem& problem, Arena& arena, double* p, double* least = nullptr) {
+inline ConeSolution solve_cones(const ConeProblem& problem, Arena& arena, double* p, double* least, SolverLimit& limit) {
   const Arena::Scope scope(arena);
-  return ConeSolver(problem, arena).solve(p, least);
+  return ConeSolver(problem, arena, limit).solve(p, least);
 }
 
 }  // namespace sarrus

@@ -11,7 +11,7 @@ class ConeSweeps : public ConeInterior {
 
  protected:
   void swept(double* p) {
-    for (int round = 0; round < 20; ++round) {
+    for (int round = 0; round < 20 && !limit_.over(); ++round) {
       for (int i = 0; i < contacts_; ++i) {
         double G[9], w[3];
         for (int r = 0; r < 3; ++r) {

@@ -38,12 +38,12 @@ inline int number_parts(const ConeProblem& problem, Arena& arena, int* part) {
 }
 
 /// The impulses of a problem, from a guess, part by part.
-inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double* p, double* least) {
+inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double* p, double* least, SolverLimit& limit) {
   const Arena::Scope scope(arena);
   const int n = problem.rows, contacts = problem.contacts, units = n - 2 * contacts;
   int* part = arena.take<int>(units);
   const int parts = number_parts(problem, arena, part);
-  if (parts < 2) return solve_cones(problem, arena, p, least);
+  if (parts < 2) return solve_cones(problem, arena, p, least, limit);
   const auto take = [&](int count) { return arena.take<double>(count); };
   int* row = arena.take<int>(n);
   double *G = take(n * n), *w = take(n), *p_here = take(n), *least_here = take(n), *friction = take(contacts),
@@ -77,7 +77,7 @@ inline ConeSolution solve_parts(const ConeProblem& problem, Arena& arena, double
       w[i] = problem.w[row[i]], p_here[i] = p[row[i]];
       for (int j = 0; j < some.rows; ++j) G[i * some.rows + j] = problem.G[row[i] * n + row[j]];
     }
-    const ConeSolution solution = solve_cones(some, arena, p_here, least ? least_here : nullptr);
+    const ConeSolution solution = solve_cones(some, arena, p_here, least ? least_here : nullptr, limit);
     for (int i = 0; i < some.rows; ++i) p[row[i]] = p_here[i];
     for (int i = 0; least && i < some.rows; ++i) least[row[i]] = least_here[i];
     all.reached &= solution.reached, all.natural_map = std::max(all.natural_map, solution.natural_map);

@@ -4,7 +4,7 @@
 // the second. The place stands midway between both surfaces, so that nothing depends on which body is the first.
 #pragma once
 
-#include "../spatial/vector.hpp"
+#include "../joints/joint.hpp"
 
 namespace sarrus {
 
@@ -30,5 +30,13 @@ template <class T> struct TouchingPoint {
   int pair;  // which of the pairs
   long long id;  // of this point among all
 };
+
+/// Rows: a unit normal, then two tangents, a choice that no velocity depends on.
+inline Mat3<double> contact_axes(const Vec3<double>& normal) {
+  const Mat3<double> Q = axis_frame(normal);
+  Mat3<double> E;
+  E.row(0) = Q.col(2).transpose(), E.row(1) = Q.col(0).transpose(), E.row(2) = Q.col(1).transpose();
+  return E;
+}
 
 }  // namespace sarrus

@@ -29,13 +29,14 @@ inline ConeProblem expansion(const ConeProblem& problem, const double* restituti
 }
 
 /// The impulses q of expansion, which are added to those of compression. The solution is the worse one of both.
-inline void expand(const ConeProblem& second, Arena& arena, double* q, double* p, double* least, ConeSolution& solution) {
+inline void expand(const ConeProblem& second, Arena& arena, double* q, double* p, double* least, ConeSolution& solution,
+                   SolverLimit& limit) {
   const Arena::Scope scope(arena);
   const int n = second.rows;
   double* least_q = arena.take<double>(n);
   std::fill(q, q + n, 0.0);
   for (int i = 0; i < second.contacts; ++i) q[3 * i] = second.floor[i];
-  const ConeSolution expanded = solve_parts(second, arena, q, least_q);
+  const ConeSolution expanded = solve_parts(second, arena, q, least_q, limit);
   for (int i = 0; i < n; ++i) p[i] += q[i], least[i] += least_q[i];
   solution.reached &= expanded.reached, solution.natural_map = std::max(solution.natural_map, expanded.natural_map);
   solution.iterations += expanded.iterations, solution.stage = std::max(solution.stage, expanded.stage);

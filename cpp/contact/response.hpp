@@ -22,14 +22,6 @@
 
 namespace sarrus {
 
-/// Normal, then two tangents: a choice that no velocity depends on.
-inline Mat3<double> contact_axes(const Vec3<double>& normal) {
-  const Mat3<double> Q = axis_frame(normal);
-  Mat3<double> E;
-  E.row(0) = Q.col(2).transpose(), E.row(1) = Q.col(0).transpose(), E.row(2) = Q.col(1).transpose();
-  return E;
-}
-
 /// Adds sign E times what velocities (nv) move the point p of a link by, to three rows of J.
 inline void add_point_rows(const Tree& tree, const Kinematics<double>& k, int link, const Vec3<double>& p, const Mat3<double>& E,
                            double sign, double* J) {
@@ -184,9 +176,10 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
   rest_where_held(e, n, rows.J, G, motion, nullptr, rows.w);
   const ConeProblem problem = {
       rows.count, n, G, rows.w, rows.friction, nullptr, nullptr, rows.slips ? rows.slip : nullptr, rows.moments, rows.moment};
-  answer.cones = solve_parts(problem, arena, p, least);
+  SolverLimit limit;
+  answer.cones = solve_parts(problem, arena, p, least, limit);
   if (impact && answer.cones.reached && std::any_of(rows.expands, rows.expands + rows.count, [](double e) { return e > 0.0; }))
-    expand(expansion(problem, rows.expands, arena, p), arena, take(n), p, least, answer.cones);
+    expand(expansion(problem, rows.expands, arena, p), arena, take(n), p, least, answer.cones, limit);
   if (!answer.cones.reached) return no_convergence;
   const double* x = solve_pushed(e, free.factor, arena, n, rows.J, p);
   for (int c = 0; c < nv; ++c) answer.motion[c] = x[c] + (impact ? v[c] : 0.0);

@@ -220,6 +220,13 @@ SARRUS_INLINE void add_point_force(const Tree& tree, const LoopState<T>& state, 
   }
 }
 
+/// Adds to tau (nv) a moment (world) on a body.
+template <class T>
+SARRUS_INLINE void add_moment(const Tree& tree, const LoopState<T>& state, int link, const Vec3<T>& moment, T* tau) {
+  for (int b = link; b > 0; b = tree.link[b].parent)
+    for (int k = tree.link[b].iv; k < tree.link[b].iv + tree.link[b].nv; ++k) tau[k] += dot(state.column[k].angular, moment);
+}
+
 /// Of the point p (world) of a body.
 template <class T>
 SARRUS_INLINE Vec3<T> point_velocity(const Tree& tree, const LoopState<T>& state, int link, const Vec3<T>& p, const T* v) {

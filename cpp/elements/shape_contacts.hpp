@@ -54,17 +54,10 @@ struct ShapeContacts : ForceElement {
         add_point_force(e.tree, e.bodies(), bodies[pair.first].link, p, f, e.tau);
         add_point_force(e.tree, e.bodies(), bodies[pair.second].link, p, Vec3<double>(-f), e.tau);
         if (!turns) continue;
-        add_moment(e, bodies[pair.first].link, Vec3<double>(point + moment));
-        add_moment(e, bodies[pair.second].link, Vec3<double>(point + moment) * -1.0);
+        add_moment(e.tree, e.bodies(), bodies[pair.first].link, Vec3<double>(point + moment), e.tau);
+        add_moment(e.tree, e.bodies(), bodies[pair.second].link, Vec3<double>(Vec3<double>(point + moment) * -1.0), e.tau);
       }
     }
-  }
-
- private:
-  static void add_moment(ElementCall<double>& e, int link, const Vec3<double>& moment) {
-    for (int b = link; b > 0; b = e.tree.link[b].parent)
-      for (int k = e.tree.link[b].iv; k < e.tree.link[b].iv + e.tree.link[b].nv; ++k)
-        e.tau[k] += dot(e.bodies().column[k].angular, moment);
   }
 };
 

@@ -7,7 +7,8 @@ namespace sarrus {
 namespace {
 
 ConeSolution solve(const ConeProblem& problem, double* p, double* least) {
-  return solve_cones(problem, thread_arena(), p, least);
+  SolverLimit limit;
+  return solve_cones(problem, thread_arena(), p, least, limit);
 }
 
 double respond(const Tree& tree, const StateContacts& contacts, double time, const double* q, const double* v, const double* tau,

@@ -180,10 +180,10 @@ template <class T> struct LoopSolution {
 };
 
 /// Its error is tolerances::undetermined where the loops allow a motion that moves no mass.
-template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b) {
+template <class T>
+SARRUS_INLINE LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b, const Factor<T>& factor) {
   const Saddle<T>& matrix = e.solved();
   T* y = arena.take<T>(matrix.plan.unknowns);
-  const Factor<T> factor = factorise_tightly(e, arena);
   const T* lifted = e.lifted(arena, b);
   T error = e.relative(refine(matrix, arena, factor, lifted, y, tolerances::most_corrections));
   if (const auto large = error > T(tolerances::unresolved); any(large)) {  // before the last correction, perhaps
@@ -195,6 +195,9 @@ template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena
     error = select(undetermined, T(tolerances::undetermined), error);
   }
   return {e.lowered(arena, y), y, error, factor};
+}
+template <class T> LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& arena, const T* b) {
+  return solve_tightly(e, arena, b, factorise_tightly(e, arena));
 }
 
 /// Size of velocities, squared, in the metric in which residuals are weighed.

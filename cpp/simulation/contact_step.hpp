@@ -1,16 +1,26 @@
-// A step with rigid contact, stops and dry friction of joints: drift, then kick.
+// A step with rigid contact, stops and dry friction of joints: half a drift, one kick, half a drift.
 //
-//   q' = closed(q + h v)                                             with the old velocity
-//   A (v' - v) = h (tau - h(q', v)) - h^2 K v + J^T lambda + J_c^T p      A = M + h D + h^2 K
-//   J v' = c,   contacts: u' + b n + mu |u_t'| n in K*, perpendicular to p in K_mu;   stops: p >= 0;   dry friction: |p| <= h f
+//   q_m = q + h/2 v,   v* = v in the axes of q_m                                                             (glide.hpp)
+//   A (v' - v*) = h (tau - g - c(u)) + J^T lambda + J_c^T p,   u = (v* + v')/2,   A = M + theta h D + theta^2 h^2 K
+//   J v' = c + h/2 (c-dot - J-dot v*)
+//   contacts: v_c + mu |v_ct| n in K*, perpendicular to p in K_mu, of v_c = J_c v' + beta + b n;   stops: p >= 0;   dry friction: |p| <= h f
+//   q' = closed(q_m + h/2 v'),   v' onto J(q') v' = c
 //
-// all of them at q': so (q', v') satisfies loops, in position and velocity, and cones at one configuration, with one factor. The same scheme told
-// as (q', v) after a kick and then a drift would leave J v' open by h^2. D and K are linear rates along the tree's joints, of their dampers and
-// springs and of controllers, taken where the step ends. b is d / h of a contact that is d away, which may just touch; one that has sunk in comes
-// out, not faster than what falls as deep; and one that hits bounces: u_n' >= -e u_n (Newton), or by a second impulse of expansion in the same
-// step (Poisson: contact/poisson.hpp). Below three times what gravity adds in a step it
-// does not: there a ball comes to rest (Zeno). Steps are of first order, as in Moreau's scheme (Acary and Brogliato 2008, ch. 10); but where nothing
-// pushes of second, by extrapolation.
+// All but the first and the last line are at q_m, the middle of the step, with one factor: so are the forces and places of contacts that a step
+// reports. The step is of second order where nothing hits, and symmetric but for D: a drift, kick, drift splitting (Hairer, Lubich and Wanner 2006,
+// II.5) with Moreau's impulses (Acary and Brogliato 2008, ch. 10).
+//
+// - Bias. c(u) is that of the mean velocity, which keeps the energy and |I w| of what turns freely (the midpoint rule), without the transport terms that
+//   glide() has exactly. MidpointBias iterates, with the last step's impulses in the place of p.
+// - Loops. J v' = c holds at the end of the step instead of its middle, to second order: loops turn velocities as mirrors do. Projecting them
+//   onto J(q_m) v' = c would take (h w)^2 / 2 of them in every step.
+// - Contacts. Likewise beta = h/2 J_c-dot v* moves the cones to the end, of points that pressed in the last step and slide along their surface.
+//   b is d / h of a contact that is d away, which may just touch; one that has sunk in comes out, not faster than what falls as deep; and one that
+//   hits bounces: u_n' >= -e u_n (Newton), or by a second impulse of expansion in the same step (Poisson: contact/poisson.hpp). Below three times
+//   what gravity adds in a step it does not: there a ball comes to rest (Zeno).
+// - Hits. Impulses that are not those of the last step make another u: then the bias is the mean of that before and that after, (c(v*) + c(v'))/2,
+//   and the cones are solved once more.
+// - D and K, of dampers and springs along joints and of controllers, are implicit: implicit_rates.hpp. Other forces are those of q_m and v*.
 //
 // What comes near in this step gets rows, nothing else: with far corners in it the problem has many more rows of the same rank. What was left out
 // and would sink in by what was found gets them then, so that this is a matter of cost. Where the cones are not solved the step is halved,
@@ -18,6 +28,8 @@
 #pragma once
 
 #include "../contact/cone_residuals.hpp"
+#include "implicit_rates.hpp"
+#include "midpoint_bias.hpp"
 #include "step_rows.hpp"
 
 namespace sarrus {
@@ -25,12 +37,11 @@ namespace sarrus {
 namespace contact_steps {
 /// Steps are halved so often, where their cones are not solved.
 constexpr int halvings = 2;
+/// A share of the velocities, in the energy norm: contacts that change them by more than the last step's impulses would have hit.
+constexpr double hits = 0.1;
+/// What the factor of the middle may leave of J v = c, of the velocities; more, and the end of the step gets a factor of its own.
+constexpr double slips = 1e-12;
 }  // namespace contact_steps
-
-/// Linear rates along joints, of the tree's and of elements.
-struct LinearRates {
-  double *stiffness, *damping;
-};
 
 /// What nearly touches, where the cones are not solved otherwise: it is as far away as it is; or it touches, but for what motions close; or it touches.
 enum class Nearly { apart, closes, touches };
@@ -38,10 +49,21 @@ enum class Nearly { apart, closes, touches };
 /// Whether the cones were solved, and whether there were any.
 enum class StepOutcome { failed, free, pushed };
 
+/// Whether forces act that a step takes as they are at v*, so that it is of first order where they depend on velocities.
+inline bool acts_on_velocities(const System<double>& s) {
+  bool acts = s.plan.controller || s.tree.ties_links;
+  s.plan.force_elements.each([&](const auto& element) {
+    using Element = std::decay_t<decltype(element)>;
+    acts |= !(Element::has_linear_rates || std::is_same_v<Element, RigidContact> || std::is_same_v<Element, ShapeContacts> ||
+              std::is_same_v<Element, EndStop>);
+  });
+  return acts;
+}
+
 class ContactStep {
  public:
-  ContactStep(System<double>& s, double time, double h, const SimulationState<double>& x, Nearly nearly)
-      : s_(s), tree_(s.tree), arena_(s.arena), x_(x), time_(time), h_(h), nv_(s.tree.nv), nearly_(nearly) {}
+  ContactStep(System<double>& s, double time, double h, const SimulationState<double>& x, Nearly nearly, SolverLimit& limit)
+      : s_(s), tree_(s.tree), arena_(s.arena), x_(x), limit_(limit), time_(time), h_(h), nv_(s.tree.nv), nearly_(nearly) {}
 
   /// The state is that after the step, or where the cones were not solved what it was.
   StepOutcome take() {
@@ -58,59 +80,165 @@ class ContactStep {
  private:
   double* doubles(int n) { return arena_.take<double>(static_cast<std::size_t>(n)); }
 
+  double middle() const { return time_ + 0.5 * h_; }
+  double end() const { return time_ + h_; }
+
+  /// Half the step at the velocities of the state.
   void drift() {
     double *u = doubles(nv_), *q = doubles(tree_.nq);
-    for (int k = 0; k < nv_; ++k) u[k] = h_ * x_.v[k];
-    integrate(tree_, x_.q, u, q);
+    for (int k = 0; k < nv_; ++k) u[k] = 0.5 * h_ * x_.v[k];
+    glide<double>(tree_, x_.q, u, q, x_.v);
     std::copy(q, q + tree_.nq, x_.q);
-    if (!s_.projects()) return;
-    const double open = project(s_, time_ + h_, x_.q, x_.v, nullptr, false);
-    if (open > square(tolerances::torn)) s_.status = std::max(s_.status, double(no_convergence));
-    left_.positions = std::sqrt(open);
   }
 
+  /// The end of the step onto the loops, in position and velocity, by the factor of the middle while that leads there.
+  void close(const LoopEquation<double>& e, const Factor<double>& factor) {
+    if (!s_.projects()) return;
+    const Arena::Scope scope(arena_);
+    const double now = end();
+    const double* pfaffian_values = s_.pfaffian_values(x_.q, x_.v);
+    LeastMotion<double> at_the_middle(tree_, arena_, e, factor);
+    LoopRows<double> rows(s_, now, pfaffian_values);
+    Corrections<double> corrections{s_, now, pfaffian_values, nullptr, &at_the_middle};
+    const double open = close_positions(rows, corrections, rows.evaluate(x_.q, rows.phi), x_.q);
+    close_velocities(rows, corrections, x_.q, x_.v);
+    if (rows.squares(rows.slip) > square(contact_steps::slips) * (1.0 + s_.squares_of_velocities(x_.v))) {
+      corrections.renew(), rows.evaluate(x_.q, rows.phi);
+      close_velocities(rows, corrections, x_.q, x_.v);
+    }
+    if (open > square(tolerances::torn)) s_.status = std::max(s_.status, double(no_convergence));
+    left_.positions = std::sqrt(open);
+    for (int r = 0; r < rows.size(); ++r) left_.kinematics = std::max(left_.kinematics, std::abs(rows.slip[r]));
+  }
+
+  /// The generalised force at the middle, without joint forces and contacts; states of elements are those of the middle, too.
+  double* forces(double* z_dot) {
+    const int nz = s_.plan.force_elements.nz;
+    double* tau = doubles(nv_);
+    s_.rigid = true;
+    s_.forces(middle(), x_.q, x_.v, x_.z, tau, z_dot);
+    if (std::any_of(z_dot, z_dot + nz, [](double rate) { return rate != 0.0; })) {
+      double* z = doubles(nz);
+      for (int k = 0; k < nz; ++k) z[k] = x_.z[k] + 0.5 * h_ * z_dot[k];
+      s_.forces(middle(), x_.q, x_.v, z, tau, z_dot);
+    }
+    s_.rigid = false;
+    return tau;
+  }
+
+  /// Kick and second drift; false: the cones were not solved.
   bool kick() {
     const Loops& loops = tree_.loops;
-    const double end = time_ + h_;
-    double *tau = doubles(nv_), *z_dot = doubles(s_.plan.force_elements.nz);
+    if (s_.projects() && s_.closes > 0.5)
+      project(s_, middle(), x_.q, x_.v, nullptr, false);  // where rows agree on the loops only
     const double* v = x_.v;
-    const LinearRates rates = linear_rates();
-    s_.rigid = true;
-    s_.forces(end, x_.q, v, x_.z, tau, z_dot);
-    s_.rigid = false;
+    double* z_dot = doubles(s_.plan.force_elements.nz);
+    double* tau = forces(z_dot);
+    add_joint_forces<double>(tree_, x_.q, v, -1.0, tau);
     // A is the mass matrix of a tree with so much more armature
     Tree tree = tree_;
-    PassiveTerms* terms = arena_.take<PassiveTerms>(nv_);
-    std::copy(tree_.passive, tree_.passive + nv_, terms);
-    for (int k = 0; k < nv_; ++k) terms[k].armature += h_ * rates.damping[k] + h_ * h_ * rates.stiffness[k];
-    tree.passive = terms;
+    tree.has_joint_forces = false;
+    const LinearRates rates = linear_rates(s_);
+    double* more = rates.any ? implicit_armature(tree, rates, tau) : nullptr;
     LoopInput<double> in{x_.q, v, tau};
-    in.time = &end, in.pfaffian_values = s_.pfaffian_values(x_.q, v);
-    LoopEquation<double> e = loop_equation(tree, arena_, in);
-    for (int k = 0; k < nv_; ++k) e.b[k] = h_ * e.b[k] - h_ * h_ * rates.stiffness[k] * v[k];
+    const double now = middle();
+    in.time = &now, in.pfaffian_values = s_.pfaffian_values(x_.q, v);
+    LoopEquation<double> e = loop_equation<double>(tree, arena_, in);
+    double *uniform = doubles(nv_), *turn = doubles(loops.rows);
+    const bool turns = uniform_motion<double>(tree_, v, uniform);
+    std::copy_n(e.b + nv_, loops.rows, turn);  // c-dot - J-dot v
+    MidpointBias bias(tree_, arena_, x_.q, v, h_);
+    for (int k = 0; k < nv_; ++k) bias.force[k] = tau[k] - e.b[k];
+    if (turns) {
+      take_uniform(e, uniform, more, bias.force, turn);
+      for (int k = 0; k < nv_; ++k) e.b[k] = tau[k] - bias.force[k];
+    }
+    for (int k = 0; k < nv_; ++k) e.b[k] *= h_;
     std::fill(e.b + nv_, e.b + nv_ + loops.rows, 0.0);
     if (rests(loops))
       add_motion_along_rows(tree, e.matrix.J, v, -1.0, e.b + nv_);
     else
-      missing_velocity<double>(tree, arena_, e, x_.q, v, &end, in.pfaffian_values, e.b + nv_);
-    const LoopSolution<double> free = solve_tightly(e, arena_, e.b);
-    s_.flag_contradiction(free.error);
-    double* v_free = doubles(nv_);
-    for (int k = 0; k < nv_; ++k) v_free[k] = v[k] + free.x[k];
-    left_.momentum = free.error;
+      missing_velocity<double>(tree, arena_, e, x_.q, v, &now, in.pfaffian_values, e.b + nv_);
+    for (int r = 0; r < loops.rows; ++r) e.b[nv_ + r] += 0.5 * h_ * turn[r];
 
-    StepRows rows(s_, end, h_, x_, v_free);
+    const Factor<double> factor = factorise_tightly(e, arena_);
+    StepRows rows(s_, middle(), h_, x_);
     if (s_.status == caller_failed) return false;
-    double* v_end = doubles(nv_);
+    if (!bias.find(e, factor, rows.guessed(doubles(nv_)))) return false;
+    double *v_free = doubles(nv_), *v_end = doubles(nv_);
+    move_freely(e, factor, v_free);
     std::copy(v_free, v_free + nv_, v_end);
     const double fastest = rows.note_nearing(v_free);
-    do {
-      if (!push_apart(rows, e, free.factor, v_free, v_end)) return false;
-    } while (rows.note_missed(v_end, fastest));
-    note(rows, e, v_end);
+    if (!push_apart_all(rows, e, factor, v_free, v_end, fastest)) return false;
+    if (bias.missed(e, v_end, contact_steps::hits)) push_apart_again(rows, bias, e, factor, v_free, v_end, fastest);
     for (int k = 0; k < s_.plan.force_elements.nz; ++k) x_.z[k] += h_ * z_dot[k];
     std::copy(v_end, v_end + nv_, x_.v);
+    drift();
+    close(e, factor);
+    note(rows);
     return true;
+  }
+
+  /// theta h D + theta^2 h^2 K (nv), which the tree's armature gets; and from the force what that leaves of K.
+  double* implicit_armature(Tree& tree, const LinearRates& rates, double* tau) {
+    double* more = doubles(nv_);
+    const double* inertia = carried_inertia(tree_, arena_);
+    PassiveTerms* terms = arena_.take<PassiveTerms>(nv_);
+    std::copy(tree_.passive, tree_.passive + nv_, terms);
+    for (int k = 0; k < nv_; ++k) {
+      const double damped = h_ * rates.damping[k], theta = implicit_share(inertia[k] > 0.0 ? damped / inertia[k] : HUGE_VAL);
+      more[k] = theta * damped + square(theta * h_) * rates.stiffness[k];
+      terms[k].armature += more[k], tree.has_armature |= more[k] != 0.0;
+      tau[k] -= h_ * (theta - 0.5) * rates.stiffness[k] * x_.v[k];
+    }
+    tree.passive = terms;
+    return more;
+  }
+
+  /// To a bias force what uniform motion needs, and from the turn of rows what it brings about.
+  void take_uniform(const LoopEquation<double>& e, const double* uniform, const double* more, double* force, double* turn) {
+    if (e.pieces) {
+      bias_forces(tree_, arena_, x_.q, x_.v, force);
+    } else {
+      const Arena::Scope scope(arena_);
+      const int n = nv_ + e.matrix.rows;
+      double *x = doubles(n), *none = doubles(n), *needs = doubles(n);
+      std::copy(uniform, uniform + nv_, x), std::fill(x + nv_, x + n, 0.0), std::fill(none, none + n, 0.0);
+      residual(e.matrix, none, x, needs);
+      for (int k = 0; k < nv_; ++k) force[k] -= needs[k] + (more ? more[k] * uniform[k] : 0.0);
+    }
+    add_motion_along_rows(tree_, e.matrix.J, uniform, -1.0, turn);
+  }
+
+  /// Velocities without contacts.
+  void move_freely(const LoopEquation<double>& e, const Factor<double>& factor, double* v_free) {
+    const LoopSolution<double> free = solve_tightly(e, arena_, e.b, factor);
+    s_.flag_contradiction(free.error);
+    left_.momentum = free.error;
+    for (int k = 0; k < nv_; ++k) v_free[k] = x_.v[k] + free.x[k];
+  }
+
+  /// With rows for all that would sink in otherwise.
+  bool push_apart_all(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const double* v_free,
+                      double* v_end, double fastest) {
+    do {
+      if (!push_apart(rows, e, factor, v_free, v_end)) return false;
+    } while (rows.note_missed(v_end, fastest));
+    return true;
+  }
+
+  /// After a hit: with the mean of the bias forces before and after it. Where these cones are not solved the first answer stays.
+  void push_apart_again(StepRows& rows, MidpointBias& bias, LoopEquation<double>& e, const Factor<double>& factor, double* v_free,
+                        double* v_end, double fastest) {
+    const Arena::Scope scope(arena_);
+    const int nz = s_.plan.force_elements.nz;
+    double *first = doubles(nv_), *reported = doubles(nz);
+    std::copy(v_end, v_end + nv_, first), std::copy(x_.z, x_.z + nz, reported);
+    bias.take_ends(e, v_end);
+    move_freely(e, factor, v_free);
+    std::copy(v_free, v_free + nv_, v_end);
+    if (push_apart_all(rows, e, factor, v_free, v_end, fastest)) return;
+    std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z);
   }
 
   /// Whether c is zero: neither laws of time nor a caller have a say in what rows move by.
@@ -118,17 +246,6 @@ class ContactStep {
     bool rests = loops.pfaffian_values == 0;
     for (int i = 0; i < loops.constraints; ++i) rests &= !loops.constraint[i].driven;
     return rests;
-  }
-
-  LinearRates linear_rates() {
-    const LinearRates rates = {doubles(nv_), doubles(nv_)};
-    for (int k = 0; k < nv_; ++k) rates.stiffness[k] = tree_.passive[k].stiffness, rates.damping[k] = tree_.passive[k].damping;
-    s_.plan.force_elements.each([&](const auto& element) {
-      if constexpr (std::decay_t<decltype(element)>::has_linear_rates)
-        if (element.joint.iv < nv_)
-          element.add_linear_rates(s_.parameter, rates.stiffness[element.joint.iv], rates.damping[element.joint.iv]);
-    });
-    return rates;
   }
 
   /// The rows that act: contacts, then their moments, then what has two ends. G is still to be found.
@@ -153,17 +270,18 @@ class ContactStep {
                   doubles(contacts)};
     ConeProblem& problem = all.problem;
     problem.w = all.w;
-    const auto add = [&](const double* J, int count, const double* guess, double shift) {
+    const auto add = [&](const double* J, int count, const double* guess, double shift,
+                         const Vec3<double>& bend = zero3<double>()) {
       int& at = problem.rows;
       std::copy_n(J, count * nv_, all.J + at * nv_), std::copy_n(guess, count, all.p + at);
       for (int r = 0; r < count; ++r, ++at) {
         all.shift[at] = r == 0 ? shift : 0.0;
-        all.w[at] = scalar_product(J + r * nv_, v_free, nv_) + all.shift[at];
+        all.w[at] = scalar_product(J + r * nv_, v_free, nv_) + all.shift[at] + bend(r);
       }
     };
     for (const StepRow& row : rows) {
       if (!row.acts || !row.contact) continue;
-      add(row.J, 3, row.guess, row.shift);
+      add(row.J, 3, row.guess, row.shift, row.bend);
       all.expands[problem.contacts] = row.expands, friction[problem.contacts++] = row.friction;
     }
     int contact = 0, end = 0;
@@ -243,7 +361,7 @@ class ContactStep {
     inverse_along_combined(e, factor, arena_, combine(rows, problem, J), J, G);
     if (nearly_ != Nearly::apart) take_as_touching(rows, n, G, w, shift);
     rest_where_held(e, n, J, G, v_free, shift, w);
-    ConeSolution found = solve_parts(problem, arena_, p, least);
+    ConeSolution found = solve_parts(problem, arena_, p, least, limit_);
     if (!found.reached) return false;
     double* before = s_.record ? doubles(n) : nullptr;
     for (int i = 0; i < n && before; ++i) before[i] = scalar_product(J + i * nv_, x_.v, nv_);
@@ -251,7 +369,7 @@ class ContactStep {
     if (std::any_of(expands, expands + contacts, [](double e) { return e > 0.0; })) {
       const ConeProblem second = expansion(problem, expands, arena_, p);
       double* q = doubles(n);
-      expand(second, arena_, q, p, least, found);
+      expand(second, arena_, q, p, least, found, limit_);
       if (!found.reached) return false;
       for (int i = 0; i < n && before; ++i) before[i] = second.w[i] - shift[i];
       if (before) left_.cones.add(cone_residuals(second, q, shift, before));
@@ -296,24 +414,20 @@ class ContactStep {
   }
 
   /// How well all of that holds.
-  void note(StepRows& rows, const LoopEquation<double>& e, const double* v_end) {
+  void note(StepRows& rows) {
     if (!s_.record) return;
-    const int loops = tree_.loops.rows;
-    double *slip = doubles(loops), *change = doubles(nv_), sunk = 0.0;
-    std::copy_n(e.b + nv_, loops, slip);
-    for (int k = 0; k < nv_; ++k) change[k] = v_end[k] - x_.v[k];
-    add_motion_along_rows(tree_, e.matrix.J, change, -1.0, slip);
+    double sunk = 0.0;
     for (const StepRow& row : rows) sunk = row.contact ? std::max(sunk, -row.distance) : sunk;
     const auto most = [](double* noted, double now) { *noted = std::max(*noted, now); };
     const Record<double>& record = *s_.record;
-    for (int r = 0; r < loops; ++r) most(record.kinematics, std::abs(slip[r]));
-    most(record.positions, left_.positions), most(record.penetration, sunk), most(record.momentum, left_.momentum);
+    most(record.kinematics, left_.kinematics), most(record.positions, left_.positions), most(record.penetration, sunk),
+        most(record.momentum, left_.momentum);
     most(record.primal, left_.cones.primal), most(record.dual, left_.cones.dual);
     most(record.complementarity, left_.cones.complementarity), most(record.natural_map, left_.natural_map);
     most(record.work, left_.cones.work);
   }
 
-  /// The states of contacts, of the least impulses, and of moments, which stand behind those of all contacts.
+  /// The states of contacts: mean forces, of the least impulses, and moments, which stand behind those of all contacts.
   void tell(StepRows& rows, const double* impulse, const double* moment, double natural_map) {
     const auto& shapes = s_.plan.force_elements.all<ShapeContacts>();
     for (const ShapeContacts& all : shapes) x_.z[all.iz] = natural_map;
@@ -323,8 +437,9 @@ class ContactStep {
       row.each_moment([&](int first, int count, double) { std::copy_n(moment, count, turned + first), moment += count; });
       if (row.told) {
         double* z = x_.z + row.told->iz;
-        std::copy_n(impulse, 3, z), z[3] = natural_map;
-        if (row.told->turns) std::copy_n(turned, 3, z + RigidContact::numbers);
+        for (int r = 0; r < 3; ++r) z[r] = impulse[r] / h_;
+        z[3] = natural_map;
+        for (int r = 0; r < 3 && row.told->turns; ++r) z[RigidContact::numbers + r] = turned[r] / h_;
       } else if (impulse[0] > 0.0) {
         const ShapeContacts& all = *shapes.begin();
         double& count = x_.z[all.iz + 1];
@@ -346,18 +461,19 @@ class ContactStep {
   const Tree& tree_;
   Arena& arena_;
   const SimulationState<double>& x_;
+  SolverLimit& limit_;
   double time_, h_;
   int nv_;
   Nearly nearly_;
   bool pushed_ = false;
   struct {
-    double positions = 0.0, momentum = 0.0, natural_map = 0.0;
+    double positions = 0.0, kinematics = 0.0, momentum = 0.0, natural_map = 0.0;
     ConeResiduals cones;
   } left_;
 };
 
 /// A state as far beyond the end of one step as that is beyond what came before: of two halves and a whole, what is of second order in their length
-/// (extrapolated, linearly implicit Euler steps: Deuflhard, Hairer and Zugck 1987).
+/// (extrapolation: Deuflhard, Hairer and Zugck 1987).
 inline void extrapolate(System<double>& s, double end, const double* whole, const SimulationState<double>& x) {
   const Arena::Scope scope(s.arena);
   const int nq = s.tree.nq, nv = s.tree.nv;
@@ -369,37 +485,43 @@ inline void extrapolate(System<double>& s, double end, const double* whole, cons
   if (s.projects()) close_step(s, end, x);
 }
 
-/// The step, or where its cones are not solved its halves; false: nor theirs. What nothing pushes moves to second order.
+/// The step, or where its cones are not solved its halves; false: nor theirs. Where other forces would make it one of first order it is extrapolated
+/// while nothing pushes.
 inline bool halved_step(System<double>& s, double time, double h, const SimulationState<double>& x, Nearly nearly,
-                        int halvings = contact_steps::halvings) {
+                        SolverLimit& limit, int halvings = contact_steps::halvings) {
   const Arena::Scope scope(s.arena);
   const int size = s.integrated();
   double *before = s.arena.take<double>(size), *whole = s.arena.take<double>(size);
   std::copy(x.q, x.q + size, before);
-  const StepOutcome outcome = ContactStep(s, time, h, x, nearly).take();
+  const StepOutcome outcome = ContactStep(s, time, h, x, nearly, limit).take();
   if (outcome == StepOutcome::pushed || s.status != 0.0) return true;
   if (outcome == StepOutcome::free) {
+    if (!acts_on_velocities(s)) return true;
     std::copy(x.q, x.q + size, whole), std::copy(before, before + size, x.q);
     for (const double begin : {time, time + 0.5 * h})
-      if (ContactStep(s, begin, 0.5 * h, x, nearly).take() != StepOutcome::free) return std::copy(whole, whole + size, x.q), true;
+      if (ContactStep(s, begin, 0.5 * h, x, nearly, limit).take() != StepOutcome::free)
+        return std::copy(whole, whole + size, x.q), true;
     extrapolate(s, time + h, whole, x);
     return true;
   }
-  if (halvings == 0) return false;
+  if (halvings == 0 || limit.over()) return false;
   for (const double begin : {time, time + 0.5 * h})
-    if (s.status == 0.0 && !halved_step(s, begin, 0.5 * h, x, nearly, halvings - 1))
+    if (s.status == 0.0 && !halved_step(s, begin, 0.5 * h, x, nearly, limit, halvings - 1))
       return std::copy(before, before + size, x.q), false;
   return true;
 }
 
 /// As it is, in halves, or with what nearly touches as touching; else its status says that it is none.
 inline void contact_step(System<double>& s, double time, double h, const SimulationState<double>& x) {
-  for (const Nearly nearly : {Nearly::apart, Nearly::closes, Nearly::touches})
-    if (halved_step(s, time, h, x, nearly)) {
+  SolverLimit limit = {s.plan.stops, s.plan.self};
+  for (const Nearly nearly : {Nearly::apart, Nearly::closes, Nearly::touches}) {
+    if (limit.over()) break;
+    if (halved_step(s, time, h, x, nearly, limit)) {
       if (nearly != Nearly::apart && s.record) *s.record->as_touching += 1.0;
       return;
     }
-  s.status = no_convergence;
+  }
+  s.status = limit.interrupted ? interrupted : no_convergence;
 }
 
 }  // namespace sarrus

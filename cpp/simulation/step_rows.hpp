@@ -1,7 +1,8 @@
-// What may get rows of a step with rigid contact, at the configuration in which it ends: points that touch, end stops, dry friction of joints.
+// What may get rows of a step with rigid contact, at the configuration of its middle: points that touch, end stops, dry friction of joints.
 #pragma once
 
 #include "../contact/response.hpp"
+#include "glide.hpp"
 #include "system.hpp"
 
 namespace sarrus {
@@ -13,6 +14,8 @@ constexpr double near = 1e-3;
 constexpr double bounces = 3.0;
 /// What bounces may sink in so far, of the smaller shape; faster, and it would be through.
 constexpr double sinks = 0.1;
+/// What the last step found of a point is that of the nearest one now, no farther than this, of the smaller shape.
+constexpr double moves = 0.1;
 /// Shapes look so many times as far ahead as they move in a step: an impact of something heavy doubles a speed.
 constexpr double ahead = 2.0;
 }  // namespace contact_steps
@@ -27,6 +30,7 @@ struct StepRow {
   const TouchingPoint<double>* point = nullptr;  // is that of shapes
   double *turning = nullptr, torsional = 0.0, rolling = 0.0;  // 3 x nv, about (n, t1, t2); null: it turns freely
   double guessed_moment[3] = {0.0, 0.0, 0.0};
+  Vec3<double> bend = zero3<double>();  // beta: what half a step without forces adds to its velocity (n, t1, t2)
   double expands = 0.0;  // by which share of the impulse of compression, where it bounces by Poisson's law
   int first = 0, second = 0;  // of a contact its links, place and axes
   Vec3<double> position{};
@@ -44,7 +48,7 @@ struct StepRow {
 
 class StepRows {
  public:
-  StepRows(System<double>& s, double time, double h, const SimulationState<double>& x, const double* v_free)
+  StepRows(System<double>& s, double time, double h, const SimulationState<double>& x)
       : s_(s), tree_(s.tree), arena_(s.arena), x_(x), h_(h), nv_(s.tree.nv) {
     gravity_ = std::sqrt(dot(tree_.gravity, tree_.gravity));
     const ForceElements& elements = s_.plan.force_elements;
@@ -52,7 +56,8 @@ class StepRows {
     const auto& shapes = elements.all<ShapeContacts>();
     const auto& stops = elements.all<EndStop>();
     const Kinematics<double>& k = kinematics_ = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
-    if (!contacts.empty() || !shapes.empty()) kinematics<double>(tree_, arena_, x_.q, v_free, nullptr, k);
+    if (!contacts.empty() || !shapes.empty())
+      kinematics<double>(tree_, arena_, x_.q, x_.v, contacts.empty() ? nullptr : uniform(), k);
     const Touching<double> touching = shapes.empty() ? Touching<double>{} : touching_shapes(*shapes.begin(), k);
     if (touching.failed) s_.status = caller_failed;
     row_ = arena_.take<StepRow>(contacts.count + touching.count + 2 * stops.count + s_.plan.frictions);
@@ -77,6 +82,18 @@ class StepRows {
   }
   double approach(const StepRow& row, const double* v) const { return scalar_product(row.J, v, nv_); }
 
+  /// The generalised impulse (nv) of the guesses.
+  const double* guessed(double* impulse) const {
+    std::fill(impulse, impulse + nv_, 0.0);
+    for (const StepRow* row = row_; row < row_ + count_; ++row)
+      for (int r = 0; row->contact && r < 3; ++r) {
+        if (row->guess[r] != 0.0) subtract_scaled(impulse, row->J + r * nv_, -row->guess[r], nv_);
+        if (row->turning && row->guessed_moment[r] != 0.0)
+          subtract_scaled(impulse, row->turning + r * nv_, -row->guessed_moment[r], nv_);
+      }
+    return impulse;
+  }
+
   /// Rows act of what comes near in this step, at such velocities; returns the largest speed of all.
   double note_nearing(const double* v) {
     double fastest = 0.0;
@@ -91,7 +108,7 @@ class StepRows {
   bool note_missed(const double* v, double fastest) {
     bool missed = false;
     for (StepRow& row : *this) {
-      const bool sinks = approach(row, v) + row.shift < -cones::reached * fastest;
+      const bool sinks = approach(row, v) + row.shift + row.bend(0) < -cones::reached * fastest;
       missed |= sinks && !row.acts, row.acts |= sinks;
     }
     return missed;
@@ -99,6 +116,11 @@ class StepRows {
 
  private:
   double* doubles(int n) { return arena_.take<double>(static_cast<std::size_t>(n)); }
+  const double* uniform() {
+    double* a = doubles(nv_);
+    uniform_motion<double>(tree_, x_.v, a);
+    return a;
+  }
 
   StepRow& add(bool contact) {
     StepRow& row = row_[count_++];
@@ -143,12 +165,16 @@ class StepRows {
     const double distance = dot(normal, Vec3<double>(X.p - on.p)) - c.offset - c.radius;
     StepRow& row = add_point(k, c.frame.link, c.on.link, X.p - normal * (c.radius + 0.5 * distance), normal);
     row.told = &c, row.friction = s_.parameter[c.friction.at];
-    std::copy_n(x_.z + c.iz, 3, row.guess);
+    for (int r = 0; r < 3; ++r) row.guess[r] = x_.z[c.iz + r] * h_;
+    if (row.guess[0] > 0.0) {  // it pressed; and where it moves along the surface, its cone is to hold at the end
+      row.bend = contact_bias(k, {c.frame.link, c.on.link}, row.position, row.axes, c.radius) * (0.5 * h_);
+      if (std::abs(approach(row, x_.v) - row.bend(0)) > std::abs(row.bend(0))) row.bend = zero3<double>();
+    }
     if (c.turns) {
-      std::copy_n(x_.z + c.iz + RigidContact::numbers, 3, row.guessed_moment);
+      for (int r = 0; r < 3; ++r) row.guessed_moment[r] = x_.z[c.iz + RigidContact::numbers + r] * h_;
       add_turning(row, k, s_.parameter[c.torsional_friction.at], s_.parameter[c.rolling_friction.at]);
     }
-    place(row, distance, tree_.length, tree_.length);
+    place(row, distance - 0.25 * h_ * row.bend(0), tree_.length, tree_.length);
     bounce(row, s_.parameter[c.restitution.at], c.poisson, HUGE_VAL);
   }
 
@@ -168,7 +194,7 @@ class StepRows {
     if (all.turns)
       add_turning(row, k, s_.parameter[all.torsional_friction.at + point.pair],
                   s_.parameter[all.rolling_friction.at + point.pair]);
-    if (const double* known = state_of(all, point.id)) {
+    if (const double* known = state_of(all, point, contact_steps::moves * size)) {
       const Mat3<double>& E = row.axes;
       const Vec3<double> impulse = E * Vec3<double>(known + ShapeContacts::force) * h_;
       for (int r = 0; r < 3; ++r) row.guess[r] = impulse(r);
@@ -180,16 +206,18 @@ class StepRows {
     place(row, point.at.distance, tree_.length, size);
     bounce(row, s_.parameter[all.restitution.at + point.pair], all.poisson, contact_steps::sinks * size);
   }
-  /// What the last step has found of a point, or null. Points come in the same order again, so that it is mostly the next.
-  const double* state_of(const ShapeContacts& all, long long id) {
-    const double* z = x_.z + all.iz;
-    const int count = std::min(static_cast<int>(z[1]), all.kept);
-    for (int k = 0; k < count; ++k) {
-      const int at = (seen_ + k) % count;
-      const double* state = z + ShapeContacts::before_points + at * all.of_a_point();
-      if (state[ShapeContacts::id] == static_cast<double>(id)) return seen_ = at + 1, state;
+  /// What the last step has found of a point, or null: of the same pair, whatever they are called, the nearest one that is no farther than `reach`.
+  const double* state_of(const ShapeContacts& all, const TouchingPoint<double>& point, double reach) const {
+    const double* best = nullptr;
+    double nearest = square(reach);
+    const int count = std::min(static_cast<int>(x_.z[all.iz + 1]), all.kept);
+    const double* state = x_.z + all.iz + ShapeContacts::before_points;
+    for (int k = 0; k < count; ++k, state += all.of_a_point()) {
+      if (static_cast<long long>(state[ShapeContacts::id]) / Scene::features != point.pair) continue;
+      const Vec3<double> way = point.at.position - Vec3<double>(state + ShapeContacts::position);
+      if (const double away = dot(way, way); away < nearest) nearest = away, best = state;
     }
-    return nullptr;
+    return best;
   }
 
   Touching<double> touching_shapes(const ShapeContacts& all, const Kinematics<double>& k) {
@@ -212,6 +240,7 @@ class StepRows {
       const Vec3<double>&w = body.V.angular, v = body.V.linear + cross(w, Vec3<double>(center[i] - body.X.p));
       if (dot(w, w) + dot(v, v) > 0.0) fastest = std::max(fastest, v.norm() + w.norm() * reach(i));
     }
+    fastest += h_ * gravity_;
     double* ahead = doubles(n);
     for (int i = 0; i < n; ++i)
       ahead[i] = contact_steps::ahead * h_ * fastest + contact_steps::near * std::max(0.0, scene.shapes[i].shape.reach());
@@ -244,7 +273,7 @@ class StepRows {
   Arena& arena_;
   const SimulationState<double>& x_;
   double h_, gravity_;
-  int nv_, count_ = 0, seen_ = 0;
+  int nv_, count_ = 0;
   StepRow* row_ = nullptr;
   Kinematics<double> kinematics_;
 };

@@ -321,6 +321,9 @@ template <class T> struct LeastMotion {
     factor = factorise_tightly(e, arena);
     x = arena.take<T>(tree.nv + e.matrix.rows);
   }
+  /// By an equation and its factor that are there.
+  LeastMotion(const Tree& t, Arena& a, const LoopEquation<T>& equation, const Factor<T>& known)
+      : tree(t), e(equation), factor(known), arena(a), x(a.take<T>(t.nv + equation.matrix.rows)) {}
   const T* rows() const { return e.matrix.J; }
   const T* along(const T* change, double share) {
     for (int k = 0; k < tree.nv + e.matrix.rows; ++k) x[k] = T(0.0);

@@ -346,3 +346,21 @@ def test_substructures_say_the_same(pieces):
     one, two = (r.contact_dynamics(q, np.zeros(r.nv), tau, contacts) for r in (robot, other))
     assert_allclose(one.motion, two.motion, atol=1e-8 * (1 + size(one.motion)))
     assert_allclose(one.forces, two.forces, atol=1e-6 * (1 + size(one.forces)))
+
+
+@pytest.mark.parametrize("friction", [0.0, 1e-12])
+def test_what_is_lifted_off_ground_parts(friction):
+    """Without friction the cone is a ray: what pulls it off leaves no force."""
+    b = sarrus.Builder("ball")
+    b.add_body("ball", sarrus.Inertia.sphere(0.5, 0.1))
+    b.add_joint("float", sarrus.Free(), "ground", "ball")
+    ball, q = b.build(), np.array([0, 0, 0, 1, 0, 0, 0.1])
+    foot = [ContactPoint("ball", radius=0.1, friction=friction)]
+    answer = ball.contact_dynamics(q, np.zeros(6), [0, 0, 0, 0, 0, 6.0], foot)
+    assert_allclose(answer.motion, [0, 0, 0, 0, 0, 6.0 / 0.5 - 9.81], atol=1e-9)
+    assert_allclose(answer.forces, 0.0, atol=1e-9)
+    lifted = sarrus.simulate(
+        ball, q, np.zeros(6), 0.6,
+        [sarrus.control.Thruster("ball", sarrus.laws.harmonic(15.0, 3.0), axis="z"), sarrus.control.RigidContact("ball", radius=0.1, friction=friction)],
+    )  # fmt: skip
+    assert lifted.q[-1, 6] > 0.2

@@ -51,14 +51,14 @@ def test_a_block_slides_by_coulombs_law():
     assert abs(run.v[-1]).max() < AT_REST
 
 
-def test_impulses_carry_the_weight():
-    """z of each contact: impulses of a step along the normal and across; the least ones are alike."""
+def test_forces_carry_the_weight():
+    """z of each contact: forces along the normal and across; the least ones are alike."""
     robot, corners = block()
     feet = [RigidContact(c) for c in corners[:4]]
     run = sarrus.simulate(robot, AT, np.zeros(6), 0.1, feet, dt=2e-3)
     z = run.z[-1].reshape(4, 4)
-    assert_allclose(z[:, 0], G * 2e-3 / 4, rtol=1e-5)
-    assert_allclose(z[:, 1:3], 0.0, atol=1e-8)
+    assert_allclose(z[:, 0], G / 4, rtol=1e-5)
+    assert_allclose(z[:, 1:3], 0.0, atol=5e-6)
     assert z[:, 3].max() < 1e-10
 
 
@@ -198,7 +198,7 @@ def thrown(length=1.0, mass=1.0, turn=(0.0, 0.0, 0.0)):
     touching = [RigidContact(c, on="floor", friction=0.4, restitution=0.3) for c in corners]
     # until it turns on four corners: what each of these carries, and with that how friction brakes the turn, is not unique (docs/contact.md)
     run = sarrus.simulate(robot, q, v, 0.3, touching, dt=2e-3)
-    assert np.abs(run.z[:, ::4]).max() > 0.01 * mass * length  # it was hit
+    assert np.abs(run.z[:, ::4]).max() > 5.0 * mass * length  # it was hit
     places = np.array([R.inv().apply(robot.pose(x, c)[:3, 3]) for x in run.q[::20] for c in corners])
     return places / length, run.v[::20] / ([1, 1, 1] + [length] * 3)
 
@@ -240,7 +240,7 @@ def test_a_short_step_is_what_contact_dynamics_says(armature):
     run = sarrus.simulate(robot, q, v, h, RigidContact("tip", normal="z", offset=level, friction=0.4), dt=h)
     assert np.abs(answer.forces).max() > 0.1
     assert_allclose(run.v[-1] / h, answer.motion, atol=1e-4)
-    assert_allclose(run.z[-1, 0] / h, answer.forces[0, 2], rtol=1e-4)
+    assert_allclose(run.z[-1, 0], answer.forces[0, 2], rtol=1e-4)
 
 
 def crane(feet):

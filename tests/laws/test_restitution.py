@@ -185,7 +185,7 @@ def test_a_rod_that_is_dropped_loses_energy():
         RigidContact("end", offset=-0.6, friction=0.6, restitution=0.8, restitution_law="poisson"),
     ]
     run = sarrus.simulate(robot, q, [1.0, 0, 2.0], 1.0, acting, method="contact", dt=1e-3)
-    assert run.z[:, 0].max() > 0.1
+    assert run.z[:, 0].max() > 100.0
     assert run.statistics["contact"]["work"] < 1e-9
 
 

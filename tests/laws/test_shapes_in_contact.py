@@ -106,7 +106,7 @@ def test_a_bouncing_ball_comes_to_rest(restitution):
 
 @pytest.mark.parametrize("what", ["cylinder", "capsule"])
 def test_a_roller_rolls_down_a_ramp(what):
-    """a = g sin / (1 + I / m r^2), without slipping, and straight; to the first order of a step, in which it turns."""
+    """a = g sin / (1 + I / m r^2), without slipping, and straight: to rounding, in steps of any length."""
     ramp, r, half, m = np.radians(10), 0.1, 0.2, 3.0
     b = sarrus.Builder("roller", gravity=(G * np.sin(ramp), 0, -G * np.cos(ramp)))
     inertia = np.diag([0.02, 0.02, 0.5 * m * r**2])
@@ -115,16 +115,13 @@ def test_a_roller_rolls_down_a_ramp(what):
     b.add_shape("ground", Plane())
     robot = b.build()
     lying = [np.sin(-np.pi / 4), 0, 0, np.cos(np.pi / 4), 0, 0, r]  # its axis along y
-    errors, fast = [], G * np.sin(ramp) / 1.5
-    for dt in (1e-3, 5e-4):
+    fast = G * np.sin(ramp) / 1.5
+    for dt in (4e-3, 1e-3):
         run = contact(robot, lying, duration=1.0, dt=dt)
         world = robot.velocity(run.q[-1], run.v[-1], "roller", expressed_in="world_aligned")
-        errors.append(abs(world[3] / fast - 1.0))
-        assert_allclose(world[1], world[3] / r, rtol=(fast / r * dt) ** 2)
-        assert_allclose([world[0], world[2], world[4]], 0.0, atol=1e-6)
-        assert_allclose(run.q[:, 6], r, atol=0.6 * r * (fast / r * dt) ** 2)  # along the arc of a turn
-    assert errors[0] < fast / r * 1e-3
-    assert errors[1] < 0.6 * errors[0]
+        assert_allclose([world[1] * r, world[3]], fast, rtol=1e-10)
+        assert_allclose([world[0], world[2], world[4]], 0.0, atol=1e-9)
+        assert_allclose(run.q[:, 6], r, atol=1e-10)
 
 
 def test_two_balls_of_one_mass_exchange_their_velocities():
@@ -439,7 +436,7 @@ def test_contacts_carry_the_weight(tmp_path):
     assert_allclose(run.a[-1], 0.0, atol=1e-6)
     at = contact(robot, AT, duration=0.1, dt=2e-3, times=[0.0513]).contacts  # names of points are not interpolated
     assert_allclose(at.force.sum(axis=0), [0, 0, 2.0 * G], atol=1e-6)
-    with pytest.raises(sarrus.ModelError, match="no shapes act"):
+    with pytest.raises(sarrus.ModelError, match="no rigid contact acts"):
         sarrus.simulate(sarrus.mechanisms.pendulum(), [0.0], [0.0], 0.1).contacts  # noqa: B018
 
 
@@ -461,11 +458,11 @@ def test_forces_that_are_not_unique_are_the_least():
 
 
 def test_statistics_say_how_well_steps_hold():
-    """What they say of a run is what one finds by hand in its samples, from rows of the loops and distances."""
+    """What they say of a run is what one finds by hand in its samples, from rows of the loops and distances; these are of the middle of a step."""
     robot, run, _ = dropped(1.0, 2e-3)
     held = run.statistics["contact"]
     sunk = [max(-robot.contacts(q).distance.min(initial=0.0), 0.0) for q in run.q[1:]]
-    assert_allclose(held["penetration"], max(sunk), rtol=1e-6, atol=1e-12)
+    assert 0.0 < held["penetration"] < max(sunk) + 0.5 * 2e-3 * np.abs(run.v).max()
     slip = np.einsum("nij,nj->ni", robot.constraint_jacobian(run.q), run.v)
     assert abs(slip).max() < 10 * held["kinematics"] + LOOPS
     assert held["kinematics"] < 1e-11

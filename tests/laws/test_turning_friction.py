@@ -144,8 +144,8 @@ def test_moments_stay_within_their_disks_and_take_energy():
     run = simulate(robot, q, [2.0, 1.0, 6.0, 1.0, 0.5, 0], 1.0, balls)
     z = run.z.reshape(len(run), 3, 7)
     assert z[:, :, 0].max() > 0.0
-    assert (abs(z[:, :, 4]) <= mu_s * z[:, :, 0] + 1e-10).all()
-    assert (np.linalg.norm(z[:, :, 5:], axis=2) <= mu_r * z[:, :, 0] + 1e-10).all()
+    assert (abs(z[:, :, 4]) <= mu_s * z[:, :, 0] + 1e-7).all()
+    assert (np.linalg.norm(z[:, :, 5:], axis=2) <= mu_r * z[:, :, 0] + 1e-7).all()
     assert np.diff(run.energy).max() < 1e-6
     assert run.statistics["contact"]["work"] < 1e-6
     free = [RigidContact(f"ball{i}", radius=0.02, friction=0.3) for i in range(3)]

@@ -94,7 +94,9 @@ def test_it_stands_on_rigid_ground_under_pd(cassie):
     motors = [control.PID(name, 800.0, 0.0, 20.0, target=angle) for name, angle in angles.items()]
     feet = [control.RigidContact(point, friction=FRICTION) for point in POINTS]
     run = sarrus.simulate(robot, rest, np.zeros(robot.nv), 0.5, [*motors, *feet])
-    pushed = run.z[1:, len(motors) :: 4].sum()  # behind the motors' integrals: of each contact, along the normal first
+    pushed = np.diff(run.t) @ run.z[1:, len(motors) :: 4].sum(
+        axis=1
+    )  # behind the motors' integrals: of each contact, along the normal first
     assert pushed == pytest.approx(9.81 * robot.mass * 0.5 + run.momentum[-1, 5], rel=1e-6)
     for heel in ("left-heel", "right-heel"):
         assert np.abs(run.frame(heel)[:, :3, 3] - run.frame(heel)[0, :3, 3]).max() < 1e-3

@@ -300,9 +300,10 @@ class RigidContact(Element):
     """A point or sphere of a body on a plane of the world, or of another body, without compliance, for steps of ``method="contact"``.
 
     Where it touches, its impulse lies within Coulomb's cone; what hits comes back by `restitution`, but for hits slower than gravity makes in three
-    steps. Of a run's :attr:`Trajectory.z <sarrus.Trajectory.z>` each has four numbers: the impulse of the step
-    along the normal and two tangents [N s], the least ones where impulses are not unique (squares times each contact's own inverse mass), and how
-    far the step's conditions are off [m/s]; with friction against spinning or rolling three more, their moments about these axes [N m s].
+    steps. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the forces. Of a run's :attr:`Trajectory.z <sarrus.Trajectory.z>` each has four
+    numbers: the mean force of the step that leads to a sample, along the normal and two tangents [N], the least ones where forces are not unique (squares
+    times each contact's own inverse mass), and how far the step's conditions are off [m/s]; with friction against spinning or rolling three more, their
+    moments about these axes [N m].
 
     Attributes
     ----------

@@ -1,8 +1,10 @@
-"""What shapes do to each other along a motion with rigid contact."""
+"""Forces of rigid contact along a motion, of shapes and of points on planes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,16 +17,27 @@ BEFORE = 2  # as in cpp/elements/shape_contacts.hpp
 FEATURES = 2**14  # as in cpp/contact/scene.hpp
 
 
+class PlaneContact(NamedTuple):
+    """A :class:`~sarrus.control.RigidContact` of a run, and where its states are in z."""
+
+    frame: str
+    on: str
+    normal: tuple[float, float, float]  # in the axes of `on`
+    radius: float
+    first: int
+    count: int
+
+
 @dataclass(frozen=True, eq=False)
 class ContactForces:
-    """Points in which shapes press on each other, sample by sample: :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>`.
+    """Points that press in rigid contact, sample by sample: :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>`.
 
     Attributes
     ----------
-    sample : (n,) of the trajectory; what is told there is of the step that leads to it
-    shapes, bodies : n pairs of names, first and second
-    id : (n,) of a point, as in :class:`~sarrus.results.Contacts`
-    position : (n, 3) in the world [m]
+    sample : (n,) of the trajectory; forces are those of the step that leads to it
+    shapes, bodies : n pairs of names, first and second; of a :class:`~sarrus.control.RigidContact` its frame and what it is on
+    id : (n,) of a point, as in :class:`~sarrus.results.Contacts`; of the k-th RigidContact -1 - k
+    position : (n, 3) in the world, of shapes in the middle of the step [m]
     force : (n, 3) on the first body, in the world: the mean of the step [N]. Where forces are not unique, as under four feet, they are the least
         ones of those that make this motion, by the sum of squares, each times the mean inverse mass that its point feels
     moment : (n, 3) on the first body besides, of friction against spinning and rolling [N m]
@@ -56,3 +69,67 @@ class ContactForces:
             np.nonzero(there)[0], tuple((a.name, b.name) for a, b in ends), tuple((a.body, b.body) for a, b in ends), name,
             rows[:, 4:7], rows[:, 1:4], rows[:, 7:] if rows.shape[1] > 7 else np.zeros_like(rows[:, 1:4]), z[:, 0], int(np.maximum(pressing - kept, 0).sum()),
         )  # fmt: skip
+
+    @classmethod
+    def of_planes(cls, robot: Mechanism, q: Array, z: Array, planes: Iterable[PlaneContact]) -> list[ContactForces]:
+        """Of points and spheres on planes each, from their states in the configurations q (samples, nq)."""
+        body = {frame.name: frame.body for frame in robot.description.frames}
+        each: list[ContactForces] = []
+        for k, (frame, on, normal, radius, first, count) in enumerate(planes):
+            (sample,) = np.nonzero(z[:, first] > 0.0)
+            n, states = len(sample), z[sample, first : first + count]
+            axes = _contact_axes(robot.pose(q[sample], on)[:, :3, :3] @ np.array(normal))
+            place = robot.pose(q[sample], frame)[:, :3, 3] - radius * axes[:, 0]
+            force = np.einsum("ni,nij->nj", states[:, :3], axes)
+            moment = np.einsum("ni,nij->nj", states[:, 4:7], axes) if count > 4 else np.zeros((n, 3))
+            names, bodies = (frame, on), (body.get(frame, frame), body.get(on, on))
+            each.append(
+                cls(sample, (names,) * n, (bodies,) * n, np.full(n, -1 - k), place, force, moment, z[:, first + 3], 0)
+            )
+        return each
+
+    @classmethod
+    def together(cls, parts: list[ContactForces]) -> ContactForces:
+        """All parts, sample by sample."""
+        if len(parts) == 1:
+            return parts[0]
+        sample = np.concatenate([part.sample for part in parts])
+        order = np.argsort(sample, kind="stable")
+        shapes, bodies = (
+            [pair for part in parts for pair in part.shapes],
+            [pair for part in parts for pair in part.bodies],
+        )
+        arrays = [
+            np.concatenate([getattr(part, name) for part in parts])[order]
+            for name in ("id", "position", "force", "moment")
+        ]
+        off: Array = np.max([part.natural_map for part in parts], axis=0)
+        return cls(
+            sample[order], tuple(shapes[k] for k in order), tuple(bodies[k] for k in order), *arrays, off,
+            sum(part.left_out for part in parts),
+        )  # fmt: skip
+
+    def wrenches(self, robot: Mechanism, q: Array) -> dict[str, Array]:
+        """Sum of all points on each body but the ground: name -> (samples, 6) [moment; force] at its origin, in its axes [N m, N]."""
+        sums: dict[str, Array] = {}
+        bodies = np.array(self.bodies, dtype=object).reshape(-1, 2)
+        for name in dict.fromkeys(bodies.ravel().tolist()):
+            if name == "ground":
+                continue
+            X, total = robot.pose(q, name), np.zeros((len(q), 6))
+            for end, sign in ((0, 1.0), (1, -1.0)):
+                those = np.flatnonzero(bodies[:, end] == name)
+                at, force = self.sample[those], self.force[those]
+                moment = self.moment[those] + np.cross(self.position[those] - X[at, :3, 3], force)
+                np.add.at(total, at, sign * np.concatenate([moment, force], axis=-1))
+            turned = [np.einsum("nji,nj->ni", X[:, :3, :3], x) for x in (total[:, :3], total[:, 3:])]
+            sums[name] = np.concatenate(turned, axis=-1)
+        return sums
+
+
+def _contact_axes(normal: Array) -> Array:
+    """Normals (n, 3) and the tangents that belong to them, rows of (n, 3, 3), as cpp/contact/point.hpp has them."""
+    start = np.where(np.abs(normal[:, :1]) > 0.9, [0.0, 1.0, 0.0], [1.0, 0.0, 0.0])
+    across = start - np.sum(start * normal, axis=1, keepdims=True) * normal
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    return np.stack([normal, across, np.cross(normal, across)], axis=1)

@@ -16,8 +16,9 @@ from .._showing import table
 from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Variants
 from . import storage
+from .contact_history import PlaneContact
 from .limits import Limit
-from .setup import touching_states
+from .setup import plane_contacts, touching_states
 from .trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -115,12 +116,13 @@ class Sweep:
         n = int(lost.argmax()) if lost.any() else len(lost)
         t, q, v, z = self.t[:n], self.q[i, :n], self.v[i, :n], self.z[i, :n]
         efforts = friction = method = touching = None
+        on_planes: tuple[PlaneContact, ...] = ()
         robot = self.mechanism if self._mechanisms is None else self._mechanisms[i]
         acting = self._acting[i] if isinstance(self._acting, Sequence) else self._acting
         if acting is not None:
             acting = acting.of_one(i, robot)
             method, core = acting.setup.method, acting.setup.core()
-            touching = touching_states(core)
+            touching, on_planes = touching_states(core), plane_contacts(acting.setup, core)
             held = None if self.efforts is None else self.efforts[i, :n]
             efforts = partial(acting.efforts, i, held)
             friction = partial(acting.friction, i, held) if core.has_friction else None
@@ -128,6 +130,7 @@ class Sweep:
         return Trajectory(
             robot, t, q, v, z=z, loop_q=z[:, z.shape[1] - self._counted :] if self._counted else None,
             efforts=efforts, friction=friction, statistics=how, status=said(self.status[i]), touching=touching,
+            on_planes=on_planes,
         )  # fmt: skip
 
     def __repr__(self) -> str:

@@ -20,6 +20,7 @@ from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..variants import Variants
 from .arguments import Stepping
+from .contact_history import PlaneContact
 from .limits import JointLimits
 from .stiffness import joints_outrun
 
@@ -260,6 +261,15 @@ def check_contact(robot: Mechanism | Variants, method: str, stabilisation: str, 
 def touching_states(core: _core.Simulation) -> tuple[int, int, int] | None:
     """Where z has what shapes do to each other, of how many points, and how many numbers each; None: they do nothing."""
     return None if core.touching[1] < 0 else core.touching
+
+
+def plane_contacts(setup: Setup, core: _core.Simulation) -> tuple[PlaneContact, ...]:
+    """The RigidContacts of a simulation, and where their states are in z."""
+    given = [term for term in setup.terms if term["kind"] == "RigidContact"]
+    return tuple(
+        PlaneContact(term["frame"], term["on"], tuple(term["normal"]), float(term["radius"]), *place)
+        for term, place in zip(given, core.rigid_contacts, strict=True)
+    )
 
 
 def shapes_that_touch(robot: Mechanism | Variants, method: str, elements: Iterable[Any]) -> list[ShapeContacts]:

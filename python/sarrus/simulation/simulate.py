@@ -27,7 +27,7 @@ from .contact_history import BEFORE
 from .derivatives import along_run, checked_names
 from .functions import Controller, Event, EventFunction, as_events, force, sampled_force
 from .limits import JointLimits
-from .setup import Prepared, loop_coordinates, start_of, touching_states
+from .setup import Prepared, loop_coordinates, plane_contacts, start_of, touching_states
 from .stiffness import fastest_joint
 from .trajectory import Efforts, Trajectory
 from .warnings import warn_of_runs, warn_of_starts
@@ -77,7 +77,7 @@ def simulate(
         "implicit_midpoint" : symmetric and A-stable, for long runs and stiff forces; keeps the momentum of what floats to rounding
         "independent" : rk4 in independent coordinates, which are chosen anew at each step; the loops give the others
         "contact" : with impacts: shapes that may touch (:meth:`~sarrus.Builder.add_shape`), :class:`~sarrus.control.RigidContact`, end stops, and dry
-            friction of joints as rows of the step, which are neither compliant nor creep; first order, second where nothing pushes; loops hold in position and velocity; dampers and springs along joints, and PID, are implicit
+            friction of joints as rows of the step, which are neither compliant nor creep; second order but for the instant of an impact; loops hold in position and velocity; dampers and springs along joints, and PID, are implicit. Contact forces are those of the middle of a step
         "rosenbrock" : where the fastest rate of the forces is more than 0.7 a step, linearly implicit, of second order and L-stable (ROS2, Verwer and others 1999), else
             rk4; for forces so stiff that explicit steps cannot follow: it costs a few of theirs. ``statistics["linearly_implicit"]`` steps were so
     dt : step [s]; for "dopri5" the first step and the spacing of samples
@@ -210,7 +210,7 @@ class Integration:
         sampled = [sampled_force(self.mechanism, asked) if asked else None for asked in forces.sampled]
         watched = [(e._value, e.direction, e.terminal) for e in events]
         self.core = setup.core(forces.parameters, call, sampled, watched)
-        self.touching = touching_states(self.core)
+        self.touching, self.on_planes = touching_states(self.core), plane_contacts(setup, self.core)
 
     def begin(self, q: ArrayLike | None, v: ArrayLike | None, how: Stepping) -> None:
         """At the given state, on the loops."""
@@ -350,6 +350,7 @@ class Integration:
             loop_q=x[:, size - core.counted :] if core.counted else None,
             efforts=efforts if acts else np.zeros((len(t), nv)), friction=friction if core.has_friction else None,
             statistics=self._statistics(seconds), status=said, events=events, checkpoint=state, touching=self.touching,
+            on_planes=self.on_planes,
         )  # fmt: skip
         if status in FAILURES:
             idle = next(iter(self.mechanism._massless), None)

@@ -32,6 +32,7 @@ from ..errors import ModelError
 from ..io.complete import relative
 from ..mechanism import Mechanism
 from ..shapes import Mesh
+from .contact_history import PlaneContact
 from .limits import Limit
 
 FORMAT, SWEEP_FORMAT = 3, 1  # of .npz files
@@ -53,7 +54,7 @@ def write_npz(path: Path, contents: Mapping[str, Any]) -> None:
     cure = "save as .csv, or define the function at the top of a module"
     pickled = _pickled(path, mechanism, (contents["checkpoint"],), cure)
     events = contents["events"]
-    notes = {name: contents[name] for name in ("statistics", "status", "touching")}
+    notes = {name: contents[name] for name in ("statistics", "status", "touching", "on_planes")}
     notes |= {"format": FORMAT, "events": list(events)}
     samples = {name: contents[name] for name in SAMPLES} | {"tau": contents["efforts"]}
     arrays: dict[str, Any] = {name: x for name, x in samples.items() if x is not None}
@@ -85,6 +86,7 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         "wrenches": {name[7:]: x for name, x in arrays.items() if name.startswith("wrench:")},
         "statistics": statistics, "status": status, "events": events, "checkpoint": pickled[0] if pickled else None,
         "touching": tuple(notes["touching"]) if notes.get("touching") else None,
+        "on_planes": tuple(PlaneContact(*one) for one in notes.get("on_planes", ())),
     }  # fmt: skip
 
 

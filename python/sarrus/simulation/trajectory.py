@@ -27,7 +27,7 @@ from ..errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..laws import Law
 from ..mechanism import Mechanism, checked_mechanism
 from . import storage
-from .contact_history import BEFORE, ContactForces
+from .contact_history import BEFORE, ContactForces, PlaneContact
 from .joint_wrench_history import JointWrenchHistory
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Trajectory:
     events : name -> times (k,) at which it happened [s]
     checkpoint : from where :func:`~sarrus.simulate` can go on
     touching : where z has what shapes do to each other in steps of rigid contact, of how many points, and how many numbers each; see `contacts`
+    on_planes : every :class:`~sarrus.control.RigidContact`, and where z has its states
     sensitivities : :class:`~sarrus.results.Sensitivities` (n, ...) of the samples by the start and by numbers of force elements, where
         :func:`~sarrus.simulate` was asked for them; else None. They are not saved
 
@@ -109,6 +110,7 @@ class Trajectory:
     events: dict[str, Array]
     checkpoint: dict[str, Any] | None
     touching: tuple[int, int, int] | None
+    on_planes: tuple[PlaneContact, ...]
     sensitivities: Any = None
 
     def __init__(
@@ -129,6 +131,7 @@ class Trajectory:
         events: Mapping[str, ArrayLike] | None = None,
         checkpoint: dict[str, Any] | None = None,
         touching: tuple[int, int, int] | None = None,
+        on_planes: Sequence[PlaneContact] = (),
     ) -> None:
         times = _kept(real_array("t", t))
         if times.ndim != 1:
@@ -163,6 +166,7 @@ class Trajectory:
             events={name: _kept(real_array(f"times of event '{name}'", at)) for name, at in (events or {}).items()},
             checkpoint=checkpoint,
             touching=touching,
+            on_planes=tuple(on_planes),
         )
 
     @classmethod
@@ -255,7 +259,7 @@ class Trajectory:
     def _fields(self) -> dict[str, Any]:
         """What it is made from."""
         names = ["mechanism", "t", "q", "v", "z", "loop_q", "friction", "wrenches"]
-        names += ["statistics", "status", "events", "checkpoint", "touching"]
+        names += ["statistics", "status", "events", "checkpoint", "touching", "on_planes"]
         # a function of the controllers does not travel; what it says does
         return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts, "a": self._given_a}
 
@@ -264,7 +268,7 @@ class Trajectory:
     @cached_property
     def tau(self) -> Array:
         """(n, nv) generalised force of all that acts, contacts and end stops too, motors as their limits let them; joint friction and springs
-        of the mechanism are not in it, nor what a `RigidContact` does, whose impulses are in `z` [N m, N].
+        of the mechanism are not in it. Of rigid contact it is the mean of the step that leads to a sample [N m, N].
 
         ModelError where it is unknown.
         """
@@ -287,14 +291,36 @@ class Trajectory:
 
     @cached_property
     def contacts(self) -> ContactForces:
-        """:class:`~sarrus.results.ContactForces`: where shapes press on each other, and by how much.
+        """:class:`~sarrus.results.ContactForces`: where shapes, and points on planes, press on each other, and by how much.
 
-        ModelError where no shapes act: they do in steps of ``method="contact"``.
+        ModelError where there is no rigid contact: shapes and :class:`~sarrus.control.RigidContact` act in steps of ``method="contact"``.
         """
-        if self.touching is None or self.z is None:
-            raise ModelError("no shapes act in this Trajectory: they touch in steps of method='contact'")
-        first, kept, each = self.touching
-        return ContactForces.of_states(self.mechanism, self.z[:, first : first + BEFORE + each * kept], kept)
+        if self._contacts is None:
+            raise ModelError(
+                "no rigid contact acts in this Trajectory: shapes and RigidContact do in steps of method='contact'"
+            )
+        return self._contacts
+
+    @cached_property
+    def _contacts(self) -> ContactForces | None:
+        if self.z is None or not (self.touching or self.on_planes):
+            return None
+        parts = ContactForces.of_planes(self.mechanism, self.q, self.z, self.on_planes)
+        if self.touching is not None:
+            first, kept, each = self.touching
+            parts += [ContactForces.of_states(self.mechanism, self.z[:, first : first + BEFORE + each * kept], kept)]
+        return ContactForces.together(parts)
+
+    @cached_property
+    def _pushed(self) -> dict[str, Array]:
+        """Wrenches on bodies by rigid contact: name -> (n, 6)."""
+        return {} if self._contacts is None else self._contacts.wrenches(self.mechanism, self.q)
+
+    @cached_property
+    def _loads(self) -> dict[str, Array]:
+        """All wrenches on frames and bodies: name -> (n, 6)."""
+        names = dict.fromkeys((*self.wrenches, *self._pushed))
+        return {name: self.wrenches.get(name, 0.0) + self._pushed.get(name, 0.0) for name in names}
 
     def _evaluated(self, what: str, values: Efforts | Array, wide: int) -> Array:
         """Forces (n, wide), or what their function says."""
@@ -308,10 +334,15 @@ class Trajectory:
 
     @cached_property
     def _acting(self) -> tuple[Mechanism, Array]:
-        """A mechanism, and the generalised force on it (n, nv): the mechanism itself, or without what the run knows better, and that in the force."""
+        """A mechanism, and the generalised force on it (n, nv) besides `_loads`: the mechanism itself, or without what the run knows better, and that in
+        the force.
+        """
+        tau = self.tau
+        for name, wrench in self._pushed.items():
+            tau = tau - np.einsum("nij,ni->nj", self.mechanism.jacobian(self.q, name), wrench)
         if self._passive is None:
-            return self.mechanism, self.tau
-        return self._without_passive, self.tau + along_tree(self.mechanism, self.q, self._passive, self.t)
+            return self.mechanism, tau
+        return self._without_passive, tau + along_tree(self.mechanism, self.q, self._passive, self.t)
 
     @cached_property
     def _passive(self) -> Array | None:
@@ -356,17 +387,18 @@ class Trajectory:
             return self._given_a
         # a run may leave its loops by more than the call for one state takes; loop_error tells
         robot, tau = self._acting
-        return _kept(robot.forward_dynamics(self.q, self.v, tau, wrenches=self.wrenches, time=self.t, check=False))
+        return _kept(robot.forward_dynamics(self.q, self.v, tau, wrenches=self._loads, time=self.t, check=False))
 
     @cached_property
     def reactions(self) -> LoopReactions:
         """What the constraints of loops carry; on a tree there are none. What joints carry, of any mechanism: :meth:`joint_wrenches`.
 
-        A force that acts elsewhere than at a joint (contact, a function's wrench on a frame) counts as `tau` would; `wrenches` are what they are.
+        Rigid contact and `wrenches` act where they do; another force that acts elsewhere than at a joint (compliant contact, a function's wrench on a
+        frame) counts as `tau` would.
         ModelError where what acts is unknown.
         """
         carried: LoopReactions
-        state: Any = {"time": self.t, "check": False, "wrenches": self.wrenches}
+        state: Any = {"time": self.t, "check": False, "wrenches": self._loads}
         robot, tau = self._acting
         _, carried = robot.forward_dynamics(self.q, self.v, tau, return_reactions=True, **state)
         if self._passive is not None and self.mechanism.constraints:
@@ -408,7 +440,7 @@ class Trajectory:
                 return self._joint_wrenches
             actuated = self._driven
         robot = self.mechanism
-        known: dict[str, Any] = {"wrenches": self.wrenches}
+        known: dict[str, Any] = {"wrenches": self._loads}
         known["compliance"] = None if compliance is None else compliance_roots(robot, compliance)
         if robot.constraints:  # of which a free joint, which closes a loop by no row, is one
             carried = self.reactions.multipliers if robot.nc else np.zeros((len(self), 0))
@@ -426,7 +458,10 @@ class Trajectory:
     @property
     def _driven(self) -> tuple[str, ...]:
         robot = self.mechanism
-        driven = [name for name in robot.joints if np.any(self.tau[:, robot.joint(name).v_slice] != 0.0)]
+        tau, rounding = self.tau, 0.0
+        if self._pushed:  # what is left without them is rounding of theirs
+            tau, rounding = self._acting[1], 1e-9 * float(np.abs(self.tau).max(initial=0.0))
+        driven = [name for name in robot.joints if np.any(np.abs(tau[:, robot.joint(name).v_slice]) > rounding)]
         if not {robot.joint(name).closes_loop for name in robot.actuated} <= {False}:
             driven = []  # what a motor in a joint that closes a loop does is seen in all joints of the tree
         return tuple(dict.fromkeys((*robot.actuated, *driven)))

@@ -1,0 +1,75 @@
+// Stiffness K and damping D along joints, of the tree's own springs and dampers and of controllers, in a step that is implicit in them.
+//
+// With A = M + theta h D + theta^2 h^2 K a kick v' - v is that of forces at the velocity v + theta (v' - v) and at the position that this leads to.
+// theta = 1/2 is the implicit midpoint rule: of second order, and what swings without damping keeps its energy at any frequency. theta = 1 is
+// implicit Euler, which stops in one step what is damped faster than that. Between them theta is fitted to the decay of one joint alone,
+// v' = v exp(-x) with x = h D / I (exponential fitting: Liniger and Willoughby 1970):
+//
+//   theta = 1 / (1 - exp(-x)) - 1 / x,      1/2 + x / 12 for small x, so that the step stays of second order;  1 for large x
+//
+// I is what the joint carries with all joints at zero, by its mean moment of inertia: only how fast stiff dampers come to rest depends on it, since
+// v^T D v (1/2 <= theta <= 1) bounds every step.
+#pragma once
+
+#include "system.hpp"
+
+namespace sarrus {
+
+/// Linear rates along joints (nv each): [N m/rad, N/m], [N m s/rad, N s/m].
+struct LinearRates {
+  double *stiffness, *damping;
+  bool any = false;
+};
+
+inline LinearRates linear_rates(const System<double>& s) {
+  const int nv = s.tree.nv;
+  LinearRates rates = {s.arena.take<double>(nv), s.arena.take<double>(nv)};
+  for (int k = 0; k < nv; ++k) rates.stiffness[k] = s.tree.passive[k].stiffness, rates.damping[k] = s.tree.passive[k].damping;
+  s.plan.force_elements.each([&](const auto& element) {
+    if constexpr (std::decay_t<decltype(element)>::has_linear_rates)
+      if (element.joint.iv < nv)
+        element.add_linear_rates(s.parameter, rates.stiffness[element.joint.iv], rates.damping[element.joint.iv]);
+  });
+  for (int k = 0; k < nv; ++k) rates.any |= rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0;
+  return rates;
+}
+
+/// What each joint moves, with all joints at zero: mass, or the mean moment of inertia about the joint's origin, and armature (nv).
+inline double* carried_inertia(const Tree& tree, Arena& arena) {
+  struct Carried {
+    double mass, spread;  // spread: the integral of r^2 dm about the origin
+    Vec3<double> moment;
+  };
+  double* inertia = arena.take<double>(tree.nv);
+  Carried* carried = arena.take<Carried>(tree.links);
+  for (int i = 0; i < tree.links; ++i) {
+    const Link& b = tree.link[i];
+    carried[i] = {b.inertia.m, b.euler.xx + b.euler.yy + b.euler.zz, b.inertia.h};
+  }
+  for (int i = tree.links - 1; i > 0; --i) {
+    const Link& b = tree.link[i];
+    const Carried& me = carried[i];
+    visit_every(b.described, b.nv, [&](auto joint) {
+      int k = b.iv, listed = 0;
+      for (const Coordinate& one : joint.velocities)
+        if (b.constants.free == 0 || b.constants.free >> listed++ & 1) {
+          inertia[k] = (one.is_length() ? me.mass : me.spread * (2.0 / 3.0)) + tree.passive[k].armature;
+          ++k;
+        }
+    });
+    Carried& parent = carried[b.parent];
+    const Vec3<double>& p = b.X_tree.p;
+    const Vec3<double> moment = b.X_tree.R * me.moment;
+    parent.mass += me.mass, parent.moment += Vec3<double>(moment + p * me.mass);
+    parent.spread += me.spread + 2.0 * dot(p, moment) + me.mass * dot(p, p);
+  }
+  return inertia;
+}
+
+/// theta of x = h D / I.
+inline double implicit_share(double x) {
+  if (x < 1e-3) return 0.5 + x * (1.0 / 12.0);
+  return x < 1e3 ? 1.0 / (1.0 - std::exp(-x)) - 1.0 / x : 1.0;
+}
+
+}  // namespace sarrus

@@ -1,0 +1,107 @@
+// Bias forces c(u) of the mean velocity u = (v* + v')/2 of a kick, by iteration:
+//
+//   v' - v* <- A^-1 (b - h c(u) + J_c^T p_0)     one RNEA and one solution with the factor a round
+//
+// p_0 are the impulses that contacts are guessed to give. A round leaves of an error about half the angle by which anything turns in the step. With
+// u exact a free body keeps its energy and the size of its angular momentum (implicit midpoint rule).
+#pragma once
+
+#include "../loops/constrained_dynamics.hpp"
+#include "glide.hpp"
+
+namespace sarrus {
+
+namespace contact_steps {
+/// Rounds at most; shares of the velocities: what a round leaves open at the end, and what may be left where rounds bring no more.
+constexpr int rounds = 20;
+constexpr double found = 1e-10, lost = 1e-6;
+/// Angles [rad] and ways [sizes of the bodies] of a step below which c(v*) is c(u).
+constexpr double slow = 1e-7;
+}  // namespace contact_steps
+
+/// What a motion that glides at v needs, without joint forces and what ties links (nv): gravity, gyroscopic and Coriolis forces.
+inline void bias_forces(const Tree& tree, Arena& arena, const double* q, const double* v, double* force) {
+  const Arena::Scope scope(arena);
+  Tree bare = tree;
+  bare.has_joint_forces = bare.ties_links = false;
+  double* a = arena.take<double>(tree.nv);
+  uniform_motion<double>(bare, v, a);
+  rnea<double>(bare, arena, RneaInput<double>{q, v, a}, force);
+}
+
+class MidpointBias {
+ public:
+  double* force;  // (nv) of v* at first; of u once it is found
+
+  MidpointBias(const Tree& tree, Arena& arena, const double* q, const double* v, double h)
+      : force(arena.take<double>(tree.nv)),
+        tree_(tree),
+        arena_(arena),
+        q_(q),
+        v_(v),
+        h_(h),
+        expected_(arena.take<double>(tree.nv)) {}
+
+  /// e.b, of `force`, becomes that of c(u). pressed (nv): the generalised impulse that contacts are guessed to give. False: not found.
+  bool find(LoopEquation<double>& e, const Factor<double>& factor, const double* pressed) {
+    const Arena::Scope scope(arena_);
+    const int nv = tree_.nv, n = nv + e.matrix.rows;
+    double speed = 0.0;
+    for (int k = 0; k < nv; ++k) speed += square(v_[k]) * tree_.per_unit_square[k];
+    rests_ = square(h_) * speed <= square(contact_steps::slow);
+    if (rests_) return true;
+    double *mean = arena_.take<double>(nv), *x = arena_.take<double>(n), *now = arena_.take<double>(nv);
+    double size = in_metric(e.matrix, v_);
+    for (int k = 0; k < nv; ++k) size += square(e.b[k]) * e.matrix.mobility[k];
+    if (tree_.ties_links) bias_forces(tree_, arena_, q_, v_, force);
+    double last = HUGE_VAL;
+    for (int round = 0; round < contact_steps::rounds; ++round) {
+      std::copy(e.b, e.b + n, x);
+      for (int k = 0; k < nv; ++k) x[k] += pressed[k];
+      solve_once(e, arena_, factor, x);
+      for (int k = 0; k < nv; ++k) mean[k] = v_[k] + 0.5 * x[k], expected_[k] = v_[k] + x[k];
+      bias_forces(tree_, arena_, q_, mean, now);
+      double change = 0.0;
+      for (int k = 0; k < nv; ++k) {
+        const double by = h_ * (now[k] - force[k]);
+        e.b[k] -= by, force[k] = now[k], change += square(by) * e.matrix.mobility[k];
+      }
+      change = std::sqrt(change / size);
+      // the next one, by how they fall: the first is half the square of an angle, and each by half an angle smaller
+      const double next = change * std::min(round == 0 ? std::sqrt(change) : change / last, 1.0);
+      if (next <= contact_steps::found) return true;
+      if (round > 2 && !(change < last)) return change <= contact_steps::lost;
+      last = change;
+    }
+    return last <= contact_steps::lost;
+  }
+
+  /// Whether v_end is farther than a share of the velocities from what was expected with the guess.
+  bool missed(const LoopEquation<double>& e, const double* v_end, double share) const {
+    if (rests_) return false;
+    const Arena::Scope scope(arena_);
+    double* off = arena_.take<double>(tree_.nv);
+    for (int k = 0; k < tree_.nv; ++k) off[k] = v_end[k] - expected_[k];
+    return in_metric(e.matrix, static_cast<const double*>(off)) > square(share) * in_metric(e.matrix, v_);
+  }
+
+  /// e.b becomes that of (c(v*) + c(v_end))/2.
+  void take_ends(LoopEquation<double>& e, const double* v_end) {
+    const Arena::Scope scope(arena_);
+    double *before = arena_.take<double>(tree_.nv), *after = arena_.take<double>(tree_.nv);
+    bias_forces(tree_, arena_, q_, v_, before), bias_forces(tree_, arena_, q_, v_end, after);
+    for (int k = 0; k < tree_.nv; ++k) {
+      const double mean = 0.5 * (before[k] + after[k]);
+      e.b[k] += h_ * (force[k] - mean), force[k] = mean;
+    }
+  }
+
+ private:
+  const Tree& tree_;
+  Arena& arena_;
+  const double *q_, *v_;
+  double h_, *expected_;
+  bool rests_ = false;
+};
+
+}  // namespace sarrus
