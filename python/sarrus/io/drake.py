@@ -53,7 +53,7 @@ def coupled(model: Element) -> set[str]:
 
 def armatures(robot: Element) -> dict[str, float]:
     """Of joints that a URDF's transmissions drive, by their names."""
-    found = {}
+    found: dict[str, float] = {}
     for transmission in robot.all("transmission"):
         numbers = {
             part.tag: part.number("value") for motor in transmission.all("actuator") for part in motor.all(*ROTOR)

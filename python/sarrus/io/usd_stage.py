@@ -409,8 +409,8 @@ def _set(prim: Any, name: str, text: str) -> None:
     types = Sdf.ValueTypeNames
     attribute = prim.GetAttribute(name)
     if not attribute:
-        double = types.Float if name.startswith("newton:") else types.Double
-        custom = types.Bool if text in ("true", "false") else double
+        number = types.Float if name.startswith("newton:") else types.Double
+        custom = types.Bool if text in ("true", "false") else number
         attribute = prim.CreateAttribute(name, custom, custom=name.startswith("sarrus:"))
     kind = str(attribute.GetTypeName())
     if kind in ("token", "bool"):
