@@ -177,7 +177,7 @@ def moved_by_closing(robot: Mechanism | Variants, given: Array, closed: Array) -
 def stops_of(robot: Mechanism | Variants, elements: Iterable[Any]) -> tuple[tuple[str, int, float, float], ...]:
     """Of end stops at joints that close loops, whose angles are taken within these limits: joint, coordinate and limits."""
     return tuple(
-        (e.joint, e.index, *map(float, e.limits))  # type: ignore[misc]
+        (e.joint, e.index, *map(float, e.limits))  # type: ignore[misc, arg-type]
         for e in elements
         if isinstance(e, EndStop) and isinstance(e.joint, str) and robot.joint(e.joint).closes_loop
         if e.limits is not None and all(isinstance(x, Real) and np.isfinite(float(x)) for x in e.limits)
