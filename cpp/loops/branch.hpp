@@ -160,8 +160,7 @@ template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A, double zer
 namespace lead {
 constexpr double jumped = 1.0;  // in one jump that stays on the branch
 constexpr double followed = 2.0;  // along the branch, as far as it goes
-constexpr double free =
-    0.0;  // in one jump: there is no branch, as the input does not determine the motion, or the start is singular
+constexpr double free = 0.0;  // in one jump: there is no branch, as motion is left or the start is singular
 constexpr double doubtful = -1.0;  // in one jump, which may have left the branch; the targets of the start are not known
 constexpr double off_loops = -2.0;  // in one jump, from a start that does not close the loops
 }  // namespace lead
