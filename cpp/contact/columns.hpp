@@ -5,8 +5,8 @@
 //
 // Half a solve each, symmetric by construction; and L^-1 only along what the rows reach in the elimination tree: the bodies between a contact and
 // the ground, and the rows of loops around these. The sum, with the multipliers y that the way back finds, is the first of the corrections by
-// which saddle.hpp takes the regularisation away (and likewise of inertia that massless bodies borrow). Where it is no small one, towards a
-// singular position, and where the mechanism is solved by substructures, every row is solved for and corrected by itself.
+// which saddle.hpp takes the regularisation away. Where it is no small one, towards a singular position, where massless bodies borrow inertia, whose
+// corrections are many, and where the mechanism is solved by substructures, every row is solved for and corrected by itself.
 #pragma once
 
 #include "../loops/constrained_dynamics.hpp"
@@ -46,7 +46,7 @@ SARRUS_INLINE ReachedRows<P> eliminate_rows(const LoopEquation<double>& e, const
     for (int s = plan.first[k] + 1; s < plan.first[k + 1]; ++s)
       r.reached[plan.column[s]] = 1, r.U[plan.column[s]] -= P(f.L[s]) * u;
   }
-  if (!e.epsilon && e.matrix.rows == 0) return r;
+  if (e.matrix.rows == 0) return r;
   for (int k = n - 1; k >= 0; --k) {
     P w = r.U[k] * P(f.D_inverse[k]), other = P(0.0);  // two sums side by side, as in solve()
     const int nearest = plan.first[k] + 1;
@@ -109,7 +109,7 @@ template <class P = SideBySide>
 SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Factor<double>& f, Arena& arena, int count,
                                         const double* J, double* G) {
   const Arena::Scope scope(arena);
-  if (e.pieces) return solve_rows(e, f, arena, count, J, G), hold_rows(e, count, J, G);
+  if (e.pieces || e.epsilon) return solve_rows(e, f, arena, count, J, G), hold_rows(e, count, J, G);
   constexpr int W = width_of<P>;
   const int nv = e.matrix.tree.nv, blocks = (count + W - 1) / W, *place = e.matrix.plan.place;
   ReachedRows<P>* all = arena.take<ReachedRows<P>>(blocks);
@@ -130,7 +130,6 @@ SARRUS_NOINLINE void inverse_along_rows(const LoopEquation<double>& e, const Fac
         const P x = all[b].x[k] * P(by);
         for (int l = 0; l < W; ++l) correction[l] += x * P(lane(all[a].x[k], l));
       };
-      for (int k = 0; e.epsilon && k < nv; ++k) correct(place[k], e.epsilon[k]);
       for (int r = 0; r < e.matrix.rows; ++r) correct(place[nv + r], -f.mu[r]);
       for (int l = 0; l < W && a * W + l < count; ++l)
         for (int m = 0; m < W && b * W + m < count; ++m) {

@@ -36,6 +36,9 @@ template <class T> void box_plane(const Transform<T>& X, const Vec3<double>& hal
   }
 }
 
+/// The name of points of a cylinder's rims that are none of its own choice.
+constexpr int rim_of_cylinder = 8;
+
 /// Of the lower rim the lowest point and two more, a third of a turn away; of the other one the lowest. Where it stands so upright that no
 /// point of a rim is the lowest, four points of the lower rim that are fixed to it.
 template <class T>
@@ -55,6 +58,27 @@ void cylinder_plane(const Transform<T>& X, double radius, double half, const Hal
   const T x = -up(0) / tilt, y = -up(1) / tilt, c = T(-0.5), s = T(0.5 * std::sqrt(3.0));
   rim(x, y, lower, 4), rim(x, y, -lower, 5);
   rim(x * c - y * s, y * c + x * s, lower, 6), rim(x * c + y * s, y * c - x * s, lower, 7);
+}
+
+/// Of the rims of a cylinder, or of corners, the point nearest to p (world), and its name; false: the shape has none of these.
+inline bool nearest_corner(const Shape& shape, const Transform<double>& X, const Vec3<double>& p, Vec3<double>& corner,
+                           int& name) {
+  const Vec3<double> local = transpose_times(X.R, Vec3<double>(p - X.p));
+  if (shape.kind == ShapeKind::cylinder) {
+    const double out = std::sqrt(local(0) * local(0) + local(1) * local(1));
+    if (out == 0.0) return false;
+    corner =
+        vec3<double>(local(0) * shape.radius / out, local(1) * shape.radius / out, local(2) < 0.0 ? -shape.half : shape.half);
+    name = rim_of_cylinder;
+    return true;
+  }
+  if (shape.kind != ShapeKind::points) return false;
+  double nearest = HUGE_VAL;
+  for (int i = 0; i < static_cast<int>(shape.points->size()); ++i) {
+    const Vec3<double> d = (*shape.points)[i] - local;
+    if (const double away = dot(d, d); away < nearest) nearest = away, corner = (*shape.points)[i], name = i;
+  }
+  return true;
 }
 
 /// Its lowest point: where its normal, A^-2 p of semi-axes A, is the plane's turned over, so that p = -A^2 n / |A n|.

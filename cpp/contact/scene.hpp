@@ -34,6 +34,14 @@ template <class T> struct Touching {
   const TouchingPoint<T>* end() const { return first + count; }
 };
 
+/// A point of a pair that pressed when its points were found last, and where (world).
+struct PressedPoint {
+  int pair;
+  Vec3<double> position;
+};
+/// So many of a pair stay among its points.
+constexpr int most_kept = 4;
+
 class Scene {
  public:
   /// An id of a point is the number of its pair, times this, and which parts of the two shapes touch there.
@@ -58,12 +66,16 @@ class Scene {
     if (functions[pair]) return 4;
     const auto [i, j] = shapes_of_pairs[pair];
     const ShapeKind a = std::min(shapes[i].shape.kind, shapes[j].shape.kind);
-    return a == ShapeKind::sphere || a == ShapeKind::ellipsoid ? 1 : a == ShapeKind::capsule ? 2 : 4;
+    const bool many = a == ShapeKind::cylinder || a == ShapeKind::points;
+    return a == ShapeKind::sphere || a == ShapeKind::ellipsoid ? 1 : a == ShapeKind::capsule ? 2 : many ? 4 + most_kept : 4;
   }
 
   /// All points of pairs that are no farther apart than what either shape looks ahead, pair by pair, where links stand so. An id is a pair and one
-  /// of 2^14 features.
-  template <class T> Touching<T> touching(const Transform<T>* links, const T* ahead, Arena& arena) const {
+  /// of 2^14 features. Which four points stand for a body's many is chosen by how it stands; `pressed`, ordered by pairs, stay among them, so that what rests on
+  /// them does.
+  template <class T>
+  Touching<T> touching(const Transform<T>* links, const T* ahead, Arena& arena, const PressedPoint* pressed = nullptr,
+                       int pressed_count = 0) const {
     const int n = static_cast<int>(shapes.size());
     Transform<T>* at = arena.take<Transform<T>>(n);
     T *low = arena.take<T>(n), *high = arena.take<T>(n);  // along x
@@ -87,7 +99,7 @@ class Scene {
         near[count++] = pair;
       }
     std::sort(near, near + count);
-    Touching<T> found = {arena.take<TouchingPoint<T>>(4 * count)};
+    Touching<T> found = {arena.take<TouchingPoint<T>>((4 + most_kept) * count)};
     for (int k = 0; k < count; ++k) {
       const int pair = near[k];
       const auto [i, j] = shapes_of_pairs[pair];
@@ -101,11 +113,38 @@ class Scene {
       }
       for (int l = 0; l < m.count; ++l)
         if (!(m.at[l].distance > within)) found.first[found.count++] = {m.at[l], pair, pair * features + m.feature[l]};
+      if constexpr (std::is_same_v<T, double>) {
+        while (pressed_count > 0 && pressed->pair < pair) ++pressed, --pressed_count;
+        for (int l = 0; l < most_kept && pressed_count > 0 && pressed->pair == pair; ++l, ++pressed, --pressed_count)
+          keep(*pressed, at, within, found);
+      }
     }
     return found;
   }
 
  private:
+  /// Of a shape on a plane, the point of it that is nearest to one that pressed, if it is not among those found.
+  void keep(const PressedPoint& pressed, const Transform<double>* at, double within, Touching<double>& found) const {
+    const auto [i, j] = shapes_of_pairs[pressed.pair];
+    const bool second = shapes[j].shape.kind == ShapeKind::plane;
+    const int plane = second ? j : i, body = second ? i : j;
+    Vec3<double> corner;
+    int name;
+    if (functions[pressed.pair] || shapes[plane].shape.kind != ShapeKind::plane) return;
+    if (!nearest_corner(shapes[body].shape, at[body], pressed.position, corner, name)) return;
+    Manifold<double> m;
+    HalfSpace<double>(at[plane]).meet(at[body].R * corner + at[body].p, 0.0, name, m);
+    if (m.at[0].distance > within) return;
+    if (!second) m.at[0].normal = -m.at[0].normal;
+    for (const TouchingPoint<double>& other : found)
+      if (other.pair == pressed.pair &&
+          Vec3<double>(other.at.position - m.at[0].position).norm() < same_place * shapes[body].shape.reach())
+        return;
+    found.first[found.count++] = {m.at[0], pressed.pair, pressed.pair * features + name};
+  }
+
+  /// Points nearer than that share of a shape are one.
+  static constexpr double same_place = 1e-6;
   std::vector<int> numbers_of_pairs;  // by shapes, the lower number first; -1: they may not
   std::vector<std::pair<int, int>> shapes_of_pairs;
   std::vector<PairFunction> functions;  // of pairs; most have none

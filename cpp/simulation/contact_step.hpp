@@ -39,8 +39,8 @@ namespace contact_steps {
 constexpr int halvings = 2;
 /// A share of the velocities, in the energy norm: contacts that change them by more than the last step's impulses would have hit.
 constexpr double hits = 0.1;
-/// What the factor of the middle may leave of J v = c, of the velocities; more, and the end of the step gets a factor of its own.
-constexpr double slips = 1e-12;
+/// What the factor of the middle may leave of J v = c, of the velocities; where it leaves more the end of the step gets a factor of its own.
+constexpr double slips = 1e-13;
 }  // namespace contact_steps
 
 /// What nearly touches, where the cones are not solved otherwise: it is as far away as it is; or it touches, but for what motions close; or it touches.
@@ -102,8 +102,11 @@ class ContactStep {
     Corrections<double> corrections{s_, now, pfaffian_values, nullptr, &at_the_middle};
     const double open = close_positions(rows, corrections, rows.evaluate(x_.q, rows.phi), x_.q);
     close_velocities(rows, corrections, x_.q, x_.v);
-    if (rows.squares(rows.slip) > square(contact_steps::slips) * (1.0 + s_.squares_of_velocities(x_.v))) {
-      corrections.renew(), rows.evaluate(x_.q, rows.phi);
+    const double fine = square(contact_steps::slips) * (1.0 + s_.squares_of_velocities(x_.v));
+    for (const bool renews : {false, true}) {
+      if (!(rows.squares(rows.slip) > fine)) break;
+      if (renews) corrections.renew();
+      rows.evaluate(x_.q, rows.phi);
       close_velocities(rows, corrections, x_.q, x_.v);
     }
     if (open > square(tolerances::torn)) s_.status = std::max(s_.status, double(no_convergence));
@@ -164,7 +167,8 @@ class ContactStep {
     const Factor<double> factor = factorise_tightly(e, arena_);
     StepRows rows(s_, middle(), h_, x_);
     if (s_.status == caller_failed) return false;
-    if (!bias.find(e, factor, rows.guessed(doubles(nv_)))) return false;
+    const double share = rates.any ? contact_steps::found_beside_rates : contact_steps::found;
+    if (!bias.find(e, factor, rows.guessed(doubles(nv_)), share)) return false;
     double *v_free = doubles(nv_), *v_end = doubles(nv_);
     move_freely(e, factor, v_free);
     std::copy(v_free, v_free + nv_, v_end);

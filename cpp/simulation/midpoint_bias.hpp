@@ -12,9 +12,10 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// Rounds at most; shares of the velocities: what a round leaves open at the end, and what may be left where rounds bring no more.
+/// Rounds at most; shares of the velocities: what a round leaves open at the end, of a passive mechanism, whose energy many steps are to keep, and of
+/// one that springs, dampers or motors act on; and what may be left where rounds bring no more.
 constexpr int rounds = 20;
-constexpr double found = 1e-10, lost = 1e-6;
+constexpr double found = 1e-10, found_beside_rates = 1e-8, lost = 1e-6;
 /// Angles [rad] and ways [sizes of the bodies] of a step below which c(v*) is c(u).
 constexpr double slow = 1e-7;
 }  // namespace contact_steps
@@ -42,8 +43,9 @@ class MidpointBias {
         h_(h),
         expected_(arena.take<double>(tree.nv)) {}
 
-  /// e.b, of `force`, becomes that of c(u). pressed (nv): the generalised impulse that contacts are guessed to give. False: not found.
-  bool find(LoopEquation<double>& e, const Factor<double>& factor, const double* pressed) {
+  /// e.b, of `force`, becomes that of c(u). pressed (nv): the generalised impulse that contacts are guessed to give. `share`: of the
+  /// velocities, how far off they may be. False: not found.
+  bool find(LoopEquation<double>& e, const Factor<double>& factor, const double* pressed, double share) {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, n = nv + e.matrix.rows;
     double speed = 0.0;
@@ -69,7 +71,7 @@ class MidpointBias {
       change = std::sqrt(change / size);
       // the next one, by how they fall: the first is half the square of an angle, and each by half an angle smaller
       const double next = change * std::min(round == 0 ? std::sqrt(change) : change / last, 1.0);
-      if (next <= contact_steps::found) return true;
+      if (next <= share) return true;
       if (round > 2 && !(change < last)) return change <= contact_steps::lost;
       last = change;
     }

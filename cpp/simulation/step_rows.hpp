@@ -244,7 +244,26 @@ class StepRows {
     double* ahead = doubles(n);
     for (int i = 0; i < n; ++i)
       ahead[i] = contact_steps::ahead * h_ * fastest + contact_steps::near * std::max(0.0, scene.shapes[i].shape.reach());
-    return scene.touching(at, ahead, arena_);
+    int count = 0;
+    const PressedPoint* pressed = strongest(all, count);
+    return scene.touching(at, ahead, arena_, pressed, count);
+  }
+  /// Those points of the last step that stay among those of their pair: of each the ones that pressed most.
+  const PressedPoint* strongest(const ShapeContacts& all, int& count) const {
+    const int known = std::min(static_cast<int>(x_.z[all.iz + 1]), all.kept), wide = all.of_a_point();
+    const double* z = x_.z + all.iz + ShapeContacts::before_points;
+    PressedPoint* pressed = arena_.take<PressedPoint>(known);
+    const auto pair = [&](int k) { return static_cast<int>(static_cast<long long>(z[k * wide]) / Scene::features); };
+    const auto push = [&](int k) { return Vec3<double>(z + k * wide + ShapeContacts::force).norm(); };
+    for (int first = 0, end = 0; first < known; first = end) {  // points of a pair stand side by side
+      while (end < known && pair(end) == pair(first)) ++end;
+      for (int k = first; k < end; ++k) {
+        int stronger = 0;
+        for (int l = first; l < end; ++l) stronger += push(l) > push(k) || (push(l) == push(k) && l < k);
+        if (stronger < most_kept) pressed[count++] = {pair(k), Vec3<double>(z + k * wide + ShapeContacts::position)};
+      }
+    }
+    return pressed;
   }
 
   void add_stop(const EndStop& stop, const AllJoints<double>& all) {

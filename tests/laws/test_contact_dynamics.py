@@ -364,3 +364,25 @@ def test_what_is_lifted_off_ground_parts(friction):
         [sarrus.control.Thruster("ball", sarrus.laws.harmonic(15.0, 3.0), axis="z"), sarrus.control.RigidContact("ball", radius=0.1, friction=friction)],
     )  # fmt: skip
     assert lifted.q[-1, 6] > 0.2
+
+
+@pytest.mark.parametrize("mass", [1e-9, 0.0])
+def test_a_point_of_a_massless_body_carries(mass):
+    """A four-bar that rests on a point of its coupler: the least of the two forces that hold one freedom."""
+    b = sarrus.Builder("four-bar")
+    for name, length in (("a", 0.4), ("b", 1.1), ("c", 0.9)):
+        light = name == "b"
+        if light and not mass:
+            b.add_body(name)
+        else:
+            b.add_body(name, sarrus.Inertia.rod(mass if light else 1.0, (0, 0, 0), (length, 0, 0), 0.01))
+    b.add_joint("m", sarrus.Revolute("y"), "ground", "a")
+    b.add_joint("p1", sarrus.Revolute("y"), "a", "b", at_parent=(0.4, 0, 0))
+    b.add_joint("p", sarrus.Revolute("y"), "ground", "c", at_parent=(1.0, 0, 0))
+    b.add_joint("p2", sarrus.Revolute("y"), "b", "c", at_parent=(1.1, 0, 0), at_child=(0.9, 0, 0))
+    b.add_frame("tip", "b", (0.5, 0, 0.2))
+    robot = b.build()
+    q, rest = robot.assemble(fixed={"m": 0.5}), np.zeros(3)
+    answer = robot.contact_dynamics(q, rest, rest, [ContactPoint("tip", friction=1.0)])
+    assert_allclose(answer.motion, 0.0, atol=1e-6)
+    assert_allclose(answer.forces[0], [6.37, 0.0, 6.37], atol=0.01)

@@ -173,4 +173,5 @@ def test_forces_that_are_told_make_the_motion(seed):
             glided = np.cross(mean, I @ mean)
             hit = 0.5 * (np.cross(w, I @ w) + np.cross(w1, I @ w1))
             off = min(np.abs(needed + DT * c).max() for c in (glided, hit))
-            assert off < 1e-5 * scale  # the mean velocity is that with the impulses of the step before
+            # the mean velocity is that with the impulses of the step before: what changes it by less than a tenth is no hit
+            assert off < 0.25 * DT * np.abs(hit).max() + 1e-9 * scale

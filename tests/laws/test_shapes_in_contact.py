@@ -502,3 +502,23 @@ def test_overlap_is_of_the_shapes_own_size(size):
                 b.build()
         else:
             b.build()
+
+
+def _prism(sides):
+    angle = 2.0 * np.pi * np.arange(sides) / sides
+    return ConvexPoints([(0.1 * np.cos(x), 0.1 * np.sin(x), z) for x in angle for z in (-0.15, 0.15)])
+
+
+@pytest.mark.parametrize("shape", [Cylinder(0.1, 0.3), _prism(12)], ids=["cylinder", "prism"])
+@pytest.mark.parametrize("share", [0.75, 0.9])
+def test_what_stands_on_many_points_rests(shape, share):
+    """Pulled with a share of what tips it: the points that carry stay among those that are looked at."""
+    inner = 0.1 if isinstance(shape, Cylinder) else 0.1 * np.cos(np.pi / 12)
+    pull = share * G * inner / 0.15
+    b = sarrus.Builder("pulled", gravity=(pull * np.cos(0.7), pull * np.sin(0.7), -G))
+    floating(b, "body", sarrus.Inertia.box(1.0, (0.2, 0.2, 0.3)), shape, friction=2.0)
+    b.add_shape("ground", Plane())
+    run = contact(b.build(), [0, 0, 0, 1, 0, 0, 0.15], duration=2.0, dt=2e-3)
+    still = run.t > 1.0
+    assert np.abs(run.v[still, :3]).max() < 1e-6
+    assert np.linalg.norm(run.q[-1, 4:6]) < 1e-4
