@@ -143,6 +143,27 @@ SARRUS_INLINE void external_forces(const Tree& tree, Arena& arena, const Input& 
   if (tree.ties_links) forces_between_bodies(tree, arena, in.q, in.v, a, put);
 }
 
+/// What dampers of springs and of joints that close loops take [W].
+template <class T> T damped_between_bodies(const Tree& tree, const Kinematics<T>& k) {
+  const auto numbers = tree.numbers<T>();
+  T power = T(0.0);
+  for (int i = 0; i < tree.springs; ++i) {
+    PointSpring damper = tree.spring[i];
+    if (damper.damping == 0.0) continue;
+    damper.stiffness = 0.0;
+    const SpringForce<T> f = spring_force(damper, numbers, k);
+    power += dot(f.pull, f.pull) / T(numbers(damper.damping));
+  }
+  for (int i = 0; i < tree.loop_motions; ++i) {
+    const LoopMotion& joint = tree.loop_motion[i];
+    if (!joint.has_forces) continue;
+    ReadJoint<T> read;
+    read_relaxed(joint, numbers, loop_joint_motion(joint, numbers, k), read);
+    for (int l = 0; l < joint.nv; ++l) power += numbers(joint.terms[l].damping) * read.v[l] * read.v[l];
+  }
+  return power;
+}
+
 template <class T> T spring_energy(const Tree& tree, const Kinematics<T>& k) {
   const auto numbers = tree.numbers<T>();
   T U = T(0.0);
