@@ -15,7 +15,7 @@ namespace sarrus {
 /// In the world: its ends, and the force on the first of them; the second is pulled the other way.
 template <class T> struct SpringForce {
   Vec3<T> end[2], pull;
-  T stretch;
+  T stretch, rate;  // of its length
 };
 
 template <class T> SpringForce<T> spring_force(const PointSpring& s, const NumbersOf<T>& numbers, const Kinematics<T>& k) {
@@ -30,7 +30,8 @@ template <class T> SpringForce<T> spring_force(const PointSpring& s, const Numbe
   const Vec3<T> d = f.end[1] - f.end[0];
   const T length = sqrt(dot(d, d) + T(1e-300));  // of no length: no direction, no force
   f.stretch = length - numbers(s.rest_length);
-  f.pull = d * ((numbers(s.stiffness) * f.stretch + numbers(s.damping) * dot(d, Vec3<T>(u[1] - u[0])) / length) / length);
+  f.rate = dot(d, Vec3<T>(u[1] - u[0])) / length;
+  f.pull = d * ((numbers(s.stiffness) * f.stretch + numbers(s.damping) * f.rate) / length);
   return f;
 }
 
@@ -148,11 +149,8 @@ template <class T> T damped_between_bodies(const Tree& tree, const Kinematics<T>
   const auto numbers = tree.numbers<T>();
   T power = T(0.0);
   for (int i = 0; i < tree.springs; ++i) {
-    PointSpring damper = tree.spring[i];
-    if (damper.damping == 0.0) continue;
-    damper.stiffness = 0.0;
-    const SpringForce<T> f = spring_force(damper, numbers, k);
-    power += dot(f.pull, f.pull) / T(numbers(damper.damping));
+    const T rate = spring_force(tree.spring[i], numbers, k).rate;
+    power += numbers(tree.spring[i].damping) * rate * rate;
   }
   for (int i = 0; i < tree.loop_motions; ++i) {
     const LoopMotion& joint = tree.loop_motion[i];
