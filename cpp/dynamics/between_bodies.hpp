@@ -15,7 +15,7 @@ namespace sarrus {
 /// In the world: its ends, and the force on the first of them; the second is pulled the other way.
 template <class T> struct SpringForce {
   Vec3<T> end[2], pull;
-  T stretch;
+  T stretch, rate;  // of its length
 };
 
 template <class T> SpringForce<T> spring_force(const PointSpring& s, const NumbersOf<T>& numbers, const Kinematics<T>& k) {
@@ -30,7 +30,8 @@ template <class T> SpringForce<T> spring_force(const PointSpring& s, const Numbe
   const Vec3<T> d = f.end[1] - f.end[0];
   const T length = sqrt(dot(d, d) + T(1e-300));  // of no length: no direction, no force
   f.stretch = length - numbers(s.rest_length);
-  f.pull = d * ((numbers(s.stiffness) * f.stretch + numbers(s.damping) * dot(d, Vec3<T>(u[1] - u[0])) / length) / length);
+  f.rate = dot(d, Vec3<T>(u[1] - u[0])) / length;
+  f.pull = d * ((numbers(s.stiffness) * f.stretch + numbers(s.damping) * f.rate) / length);
   return f;
 }
 
@@ -141,6 +142,24 @@ template <class T, class Input, class Put>
 SARRUS_INLINE void external_forces(const Tree& tree, Arena& arena, const Input& in, const T* a, Put put) {
   for (int k = 0; k < in.wrenches; ++k) put(in.wrench[k].link, in.wrench[k].in_link());
   if (tree.ties_links) forces_between_bodies(tree, arena, in.q, in.v, a, put);
+}
+
+/// What dampers of springs and of joints that close loops take [W].
+template <class T> T damped_between_bodies(const Tree& tree, const Kinematics<T>& k) {
+  const auto numbers = tree.numbers<T>();
+  T power = T(0.0);
+  for (int i = 0; i < tree.springs; ++i) {
+    const T rate = spring_force(tree.spring[i], numbers, k).rate;
+    power += numbers(tree.spring[i].damping) * rate * rate;
+  }
+  for (int i = 0; i < tree.loop_motions; ++i) {
+    const LoopMotion& joint = tree.loop_motion[i];
+    if (!joint.has_forces) continue;
+    ReadJoint<T> read;
+    read_relaxed(joint, numbers, loop_joint_motion(joint, numbers, k), read);
+    for (int l = 0; l < joint.nv; ++l) power += numbers(joint.terms[l].damping) * read.v[l] * read.v[l];
+  }
+  return power;
 }
 
 template <class T> T spring_energy(const Tree& tree, const Kinematics<T>& k) {

@@ -44,7 +44,7 @@ template <class T> bool holds_a_joint(const System<T>& s) {
 /// A step of the plan's method, as it is without looking back.
 template <class T> void step_once(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   std::optional<LeastMotion<T>> start;
-  s.least = nullptr;
+  s.least = nullptr, s.work = T(0.0);
   const bool implicit = s.plan.method == Method::implicit_midpoint || (s.plan.method == Method::rosenbrock && holds_a_joint(s));
   std::optional<FloatingGroups<T>> groups;  // if their momenta are to be kept
   Force<T>* momenta = nullptr;
@@ -97,6 +97,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   const Record<T> record(plan, carried + Guard<T>::size);
   s.held = row + s.integrated(), s.since = T(time + static_cast<double>(first) * h);
   if (plan.records && (facts(plan.method).rigid || plan.method == Method::rosenbrock)) s.record = &record;
+  s.measures = plan.records && facts(plan.method).measures_work();
   std::optional<DryFriction<T>> friction;
   if (plan.frictions > 0 && !facts(plan.method).rigid) s.friction = &friction.emplace(s);
   if (s.samples()) s.sample(time + static_cast<double>(first) * h, row);
@@ -110,17 +111,20 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
     for (double from = begin, to = end;; from = to) {
       const Arena::Scope scope(arena);
       const T now = T(from);
-      T step = T(h);
+      T step = T(h), supplied = T(0.0);
       if (s.samples()) {  // the step is cut where something is due
         const double due = next_sample(plan.force_elements, s.held);
         to = due < end - one_instant(plan.force_elements) ? due : end;
         if (from != begin || to != end) step = T(to - from);
       }
       guarded_step(s, now, row, Guard<T>(carried), [&] {
-        s.kept = false;
-        step_with_friction(s, now, step, x,
-                           [&](const T& begin_of_piece, const T& length) { step_once(s, begin_of_piece, length, x); });
+        s.kept = false, supplied = T(0.0);
+        step_with_friction(s, now, step, x, [&](const T& begin_of_piece, const T& length) {
+          step_once(s, begin_of_piece, length, x);
+          supplied += s.work;
+        });
       });
+      if (s.measures) *record.supplied += supplied;
       s.count_turns(T(to), row);
       if (s.samples()) s.sample(to, row);
       if constexpr (std::is_same_v<T, double>)

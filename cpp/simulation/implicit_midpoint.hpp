@@ -101,6 +101,7 @@ template <class T> struct MidpointRule {
 
   /// The derivative of y - out (n x n), by differences.
   void derivative(double* y, const double* out, double* there, double* A) {
+    const double power = s.power;
     for (int c = 0; c < n; ++c) {
       const double kept = y[c], delta = 1e-7 * std::max(rest * unit(c), std::abs(kept));
       y[c] = kept + delta;
@@ -108,6 +109,7 @@ template <class T> struct MidpointRule {
       y[c] = kept;
       for (int r = 0; r < n; ++r) A[r * n + c] = (r == c ? 1.0 : 0.0) - (there[r] - out[r]) / delta;
     }
+    s.power = power;
   }
 
   /// The step that y stands for.
@@ -117,6 +119,7 @@ template <class T> struct MidpointRule {
     integrate(s.tree, x.q, u, q);
     std::copy(q, q + s.tree.nq, x.q);
     std::copy(y, y + n, x.v);
+    s.work = h * s.power;
     if (groups.count == 0) return;
     groups.move_bases(p1, x.q, x.v);  // what the iteration leaves would add up
     for (int g = 0; g < groups.count && s.impulses; ++g) s.impulses[g] = p1[g], s.impulses[g] -= p0[g];

@@ -38,6 +38,7 @@ template <class T> struct Record {
   T* stiffness = nullptr;  // the fastest rate of the forces that act, times the step: see rates.hpp
   T* energy_eaten =
       nullptr;  // shares that steps take from the energy of the fastest motion, added up, where nothing else damps it so
+  T* supplied = nullptr;  // the work of controllers, loads and dampers [J], where the method measures it
   T *pressing = nullptr,
     *looked_at = nullptr;  // which contacts and end stops pressed when rates were looked for last, and at which step
   T* left_at = nullptr;  // when each limit was left first [s]; infinite: never
@@ -63,6 +64,7 @@ template <class T> struct Record {
   template <class Field> void fields(Field&& field) {
     field("stiffness", stiffness, Of::run, 0.0);
     field("energy_eaten", energy_eaten, Of::run, 0.0);
+    field("supplied", supplied, Of::run, 0.0);
     field("pressing", pressing, Of::run, 0.0);
     field("looked_at", looked_at, Of::run, -HUGE_VAL);
     field("left_at", left_at, Of::limit, HUGE_VAL);

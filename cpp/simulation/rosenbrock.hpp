@@ -124,6 +124,7 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   if (stiff.failed() || !stiff.sound()) s.status = stiff.failed() ? double(caller_failed) : double(diverged);
   std::copy(x.v, x.v + nv, k1);
   s.evaluate(time, x.q, x.v, x.z, k1 + nv, k1 + 2 * nv);
+  const double power = s.power;
   solve(k1);
   for (int k = 0; k < nv; ++k) u[k] = h * k1[k], v[k] = x.v[k] + h * k1[nv + k];
   for (int k = 0; k < nz; ++k) z[k] = x.z[k] + h * k1[2 * nv + k];
@@ -132,6 +133,7 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   s.watches = s.guards();
   exponential_rate(s.tree, u, v, k2);
   s.evaluate(time + h, q, v, z, k2 + nv, k2 + 2 * nv);
+  s.work = 0.5 * h * (power + s.power);
   for (int k = 0; k < m; ++k) k2[k] -= 2.0 * k1[k];
   solve(k2);
   for (int k = 0; k < m; ++k) k1[k] = 0.5 * h * (3.0 * k1[k] + k2[k]);

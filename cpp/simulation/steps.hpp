@@ -112,7 +112,10 @@ template <class T> void runge_kutta_step(System<T>& s, const T& time, const T& h
                                          const bool* held = nullptr) {
   RungeKutta<T> step(s, held);
   const int stages = step.tableau.stages;
-  for (int i = 0; i < stages; ++i) step.evaluate_stage(x, i, time, h);
+  for (int i = 0; i < stages; ++i) {
+    step.evaluate_stage(x, i, time, h);
+    s.work += s.power * (h * T(step.tableau.b[i]));
+  }
   step.combine(x, step.tableau.b, stages, h, step.q, step.v, step.z);
   if (step.exponential)
     for (int k = 0; k < s.tree.nq; ++k) x.q[k] = step.q[k];

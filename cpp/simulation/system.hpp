@@ -79,6 +79,9 @@ template <class T> struct System {
   const Record<T>* record = nullptr;  // where rigid steps note how well they hold what they are to hold
   bool rigid = false;  // contacts and stops push nothing: see contact_step.hpp
   const T* late = nullptr;  // if not null: a generalised force (nv) besides; see implicit_midpoint.hpp
+  bool measures = false;  // whether work is added up
+  T power = T(0.0);  // if so, of all that neither stores energy nor holds, in the last evaluation: controllers, loads, dampers
+  T work = T(0.0);  // and in the last step
   T pressing = T(0.0);  // which contacts and end stops did in the last evaluation
   Force<T>* impulses =
       nullptr;  // if not null: of what acts from outside, in the midpoint rule's last step, on each group that floats
@@ -170,8 +173,9 @@ template <class T> struct System {
       tau[k] = along[k];
       for (int r = tree.nv; r < all.nv; ++r) tau[k] += all.J[(r - tree.nv) * tree.nv + k] * along[r];
     }
-    for (int k = 0; springs && has_springs && k < tree.nv; ++k) tau[k] += springs[k];
     for (int k = 0; late && k < tree.nv; ++k) tau[k] += late[k];
+    if (measures) power = scalar_product(tau, v, tree.nv);
+    for (int k = 0; springs && has_springs && k < tree.nv; ++k) tau[k] += springs[k];
   }
 
   /// Takes the samples that are due in the state x.
@@ -256,9 +260,21 @@ template <class T> struct System {
     const Arena::Scope scope(arena);
     T* tau = arena.template take<T>(tree.nv);
     forces(time, q, v, z, tau, z_dot);
+    if (measures) power -= damped(q, v);
     if constexpr (!carries_rates<T>)
       if (friction) return friction->accelerate(time, q, v, tau, a);
     accelerations(time, q, v, tau, a);
+  }
+
+  /// What dampers of the mechanism take [W].
+  T damped(const T* q, const T* v) {
+    T sum = T(0.0);
+    for (int k = 0; k < tree.nv; ++k) sum += T(tree.template numbers<T>()(tree.passive[k].damping)) * v[k] * v[k];
+    if (!tree.ties_links) return sum;
+    const Arena::Scope scope(arena);
+    const Kinematics<T> k = Kinematics<T>::over(tree, arena.template take<T>(Kinematics<T>::size(tree)));
+    kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), k);
+    return sum + damped_between_bodies(tree, k);
   }
 
   /// Rows that the caller gives as a function of q, and their c and gamma; or how fast they change.

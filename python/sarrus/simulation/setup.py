@@ -139,6 +139,14 @@ class Prepared:
     elements: list[Any]
     felt_at: Array | None
 
+    @property
+    def acts(self) -> bool:
+        """True if controllers or loads act, or dampers of the mechanism."""
+        joints = [j.joint for j in self.setup.mechanism.description.joints]
+        springs = self.setup.mechanism.description.springs
+        damped = any(np.any(j.damping) for j in joints) or any(s.damping for s in springs)
+        return bool(self.functions or self.elements or damped)
+
     @classmethod
     def of(
         cls, robot: Mechanism | Variants, controllers: tuple[list[Any], list[Any]], limits: JointLimits, how: Stepping,

@@ -18,13 +18,17 @@ from ..mechanism import Mechanism
 from ..variants import Variants
 from .limits import Record
 from .setup import Prepared, Setup, moved_by_closing
+from .stiffness import fastest_joint
 from .trajectory import Trajectory
 
 EATEN = 0.1  # of a motion's energy, which a run may lose to its steps
 TOLD = 1e-3  # how well a rate is known: by differences, and a few turns of an iteration
 MOVED = 1e-3  # [rad, sizes of the bodies] by which a start may be brought onto the loops unnoticed
-WRONG = 0.02  # of the largest kinetic energy
+WRONG = 0.01  # of the largest kinetic energy
+MEASURED = 1e-4  # how well the work of what acts is known by the steps that do it
 ROUNDING = 1e-9  # of the potential energies, whose zero is far away
+FOLLOWED = 0.5  # up to which a rate, times the step, explicit steps know the work of its forces
+RESOLVED = 0.5  # up to which a rate, times the step, is no reason for an error
 FEWEST = 8  # states, of which the largest kinetic energy is known
 MOST = 32  # states of a run that are looked at, at irregular distances: a motion may be periodic
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
@@ -34,9 +38,11 @@ Runs = Sequence[tuple[slice | NDArray[np.intp], Prepared]]  # which runs are of 
 
 def warn_of_runs(
     runs: Runs, record: Record, q: Array, v: Array, run: Callable[[int], Trajectory], *, step: float, steps: int,
-    end: tuple[float, Array, Array, NDArray[np.bool_]], judges_energy: bool = True,
+    end: tuple[float, Array, Array, NDArray[np.bool_]], judges_energy: bool = True, whole: bool = True,
 ) -> None:  # fmt: skip
-    """Of runs (runs, n, nq), (runs, n, nv), each of which is a Trajectory; `end`: when, (runs, nq), (runs, nv) and which runs (runs,) have come there."""
+    """Of runs (runs, n, nq), (runs, n, nv), each of which is a Trajectory; `end`: when, (runs, nq), (runs, nv) and which runs (runs,) have come there.
+    `whole`: whether their first and last states are those of the runs.
+    """
     setup = runs[0][1].setup
     _warn_of_shapes(setup)
     _warn_of_limits(runs, record)
@@ -44,8 +50,13 @@ def warn_of_runs(
         share, order = np.zeros(len(q)), np.arange(len(q))
         for rows, prepared in runs:
             several = order[rows]
-            share[rows] = _energy_error(prepared, q[rows], v[rows], lambda k, several=several: run(int(several[k])))  # type: ignore[misc]
-        _warn_of_energy(setup.method, step, share)
+
+            def one(k: int, several: NDArray[np.intp] = several) -> Trajectory:
+                return run(int(several[k]))
+
+            work = _work(prepared, record, rows) if whole else None
+            share[rows] = _energy_error(prepared, q[rows], v[rows], work, one)
+        _warn_of_energy(runs, step, share, q)
     if setup.stabilisation != "projection":
         _warn_of_drift(runs, setup.stabilisation, *end)
 
@@ -133,25 +144,51 @@ def _warn_of_stiffness(method: str, dt: float, steps: int, record: Record) -> bo
         return False
     fast = (rates > stable) if (rates > stable).any() else (eaten > 0.0)
     warn_caller(
-        f"'{method}' with dt = {dt:.3g} s {what}{_among(fast)}; the motion is not to be trusted. Give method='rosenbrock' or 'implicit_midpoint', or "
+        f"'{method}' with dt = {dt:.3g} s {what}{_among(fast)}; the motion is not to be trusted. Give method='implicit_midpoint', which keeps "
+        f"energy, or 'rosenbrock', which takes it from stiff motions, or "
         f"dt = {shorter:.1g} or less",
         StiffnessWarning,
     )
     return True
 
 
-def _warn_of_energy(method: str, dt: float, share: Array) -> None:
+def _warn_of_energy(runs: Runs, dt: float, share: Array, q: Array) -> None:
     """Of runs whose energy is wrong by such shares."""
-    worst = float(share[np.abs(share).argmax()]) if len(share) else 0.0
-    if worst == 0.0:
+    k = int(np.abs(share).argmax()) if len(share) else 0
+    if not len(share) or share[k] == 0.0:
         return
-    what, why = ("gains", "nothing drives it") if worst > 0.0 else ("loses", "nothing brakes it")
+    setup, acts = runs[0][1].setup, runs[0][1].acts
+    method, percent = setup.method, f"{100.0 * abs(share[k]):.2g} % of its largest kinetic energy"
+    if acts:
+        fault = f"the energy of the mechanism is wrong by {percent}, beside the work of what acts"
+    elif share[k] > 0.0:
+        fault = f"the mechanism gains {percent}, though nothing drives it"
+    else:
+        fault = f"the mechanism loses {percent}, though nothing brakes it"
+    fast = _fastest(next(p.setup.mechanism for rows, p in runs if k in np.arange(len(share))[rows]), q[k], k, dt)
     by_steps = f"a smaller dt than {dt:.3g} s, or method='dopri5'"
+    if fast and method != "implicit_midpoint":
+        by_steps = f"method='implicit_midpoint', or a smaller dt than {dt:.3g} s"
     shorter = "smaller rtol and atol" if _core.methods[method].adaptive else by_steps
     warn_caller(
-        f"by '{method}' the mechanism {what} {100.0 * abs(worst):.2g} % of its largest kinetic energy, though {why}{_among(share != 0.0)}: "
-        f"the steps are too long for the motion. Give {shorter}",
+        f"by '{method}' {fault}{_among(share != 0.0)}: the steps are too long for the motion{fast}. Give {shorter}",
         StiffnessWarning,
+    )
+
+
+def _fastest(robot: Mechanism | Variants, q: Array, k: int, dt: float) -> str:
+    """The fastest of the joints' and springs' rates, if steps do not resolve it."""
+    robot = robot[k % robot._count] if isinstance(robot, Variants) else robot
+    joint = fastest_joint(robot, q[0])
+    rates = [(joint.rate, f"{joint.what} of joint '{joint.joint}'")] if joint else []
+    d = robot.description
+    mass = {b.name: b.inertia.mass for b in d.bodies}
+    for spring in d.springs:
+        light = min((mass[end[0]] for end in (spring.first, spring.second) if mass.get(end[0])), default=robot.mass)
+        rates.append((float(np.sqrt(spring.stiffness / light)), f"spring '{spring.name}'"))
+    rate, name = max(rates, default=(0.0, ""))
+    return (
+        f"; the fastest rate is about {rate:.2g}/s, {rate * dt:.2g} a step, of {name}" if rate * dt > RESOLVED else ""
     )
 
 
@@ -177,19 +214,33 @@ def _warn_of_drift(
 # ---- energy that nothing gave a run, or that nothing took: its steps are too long for the motion, whatever acts ----------
 
 
-def _energy_error(prepared: Prepared, q: Array, v: Array, run: Callable[[int], Trajectory]) -> Array:
+def _work(prepared: Prepared, record: Record, rows: Any) -> Array | None:
+    """(runs,) of controllers, loads and dampers, where steps measure it; NaN where it changes too fast for them."""
+    method = _core.methods[prepared.setup.method]
+    if not method.measures_work:
+        return None
+    fast = np.isfinite(method.stable) & prepared.acts & (record["stiffness"][rows] > FOLLOWED)
+    return np.where(fast, np.nan, record["supplied"][rows])
+
+
+def _energy_error(
+    prepared: Prepared, q: Array, v: Array, work: Array | None, run: Callable[[int], Trajectory]
+) -> Array:
     """(runs,) by how much the energy in the end of runs (runs, n, nq) is wrong, as a share of the largest kinetic energy; 0: nothing is known to be.
 
-    What stores energy may give back what it had in the beginning: then `run`, the Trajectory of a run, has forces there. Methods of first order
-    are not judged: who takes them knows that their energy swings, or grows.
+    `work` (runs,) is that of controllers, loads and dampers, where steps have measured it. What stores energy may give back what it had in the
+    beginning: then `run`, the Trajectory of a run, has forces there. Methods of first order are not judged: who takes them knows that their
+    energy swings, or grows.
     """
     robot, elements = prepared.setup.mechanism, prepared.elements
-    unknown = prepared.functions or any(not isinstance(element, STORES) for element in elements)
-    if q.shape[1] < FEWEST or unknown or _core.methods[prepared.setup.method].order < 2:
+    if q.shape[1] < FEWEST or _core.methods[prepared.setup.method].order < 2 or _driven(next(iter(_each(robot)))):
         return np.zeros(len(q))
-    share = _change(robot, q, v, run)
-    if not share.any() or _driven(next(iter(_each(robot)))):
+    stores = any(isinstance(element, STORES) for element in elements)
+    if work is not None and not stores and not any(map(_sticks, _each(robot))):
+        return _change(robot, q, v, work, run)
+    if prepared.functions or any(not isinstance(element, STORES) for element in elements):
         return np.zeros(len(q))
+    share = _change(robot, q, v, np.zeros(len(q)), run)
     if elements or any(map(_brakes, _each(robot))):
         share[share < 0.0] = 0.0
     for k in np.flatnonzero(share) if elements else ():
@@ -201,8 +252,8 @@ def _each(robot: Mechanism | Variants) -> Iterable[Mechanism]:
     return robot if isinstance(robot, Variants) else [robot]
 
 
-def _change(robot: Mechanism | Variants, q: Array, v: Array, run: Callable[[int], Trajectory]) -> Array:
-    """(runs,) of the energy, from the first state to the last, as a share of the largest kinetic energy; 0 where it is small."""
+def _change(robot: Mechanism | Variants, q: Array, v: Array, work: Array, run: Callable[[int], Trajectory]) -> Array:
+    """(runs,) of the energy, from the first state to the last, less the work, as a share of the largest kinetic energy; 0 where it is small."""
     last = q.shape[1] - 1
     some = np.unique([0, last, *(last * (np.arange(1, MOST - 1) * GOLDEN % 1.0)).astype(int)])
     kinetic = robot.kinetic_energy(q[:, some], v[:, some])
@@ -212,7 +263,11 @@ def _change(robot: Mechanism | Variants, q: Array, v: Array, run: Callable[[int]
     else:
         potential = robot.potential_energy(q[:, [0, last]])
     change, largest = kinetic[:, -1] - kinetic[:, 0] + potential[:, 1] - potential[:, 0], kinetic.max(axis=1)
-    seen = np.abs(change) > WRONG * largest + ROUNDING * np.abs(potential).max(axis=1)  # never where a run failed: NaN
+    change -= work
+    known = ROUNDING * np.abs(potential).max(axis=1) + MEASURED * np.abs(work)
+    for k in np.flatnonzero(np.abs(change) > WRONG * largest + known):
+        largest[k] = robot.kinetic_energy(q[k], v[k]).max() if robot._count == 0 else largest[k]
+    seen = np.abs(change) > WRONG * largest + known  # never where a run failed: NaN
     return np.asarray(np.divide(change, largest, out=np.zeros(len(q)), where=seen & (largest > 0.0)))
 
 
@@ -224,6 +279,11 @@ def _driven(robot: Mechanism) -> bool:
         or any(hasattr(spec, "rows") or spec.prescribed(0.0) for spec in d.constraints)
         or bool(robot.nc and robot.constraint_velocity(robot.neutral()).any())
     )
+
+
+def _sticks(robot: Mechanism) -> bool:
+    """Return True if a joint has dry friction, whose work no step knows."""
+    return any(np.any(spec.joint.friction) for spec in robot.description.joints)
 
 
 def _brakes(robot: Mechanism) -> bool:

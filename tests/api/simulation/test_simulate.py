@@ -212,7 +212,7 @@ def test_what_an_event_raises_comes_through():
 
 
 def test_divergence_keeps_what_was():
-    """A spring far too stiff for the step: what there was until numbers ended, and it travels between processes."""
+    """A spring far too stiff for the step: what there was until it left every scale, and it travels between processes."""
     with pytest.raises(sarrus.IntegrationError, match=r"diverges at t = .*rk4.*trajectory") as caught:
         sarrus.simulate(slider(stiffness=1e6), [0.1], [0.0], 100.0, dt=0.1, method="rk4")
     run = caught.value.trajectory
@@ -220,7 +220,7 @@ def test_divergence_keeps_what_was():
     assert len(run) == run.statistics["steps"] + 1 > 10
     assert np.isfinite(run.q).all()
     assert np.isfinite(run.v).all()
-    assert np.abs(run.q[-1]).max() > 1e100
+    assert 1e6 < np.abs(run.q[-1]).max() < 1e12
     there = pickle.loads(pickle.dumps(caught.value))
     assert type(there) is sarrus.IntegrationError
     assert str(there) == str(caught.value)
