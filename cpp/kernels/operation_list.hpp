@@ -98,7 +98,7 @@ enum Fact : unsigned {
   X(loop_joint_wrenches, "q v a", "w6", 0)                                                                         \
   X(effort_wrenches, "q loop_efforts time?", "w6", 0)                                                              \
   X(joint_loads, "q v a multipliers loop_efforts time?", "l6", loads)                                              \
-  X(least_reactions, "q multipliers loads compliance? least_pivot? time? pfaffian_values?", "c", 0)                 \
+  X(least_reactions, "q multipliers loads compliance? least_pivot? time? pfaffian_values?", "c", 0)                \
   X(loop_joint_coordinates, "q near? time?", "J", 0)                                                               \
   X(loop_joint_velocities, "q v near? time?", "K", 0)                                                              \
   X(loop_joint_accelerations, "q v a near? time?", "K", 0)                                                         \

@@ -302,6 +302,23 @@ def test_shares_by_compliance_are_those_of_bushings(name):
     assert_allclose(x, np.linalg.solve(C, at.A.T @ d), atol=1e-7 * np.abs(f).max())
 
 
+@pytest.mark.parametrize("angle", [1e-2, 1e-5, 1e-6])
+def test_near_a_singular_position(angle):
+    """A parallelogram that is nearly flat: the other way is taken there."""
+    along = (1.0, 0, 0)
+    bodies = [(n, Inertia(1.0, (0.5, up, 0), 0.1 * np.eye(3))) for n, up in (("left", 0), ("right", 0), ("top", 0.3))]
+    pins = [("a", "ground", "left", None, None), ("b", "ground", "right", along, None), ("c", "left", "top", along, None),
+            ("d", "right", "top", along, along)]  # fmt: skip
+    robot = built(bodies, [(n, Revolute("y"), parent, child, at, here) for n, parent, child, at, here in pins])
+    q, rest = np.zeros(robot.nq), np.zeros(robot.nv)
+    for name in robot.joints:
+        q[robot.joint(name).q_slice] = angle if name in "ab" else -angle
+    a, loops = robot.forward_dynamics(q, rest, rest, return_reactions=True)
+    at, loads = Equilibrium(robot, q), robot.joint_wrenches(q, rest, a, multipliers=loops.multipliers)
+    x = at.coordinates(loads, loops.multipliers)
+    assert_allclose(x, at.least(x), atol=1e-9 * np.abs(x).max())
+
+
 def test_what_compliances_must_be():
     robot = frame({"low": 0.2, "high": 1.8})
     for wrong, error, match in (

@@ -249,7 +249,7 @@ def forward_dynamics(
         warn_of_friction(robot, q, v, options.get("time"))
     by_q, by_v, by_tau, displacement, change, velocity, residual_q, residual_v = _parts(answer, robot.nv)
     state, how["return_status"] = (np.array(q), np.array(v), np.array(tau)), True
-    derivatives = ForwardDynamicsDerivatives._made(
+    derivatives: ForwardDynamicsDerivatives = ForwardDynamicsDerivatives._made(
         q=by_q, v=by_v, tau=by_tau, displacement=displacement, change=change, velocity=velocity, residual_q=residual_q, residual_v=residual_v,
         _multipliers=lambda: _multiplier_matrices(robot, state, how, derivatives),
         _dimensions=lambda: _matrix(forward_by_dimensions, robot, state, how),

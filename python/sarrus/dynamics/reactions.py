@@ -40,7 +40,8 @@ def least_reactions(
     if least_pivot is not None:
         at["least_pivot"] = np.nan_to_num(least_pivot)
     flat = loads.reshape(*loads.shape[:-2], -1)
-    return robot._least_reactions(q, multipliers, flat, compliance, **at, return_status=True)[0]
+    shared: Array = robot._least_reactions(q, multipliers, flat, compliance, **at, return_status=True)[0]
+    return shared
 
 
 def determined(least_pivot: Array) -> bool:
