@@ -166,7 +166,7 @@ class Trajectory:
             events={name: _kept(real_array(f"times of event '{name}'", at)) for name, at in (events or {}).items()},
             checkpoint=checkpoint,
             touching=touching,
-            on_planes=tuple(on_planes),
+            on_planes=_places(on_planes),
         )
 
     @classmethod
@@ -687,6 +687,12 @@ class Trajectory:
         from ..figures import figures as pictures
 
         return pictures.film(self, path, speed, frames_per_second, trace, forces, checked_truth("labels", labels))
+
+
+def _places(on_planes: Sequence[PlaneContact]) -> tuple[PlaneContact, ...]:
+    if not isinstance(on_planes, Sequence) or not all(isinstance(one, PlaneContact) for one in on_planes):
+        raise TypeError(f"on_planes must be a sequence of PlaneContact, as a run has it; got {on_planes!r}")
+    return tuple(on_planes)
 
 
 def _wrenches(robot: Mechanism, wrenches: Any, t: Array) -> dict[str, Array]:

@@ -506,11 +506,11 @@ def test_single_precision_towards_a_singular_position(tmp_path):
     """What is off by more than 1e-4 has its flag, what the samples come near is right to 1e-5, and regular states have no flag."""
     robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
     turns = np.array([0.1, 0.03, 0.01, 0.006, 0.003, 0.002, 0.001, 0.0005])
-    q = np.array([robot.assemble(fixed={"motor": x}) for x in turns])
+    q = np.array([robot.assemble(fixed={"motor": x}, branch="any") for x in turns])
     v = np.array([robot.complete_velocity(x, {"motor": 1.0}) for x in q])
     tau = np.ones((len(q), 3))
     core = robot.forward_dynamics(q, v, tau)
-    far = [robot.assemble(fixed={"motor": x}) for x in (0.7, 1.0, 1.3, 1.7, 2.0)]
+    far = [robot.assemble(fixed={"motor": x}, branch="any") for x in (0.7, 1.0, 1.3, 1.7, 2.0)]
     for name, samples in {"far": far, "near": [*far, q[-1]]}.items():
         made = generation.generate(robot, ["forward_dynamics"], tmp_path / name, scalar="float", configurations=samples)
         answer, status = generation.compiled(made, flags=STRICT)("forward_dynamics", q, v, tau)
@@ -528,10 +528,10 @@ def test_single_precision_towards_a_singular_position(tmp_path):
 def test_flag_where_more_corrections_are_wanted(tmp_path):
     """A parallelogram is recorded far from where it folds flat; close to there its equation wants corrections that the code does not have."""
     robot = sarrus.mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
-    far = [robot.assemble(fixed={"motor": x}) for x in (0.7, 1.0, 1.3, 1.7, 2.0)]
+    far = [robot.assemble(fixed={"motor": x}, branch="any") for x in (0.7, 1.0, 1.3, 1.7, 2.0)]
     made = generation.generate(robot, ["forward_dynamics"], tmp_path, configurations=far)
     code = generation.compiled(made, flags=STRICT)
     v, tau = np.zeros(3), np.ones(3)
     assert code("forward_dynamics", far, v, tau)[1].max() == 0
-    near = robot.assemble(fixed={"motor": 1e-6})
+    near = robot.assemble(fixed={"motor": 1e-6}, branch="any")
     assert code("forward_dynamics", near, v, tau)[1] & 8

@@ -417,14 +417,14 @@ def test_a_bad_run_spoils_its_row_only(method):
 def test_a_run_that_diverges_is_kept_until_then():
     robot = slider(stiffness=1e6)
     with pytest.warns(sarrus.StiffnessWarning, match=r"in 2 of 3 runs"):
-        _, q, v, status = sarrus.simulate_many(robot, [[0.0], [0.1], [0.0]], [0.0], 100.05, dt=0.1)
+        _, q, v, status = sarrus.simulate_many(robot, [[0.0], [0.1], [0.0]], [0.0], 100.05, dt=0.1, method="rk4")
     assert_array_equal(status, [0, Status.DIVERGED, 0])
     ended = np.isnan(q[1, :, 0])
     assert np.isnan(v[1, ended]).all()
-    assert 10 < np.argmax(ended) < 1000
+    assert 1 < np.argmax(ended) < 1000
     assert ended[np.argmax(ended) :].all()
     with pytest.raises(sarrus.IntegrationError) as caught:
-        sarrus.simulate(robot, [0.1], [0.0], 100.05, dt=0.1)
+        sarrus.simulate(robot, [0.1], [0.0], 100.05, dt=0.1, method="rk4")
     assert abs(len(caught.value.trajectory) - np.argmax(ended)) <= 1
 
 
@@ -432,12 +432,12 @@ def test_one_that_fails_in_the_last_part_of_a_step():
     """It is marked as where a whole one fails."""
     robot = slider(stiffness=1e6)
     v = np.array([[1.0], [1.7e308], [1.0]])
-    with pytest.warns(sarrus.StiffnessWarning, match=r"dt = 1.5 s .* fastest rate is 1e\+03/s"):
-        runs = sarrus.simulate_many(robot, [0.0], v, 1.5, dt=100.0)
+    with pytest.warns(sarrus.StiffnessWarning, match=r"dt = 0.05 s .* fastest rate is 1e\+03/s"):
+        runs = sarrus.simulate_many(robot, [0.0], v, 0.05, dt=100.0, method="rk4")
     with pytest.warns(sarrus.StiffnessWarning):
-        alone = sarrus.simulate_many(robot, [0.0], [1.0], 1.5, dt=100.0)
+        alone = sarrus.simulate_many(robot, [0.0], [1.0], 0.05, dt=100.0, method="rk4")
     assert_array_equal(runs.status, [0, Status.DIVERGED, 0])
-    assert_array_equal(runs.t, [0.0, 1.5])
+    assert_array_equal(runs.t, [0.0, 0.05])
     assert np.isnan(runs.q[1, 1])
     assert_array_equal(runs.q[0], alone.q[0])
 

@@ -303,7 +303,7 @@ def test_a_run_of_another_mechanism_is_refused(fourbar):
 def test_sliders_end_where_the_loops_do():
     """A rocker that cannot turn fully; four-bar 0.9 (input), 1.1, 0.4, 1.0 by the cosine rule in its two dead positions."""
     rocker = sarrus.mechanisms.four_bar(0.9, 1.1, 0.4, 1.0)
-    q = rocker.assemble(fixed={"motor": 1.0})
+    q = rocker.assemble(fixed={"motor": 1.0}, branch="any")
     inputs = Inputs(rocker, q)
     (k,) = inputs.chosen
     low, high = inputs.reach(q, k, (-np.pi, np.pi))

@@ -28,7 +28,7 @@ FITS = (
 PASSED = 1.0 - 1e-12  # of the way to the only input
 
 
-@dataclass
+@dataclass(eq=False)
 class Lead:
     """Configurations (n, nq) that were led from starts, and what became of each (n,).
 

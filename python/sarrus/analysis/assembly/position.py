@@ -176,7 +176,7 @@ def _led(
     def in_rows(x: Any, size: int = 1) -> Array:
         x = np.asarray(x)
         inner = x.shape[x.ndim - size :]
-        return np.broadcast_to(x, (*axes, *inner)).reshape(-1, *inner)
+        return np.broadcast_to(x, (*axes, *inner)).reshape(math.prod(axes), *inner)
 
     guess = coordinates(robot, near, many=True) if isinstance(near, Mapping) else {}
     begin = in_rows(start_near(robot, near, guess, time, axes if guess else np.shape(start)[:-1]))
