@@ -25,7 +25,7 @@ class PlaneContact(NamedTuple):
     normal: tuple[float, float, float]  # in the axes of `on`
     radius: float
     first: int
-    count: int
+    states: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +75,13 @@ class ContactForces:
         """Of points and spheres on planes each, from their states in the configurations q (samples, nq)."""
         body = {frame.name: frame.body for frame in robot.description.frames}
         each: list[ContactForces] = []
-        for k, (frame, on, normal, radius, first, count) in enumerate(planes):
+        for k, (frame, on, normal, radius, first, size) in enumerate(planes):
             (sample,) = np.nonzero(z[:, first] > 0.0)
-            n, states = len(sample), z[sample, first : first + count]
+            n, states = len(sample), z[sample, first : first + size]
             axes = _contact_axes(robot.pose(q[sample], on)[:, :3, :3] @ np.array(normal))
             place = robot.pose(q[sample], frame)[:, :3, 3] - radius * axes[:, 0]
             force = np.einsum("ni,nij->nj", states[:, :3], axes)
-            moment = np.einsum("ni,nij->nj", states[:, 4:7], axes) if count > 4 else np.zeros((n, 3))
+            moment = np.einsum("ni,nij->nj", states[:, 4:7], axes) if size > 4 else np.zeros((n, 3))
             names, bodies = (frame, on), (body.get(frame, frame), body.get(on, on))
             each.append(
                 cls(sample, (names,) * n, (bodies,) * n, np.full(n, -1 - k), place, force, moment, z[:, first + 3], 0)
@@ -99,14 +99,14 @@ class ContactForces:
             [pair for part in parts for pair in part.shapes],
             [pair for part in parts for pair in part.bodies],
         )
-        arrays = [
-            np.concatenate([getattr(part, name) for part in parts])[order]
-            for name in ("id", "position", "force", "moment")
-        ]
+        names = np.concatenate([part.id for part in parts])
+        position, force, moment = (
+            np.concatenate([getattr(part, name) for part in parts])[order] for name in ("position", "force", "moment")
+        )
         off: Array = np.max([part.natural_map for part in parts], axis=0)
         return cls(
-            sample[order], tuple(shapes[k] for k in order), tuple(bodies[k] for k in order), *arrays, off,
-            sum(part.left_out for part in parts),
+            sample[order], tuple(shapes[k] for k in order), tuple(bodies[k] for k in order), names[order], position, force, moment,
+            off, sum(part.left_out for part in parts),
         )  # fmt: skip
 
     def wrenches(self, robot: Mechanism, q: Array) -> dict[str, Array]:

@@ -319,8 +319,10 @@ class Trajectory:
     @cached_property
     def _loads(self) -> dict[str, Array]:
         """All wrenches on frames and bodies: name -> (n, 6)."""
-        names = dict.fromkeys((*self.wrenches, *self._pushed))
-        return {name: self.wrenches.get(name, 0.0) + self._pushed.get(name, 0.0) for name in names}
+        loads = dict(self.wrenches)
+        for name, wrench in self._pushed.items():
+            loads[name] = loads[name] + wrench if name in loads else wrench
+        return loads
 
     def _evaluated(self, what: str, values: Efforts | Array, wide: int) -> Array:
         """Forces (n, wide), or what their function says."""
@@ -689,7 +691,7 @@ class Trajectory:
         return pictures.film(self, path, speed, frames_per_second, trace, forces, checked_truth("labels", labels))
 
 
-def _places(on_planes: Sequence[PlaneContact]) -> tuple[PlaneContact, ...]:
+def _places(on_planes: Any) -> tuple[PlaneContact, ...]:
     if not isinstance(on_planes, Sequence) or not all(isinstance(one, PlaneContact) for one in on_planes):
         raise TypeError(f"on_planes must be a sequence of PlaneContact, as a run has it; got {on_planes!r}")
     return tuple(on_planes)
