@@ -14,26 +14,26 @@ SARRUS_DERIVATIVE_OPERATIONS(SARRUS_COMPILED)
 
 namespace {
 
-using P = Packet<tree_lanes>;
+using Lanes = Packet<tree_lanes>;
 
-P inverse(const Call<P>& call) {
+Lanes inverse(const Call<Lanes>& call) {
   const auto& [tree, arena, parameters, in, wrench, out] = call;
-  const RneaInput<P> motion = {in[0], in[1], in[2], {in[3], in[4]}, call.wrenches(), wrench};
-  plain_tree_derivatives<P>(tree, arena, motion, out, out + tree.nv * tree.nv);
-  return P(0.0);
+  const RneaInput<Lanes> motion = {in[0], in[1], in[2], {in[3], in[4]}, call.wrenches(), wrench};
+  plain_tree_derivatives<Lanes>(tree, arena, motion, out, out + tree.nv * tree.nv);
+  return Lanes(0.0);
 }
 
-P forward(const Call<P>& call) {
+Lanes forward(const Call<Lanes>& call) {
   const auto& [tree, arena, parameters, in, wrench, out] = call;
-  const LoopInput<P> state = {in[0], in[1], in[2], call.wrenches(), wrench};
-  tree_dynamics_derivatives(tree, arena, state, ForwardDerivatives<P>::over(tree.nv, out),
-                            [&, &tree = tree, &arena = arena](const RneaInput<P>& motion, P* by_q, P* by_v) {
-                              plain_tree_derivatives<P>(tree, arena, motion, by_q, by_v);
+  const LoopInput<Lanes> state = {in[0], in[1], in[2], call.wrenches(), wrench};
+  tree_dynamics_derivatives(tree, arena, state, ForwardDerivatives<Lanes>::over(tree.nv, out),
+                            [&, &tree = tree, &arena = arena](const RneaInput<Lanes>& motion, Lanes* by_q, Lanes* by_v) {
+                              plain_tree_derivatives<Lanes>(tree, arena, motion, by_q, by_v);
                             });
-  return P(0.0);
+  return Lanes(0.0);
 }
 
-template <Operation op, P (*kernel)(const Call<P>&)>
+template <Operation op, Lanes (*kernel)(const Call<Lanes>&)>
 void many_of_a_tree(const Tree& tree, const Parameters& p, const Rows& rows, std::int64_t begin, std::int64_t end) {
   if (tree.loops.rows + tree.loops.rotor_rows > 0 || !is_plain_tree(tree)) return one_by_one<op>(tree, p, rows, begin, end);
   in_packets<tree_lanes, false>(kernel, tree, p, rows, begin, end, [](std::int64_t) {});

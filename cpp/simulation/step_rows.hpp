@@ -167,7 +167,7 @@ class StepRows {
     row.told = &c, row.friction = s_.parameter[c.friction.at];
     for (int r = 0; r < 3; ++r) row.guess[r] = x_.z[c.iz + r] * h_;
     if (row.guess[0] > 0.0) {  // it pressed; and where it moves along the surface, its cone is to hold at the end
-      row.bend = contact_bias(k, {c.frame.link, c.on.link}, row.position, row.axes, c.radius) * (0.5 * h_);
+      row.bend = contact_bias(k, {c.frame.link, c.on.link, row.friction}, row.position, row.axes, c.radius) * (0.5 * h_);
       if (std::abs(approach(row, x_.v) - row.bend(0)) > std::abs(row.bend(0))) row.bend = zero3<double>();
     }
     if (c.turns) {
