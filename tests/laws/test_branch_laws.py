@@ -201,3 +201,12 @@ def test_passed_singular_positions_are_counted_by_the_core():
 def test_branch_is_one_of_three_words():
     with pytest.raises(ValueError, match="branch must be one of 'start', 'only' or 'any'; got 'all'"):
         mechanisms.four_bar().assemble(fixed={"motor": 0.5}, branch="all")
+
+
+def test_frames_of_variants_that_prescribe_too_much():
+    """No way leads there, and none is asked for: the search decides, as for one mechanism."""
+    robot = sarrus.mechanisms.double_hooke()
+    variants = robot.variants(gravity=np.ones((2, 3)))
+    pose = {robot.frames[-1]: sarrus.Transform(translation=(0.1, 0, 0.1))}
+    q, status = variants.inverse_kinematics(frames=pose, near=robot.assemble() + 0.01, return_status=True)
+    assert status.tolist() == [2, 2] and np.isnan(q).all()

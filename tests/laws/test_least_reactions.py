@@ -355,3 +355,14 @@ def test_impulses_and_runs():
             assert_allclose(loads[name][k], load, atol=1e-8)
             if name in run.reactions.wrenches:
                 assert_allclose(run.reactions.wrenches[name][k], load, atol=1e-8)
+
+
+def test_impulses_of_variants():
+    """Each as of the mechanism that it is."""
+    robot = sarrus.mechanisms.scissor_lift()
+    q, v = robot.assemble(), np.full(robot.nv, 0.1)
+    variants = robot.variants(gravity=np.array([[0.0, 0.0, -9.81], [0.0, 0.0, -1.6]]))
+    for k, (after, impulses) in enumerate(zip(*variants.impact(q, v), strict=True)):
+        alone, shared = variants[k].impact(q, v)
+        assert_allclose(after, alone, atol=1e-12)
+        assert_allclose(impulses, shared, atol=1e-10 * np.abs(shared).max())

@@ -49,12 +49,14 @@ def leaders(m: Any) -> Any:
 
 @contextlib.contextmanager
 def foreign() -> Iterator[None]:
-    """An error that another program has made of one of sarrus', whose name and words it repeats, counts as that one."""
+    """An error that another program has made of one of sarrus', whose name and words it repeats, counts as that one; CasADi's has the words alone."""
     try:
         yield
     except Exception as error:
-        names = "|".join(sarrus.errors.__all__)
-        if not isinstance(error, sarrus.SarrusError) and re.search(rf"\b({names}|TypeError|ValueError): ", str(error)):
+        names = (
+            rf"\b({'|'.join(sarrus.errors.__all__)}|TypeError|ValueError): |callback_internal\.cpp:\d+: Error calling"
+        )
+        if not isinstance(error, sarrus.SarrusError) and re.search(names, str(error)):
             raise Refused(str(error)) from error
         raise
 

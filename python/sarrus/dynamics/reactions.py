@@ -35,7 +35,8 @@ def least_reactions(
     if not robot.nc or (least_pivot is not None and determined(least_pivot)):
         return multipliers
     at: dict[str, Any] = {} if time is None else {"time": time}
-    along = np.zeros(robot._all_nv - robot.nv) if along is None else along
+    if along is None:
+        along = np.zeros(getattr(robot, "base", robot)._all_nv - robot.nv)  # of variants as of their base
     loads = robot._joint_loads(q, v, a, multipliers, along, wrenches=wrenches, **at, return_status=True)[0]
     if least_pivot is not None:
         at["least_pivot"] = np.nan_to_num(least_pivot)

@@ -173,6 +173,7 @@ def lead(
 
 def freedom(robot: LoopFunctions, q: Array, time: Any) -> tuple[int, Array]:
     """How many motions the loops leave at q (nq,), and a basis (nv, k) of them, scaled."""
+    robot = robot.base if isinstance(robot, VariantFunctions) else robot  # by structure
     if not robot.nc:
         return robot.nv, np.eye(robot.nv)
     loops = closing(robot, (), ()).at(time, None)
