@@ -62,7 +62,11 @@ struct Bearing {
   Orthonormal basis;
   Six w, before;  // reaction on the child, and what it was
 
-  Six held(const Six& w) const { return moves ? Six(w - basis.project(w)) : basis.project(w); }
+  bool is_free() const { return moves && basis.n == 6; }
+  Six held(const Six& w) const {
+    if (is_free()) return Six::Zero();
+    return moves ? Six(w - basis.project(w)) : basis.project(w);
+  }
   /// On bodies, about their point; and how their displacements move it.
   Six on_bodies(Six w) const {
     w.head<3>() += cross(at, Vec3<double>(w.tail<3>()));
@@ -265,7 +269,6 @@ class Reactions {
       phi << s.angular * l_, v;
       b.basis.add(phi, k, tolerances::present);
     }
-    if (b.basis.n == 6) b.moves = false, b.basis = {};  // it holds nothing
   }
   void add_constraint(int i) {
     const Constraint& c = tree_.loops.constraint[i];
@@ -339,6 +342,10 @@ class Reactions {
 
   void add_relation(const Constraint& c, const double* multipliers) {
     const int rows = c.rows, columns = c.columns;
+    for (int k = 0; k < columns; ++k) {  // of parallel axes no wrench has just these efforts: they stay
+      const int link = tree_.column_link[c.column[k]];
+      if (bearing_[of_link_[link]].basis.n < tree_.link[link].nv) return;
+    }
     Relation& relation = relation_[relations_++];
     relation = {c.row, efforts_, 0, arena_.take<int>(rows), arena_.take<double>(rows * rows)};
     double *J = arena_.take<double>(tree_.loops.entries), *u = arena_.take<double>(rows * columns),
@@ -410,6 +417,7 @@ class Reactions {
   static Block stiffness(const Bearing& b) {
     Block S;
     S.clear();
+    if (b.is_free()) return S;
     if (b.moves) {
       const Mat3<double> R = skew(b.at), RR = R * R;
       for (int i = 0; i < 3; ++i) {

@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
-from sarrus import Builder, Fixed, Inertia, Prismatic, Revolute, Spherical
+from sarrus import Builder, Fixed, Gimbal, Inertia, Prismatic, Revolute, Spherical
+from sarrus.dynamics.reactions import least_reactions
 from tests.laws.test_joint_wrenches import unbalanced
 from tests.oracles.reactions import Equilibrium, about
 
@@ -274,6 +275,34 @@ def test_relations_between_coordinates():
     at = Equilibrium(robot, rest)
     x = at.coordinates(loads, loops.multipliers)
     assert_allclose(x, at.least(x), atol=1e-12)
+
+
+@pytest.mark.parametrize("turned", [0.0, 0.7, np.pi / 2])
+def test_relations_that_move_a_free_body(turned):
+    """Said twice, each carries half, also along joints that hold nothing; of parallel axes of a gimbal they stay as they were."""
+    kinds = sarrus.Free(), Gimbal(("rx", "ry", "rz", "tx", "ty", "tz")), Gimbal(("rx", "ry", "rz"))
+    for kind in kinds:
+        b = Builder("held in the air")
+        b.add_body("box", Inertia(2.0, (0.1, 0.2, 0.3), np.eye(3)))
+        b.add_joint("air", kind, "ground", "box", tree=True)
+        b.add_body("arm", Inertia(1.0, (0.4, 0, 0), 0.1 * np.eye(3)))
+        b.add_joint("hinge", Revolute("y"), "box", "arm", at_parent=(0.5, 0, 0), tree=True)
+        rng = np.random.default_rng(2)
+        rows = rng.normal(size=(2, kind.nv + 1))
+        for n, unit in (("once", 1.0), ("again", 5.0)):
+            b.add_pfaffian(n, unit * rows, ("air", "hinge"))
+        b.add_pfaffian("other", rng.normal(size=rows.shape), ("air", "hinge"))
+        b.add_joint("pin", Revolute("y"), "box", "arm", at_parent=(0.5, 0.2, 0), at_child=(0, 0.2, 0), loop=True)
+        robot = b.build()
+        q, rest = robot.neutral(), np.zeros(robot.nv)
+        if kind.kind == "Gimbal":
+            q[1] = turned
+        a, mu = rng.normal(size=robot.nv), rng.normal(size=robot.nc)
+        shared, J = least_reactions(robot, q, rest, a, mu), robot.constraint_jacobian(q)
+        assert_allclose(J.T @ shared, J.T @ mu, atol=1e-11 * np.abs(J.T @ mu).max())
+        once, again = (shared[robot.constraint(n).rows] for n in ("once", "again"))
+        if turned < 1.0 or kind.kind == "Free":
+            assert_allclose(5 * again, once, atol=1e-9 * np.abs(once).max())
 
 
 @pytest.mark.parametrize("name", ["bennett", "four_bar", "scissor_lift", "net", "miura_fold", "wren_platform"])

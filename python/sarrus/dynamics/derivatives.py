@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import Array, checked_truth
+from .._core import tolerances
 from .._showing import Brief
 from ..errors import ModelWarning, StateError, check_choice
 from .dimensions import forward_by_dimensions, inverse_by_dimensions, places
@@ -263,8 +264,9 @@ def _multiplier_matrices(
     """(..., 3, nc, nv) by q, v and tau."""
     known = {name: x for name, x in how.items() if name != "tangent"}
     least_pivot = robot._constrained_motion(*state, **known)[0][..., -1]
+    by_rows = cast(Array, _of_multipliers(robot, *state, **how)[0])
     if determined(least_pivot):
-        return cast(Array, _of_multipliers(robot, *state, **how)[0])
+        return by_rows
 
     # of reactions of least norm over all joints: differences along the columns' directions, on the loops
     known = {name: x[..., None, None] if name == "time" else x for name, x in known.items() if name != "wrenches"}
@@ -295,7 +297,10 @@ def _multiplier_matrices(
     size_v = 1e-3 * np.abs(dv / unit).max(axis=(-2, -1))  # multipliers are of second degree in v, and linear in tau
     size_tau = np.full(robot.nv, 1e-3)
     by_q = slopes(dq, w, none, np.abs(dq / unit).max(axis=(-2, -1)))
-    return np.stack([by_q, slopes(none, dv, none, size_v), slopes(none, none, dtau, size_tau) + 0.0 * by_q], axis=-3)
+    shared = np.stack([by_q, slopes(none, dv, none, size_v), slopes(none, none, dtau, size_tau) + 0.0 * by_q], axis=-3)
+    # state by state, so that none depends on its batch
+    is_open = (least_pivot <= tolerances.independent)[..., None, None, None]
+    return np.where(is_open, shared, by_rows)
 
 
 def _parts(answer: Array, n: int) -> tuple[Array, ...]:

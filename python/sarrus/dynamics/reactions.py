@@ -46,8 +46,11 @@ def least_reactions(
 
 
 def determined(least_pivot: Array) -> bool:
-    """Whether rigid bodies determine all reactions, in all states, by the least pivots (...) of the rows in the factor of accelerations."""
-    return not least_pivot.size or bool(least_pivot.min() > tolerances.independent)
+    """Whether rigid bodies determine all reactions, in all states, by the least pivots (...) of the rows in the factor of accelerations.
+
+    States without an answer, which are NaN, have no say.
+    """
+    return not (least_pivot <= tolerances.independent).any()
 
 
 def compliance_roots(robot: LoopFunctions, compliance: Mapping[str, ArrayLike]) -> Array:
