@@ -14,10 +14,19 @@ ROUNDING = 1e-9  # of solves of condition 1e3 and less
 
 
 def states(robot, count=60, seed=0):
-    """On the loops near the home, moving and accelerating in all ways that these allow."""
+    """On the loops near the home and on its branch, moving and accelerating in all ways that these allow."""
     rng = np.random.default_rng(seed)
     away = 0.15 * rng.normal(size=(count, robot.nv))
-    q = robot.project_configuration(robot.integrate(robot.assemble(), away)) if robot.nc else 3.0 * away
+    if robot.nc:
+        home = np.tile(robot.assemble(), (count, 1))
+        q = robot.project_configuration(robot.integrate(home, robot.project_velocity(home, away)))
+    else:
+        q = 3.0 * away
+    return moving(robot, q, rng)
+
+
+def moving(robot, q, rng):
+    count = len(q)
     v = robot.project_velocity(q, rng.normal(size=(count, robot.nv)))
     return q, v, robot.forward_dynamics(q, v, 5.0 * rng.normal(size=(count, robot.nv)))
 
@@ -110,11 +119,29 @@ def test_base_has_the_rank_of_the_projected_equations(name):
     N = sarrus.works.free_motions(robot, q).basis
     X = (np.swapaxes(N, 1, 2) @ robot.regressor(q, v, a)).reshape(-1, len(model.names))
     size = np.linalg.norm(X, axis=0)
-    s = np.linalg.svd(X / np.maximum(size, 1e-9 * size.max()), compute_uv=False)
+    seen = size > 1e-9 * size.max()
+    s = np.linalg.svd(X[:, seen] / size[seen], compute_uv=False)
     assert len(base.kept) == np.count_nonzero(s > 1e-8 * s[0])
     W = model.rows(q, v, a)[..., :-1]
     pi = np.random.default_rng(3).normal(size=W.shape[-1])
     assert_allclose(W[..., base.kept] @ (base.combination @ pi), W @ pi, rtol=0, atol=1e-7 * np.abs(W @ pi).max())
+
+
+def test_base_is_of_all_branches_that_the_data_are_of():
+    """A delta's platform never turns, and 34 parameters are told; a few states of a branch on which it has turned tell all that there are, 67."""
+    robot = sarrus.mechanisms.delta()
+    rng = np.random.default_rng(0)
+    off = robot.integrate(robot.assemble(), 0.15 * rng.normal(size=(160, robot.nv)))
+    q, v, a = moving(robot, robot.project_configuration(off), rng)
+    turned = np.abs(robot.pose(q, "platform")[:, :3, :3] - np.eye(3)).max(axis=(1, 2)) > 1e-3
+    few = np.flatnonzero(turned)[:6]
+    model = EffortModel(robot, robot.actuated, {}, None)
+    for rows, rank in ((np.flatnonzero(~turned), 34), (np.concatenate([np.flatnonzero(~turned)[:60], few]), 67)):
+        base = base_of(model, samples(robot, q[rows], v[rows], a[rows]))
+        assert len(base.kept) == rank
+        W = model.rows(q[rows], v[rows], a[rows])[..., :-1]
+        pi = rng.normal(size=W.shape[-1])
+        assert_allclose(W[..., base.kept] @ (base.combination @ pi), W @ pi, rtol=0, atol=1e-7 * np.abs(W @ pi).max())
 
 
 def test_base_of_a_planar_arm_is_the_published_one():

@@ -57,7 +57,8 @@ def acting(kind):
 
 def run_and_runs(kind, closed, method, stabilisation):
     robot = linkage(kind, closed)
-    q = robot.assemble(fixed={"m": 0.5}) if closed else np.array([0.5, 0.3])
+    fixed = {} if kind == "prescribed" else {"m": 0.5}
+    q = robot.assemble(fixed=fixed, time=START) if closed else np.array([0.5, 0.3])
     v = np.full(robot.nv, 6.0)  # which loops do not allow
     options = {
         "method": method, "stabilisation": stabilisation, "start": START, "limits": "stop" if kind == "stop" else "warn",

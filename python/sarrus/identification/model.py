@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import cast
 
 import numpy as np
@@ -163,15 +164,18 @@ class EffortModel:
         by = {"damping": dx, "friction": signs, "armature": ddx, "offset": np.ones(len(q))}[term]
         return np.asarray(moves * by[:, None])
 
-    def anywhere(self, data: Samples) -> Array:
-        """Rows (., p) of states about those measured, that move and accelerate in all ways that the loops allow: twice as many as columns."""
-        robot, turn, rng = self.robot, self.turn, np.random.default_rng(0)
-        count = 10 + 2 * len(self.names) // robot.nu
+    def anywhere(self, data: Samples, seed: int = 0) -> Array:
+        """Rows (., p) of states about those measured, that move and accelerate in all ways that the loops allow: twice as many as columns, and
+        others each time.
+        """
+        robot, turn, rng = self.robot, self.turn, np.random.default_rng(seed)
+        states = 10 + 2 * len(self.names) // robot.nu
 
         def some() -> Array:
-            return rng.normal(size=(count, robot.nv))
+            return rng.normal(size=(states, robot.nv))
 
-        q = data.q[np.linspace(0, len(data) - 1, count).astype(int)]
+        some_of = rng.integers(len(data), size=states) if seed else np.linspace(0, len(data) - 1, states).astype(int)
+        q = data.q[some_of]
         away = robot.integrate(q, 0.1 * robot.project_velocity(q, turn * some()))
         closed, status = robot.project_configuration(away, return_status=True)
         q = np.where((status == 0)[:, None], closed, q)
@@ -254,13 +258,27 @@ def independent_columns(X: Array, order: NDArray[np.intp] | None, floor: Array) 
 
 def base_of(model: EffortModel, data: Samples) -> Base:
     """What efforts of these motors can tell, wherever near the data the mechanism moves: the heaviest bodies' parameters first."""
-    X = model.anywhere(data)
     mass = np.repeat(model.values[: 10 * len(model.bodies) : 10], 10)
-    order = np.concatenate([np.arange(len(mass), X.shape[1]), np.argsort(-mass, kind="stable")]).astype(np.intp)
-    # what is much of a parameter moves efforts: by rounding of the most that any does is by nothing, as in a joint that the loops hold fast
-    moves = np.linalg.norm(X, axis=0) * model.units
-    floor = ROUNDING * moves.max(initial=0.0) / model.units
-    base = independent_columns(X, order, floor)
+    order = np.concatenate([np.arange(len(mass), len(model.names)), np.argsort(-mass, kind="stable")]).astype(np.intp)
+
+    def told(X: Array) -> tuple[Base, Array]:
+        # what is much of a parameter moves efforts: by rounding of the most that any does is by nothing, as in a joint that the loops hold fast
+        moves = np.linalg.norm(X, axis=0) * model.units
+        floor = ROUNDING * moves.max(initial=0.0) / model.units
+        return independent_columns(X, order, floor), np.maximum(SAME * np.linalg.norm(X, axis=0), floor)
+
+    X = model.anywhere(data)
+    base, least = told(X)
+    # where the data are of several branches, few rows may be of one of them: until others tell nothing new
+    for seed in count(1):
+        others = model.anywhere(data, seed)
+        left = others - others[:, base.kept] @ base.combination
+        if np.all(np.linalg.norm(left, axis=0) <= least):
+            break
+        before, X = len(base.kept), np.vstack([X, others])
+        base, least = told(X)
+        if len(base.kept) <= before:
+            break
     if not len(base.kept):
         raise ModelError(f"efforts of {', '.join(model.motors) or 'no motor'} tell none of the parameters")
     return base

@@ -30,7 +30,7 @@ from .limits import JointLimits
 from .setup import Prepared, loop_coordinates, plane_contacts, start_of, touching_states
 from .stiffness import fastest_joint
 from .trajectory import Efforts, Trajectory
-from .warnings import warn_of_runs, warn_of_starts
+from .warnings import at, warn_of_runs, warn_of_starts
 
 __all__ = ["Event", "simulate"]
 
@@ -226,7 +226,7 @@ class Integration:
         x, begun = self.setup.begin(self.core, q[None], v[None], how.start, turns)
         if begun[0] != Status.FINISHED:
             self._refuse(q, v, how.start, begun[0])
-        warn_of_starts(robot, q[None], x[:, : robot.nq])
+        warn_of_starts(robot, q[None], x[:, : robot.nq], how.start)
         self.core.begin(x[0], how.start, how.dt)
         self.start = how.start
 
@@ -239,7 +239,7 @@ class Integration:
         if why == Status.UNSOUND:
             raise StateError(
                 f"the loops are open by {np.abs(robot.constraint_residual(q, time=start)).max():.3g} at the start, and this is too far "
-                "to close them by small steps: begin with mechanism.assemble(near=q)"
+                f"to close them by small steps: begin with mechanism.assemble(near=q{at(start)})"
             )
         closed, _ = robot.project_configuration(q, time=start, return_status=True)
         robot.project_velocity(closed, v, time=start)

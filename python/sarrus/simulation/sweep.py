@@ -254,7 +254,7 @@ class _Kept:
             x[rows] = begun
         robot, good = work[0][1].setup.mechanism, self.begun == Status.FINISHED
         if isinstance(robot, Mechanism):  # variants may have other lengths than what their starts were closed for
-            warn_of_starts(robot, q[good], x[good][:, : robot.nq])
+            warn_of_starts(robot, q[good], x[good][:, : robot.nq], start)
         self._keep(slice(None), 0, np.where((self.begun != Status.FINISHED)[:, None], np.nan, x))
         return x
 

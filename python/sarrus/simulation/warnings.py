@@ -61,7 +61,12 @@ def warn_of_runs(
         _warn_of_drift(runs, setup.stabilisation, *end)
 
 
-def warn_of_starts(one: Mechanism, given: Array, closed: Array) -> None:
+def at(time: float) -> str:
+    """As an argument, where it is not the default."""
+    return f", time={time:g}" if time else ""
+
+
+def warn_of_starts(one: Mechanism, given: Array, closed: Array, time: float) -> None:
     """Of runs (runs, nq) whose loops were open where they were to start, and which start elsewhere now."""
     moved = moved_by_closing(one, given, closed)
     most = moved.max(axis=-1, initial=0.0)
@@ -74,7 +79,7 @@ def warn_of_starts(one: Mechanism, given: Array, closed: Array) -> None:
     by = moved[k, place] * velocity_scale(one)[place]
     warn_caller(
         f"the loops are open at the start{_among(far)}: closing them moved joint '{joint.name}' most, by {by:.3g} {unit}; begin on them, with "
-        "mechanism.assemble(near=q, fixed=...) where joints are to stay",
+        f"mechanism.assemble(near=q{at(time)}, fixed=...) where joints are to stay",
         DriftWarning,
     )
 

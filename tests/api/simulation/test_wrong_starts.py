@@ -67,3 +67,17 @@ def test_open_starts_are_told(many):
     else:
         with pytest.raises(sarrus.StateError, match=r"begin with mechanism\.assemble"):
             run(1.2)
+
+
+def test_starts_where_a_motion_is_not_yet_are_told_with_the_time():
+    b = FOUR_BAR.to_builder()
+    b.add_prescribed_motion("drive", "motor", sarrus.laws.polynomial(0.5, 6.0))
+    robot = b.build()
+    q = robot.assemble()
+    with pytest.warns(
+        sarrus.DriftWarning, match=r"moved joint '\w+' most.* mechanism\.assemble\(near=q, time=0\.01, fixed="
+    ):
+        sarrus.simulate(robot, q, np.zeros(3), 0.01, start=0.01)
+    with pytest.raises(sarrus.StateError, match=r"begin with mechanism\.assemble\(near=q, time=0\.5\)"):
+        sarrus.simulate(robot, q, np.zeros(3), 0.01, start=0.5)
+    assert sarrus.simulate(robot, robot.assemble(near=q, time=0.5), np.zeros(3), 0.01, start=0.5).status == "finished"
