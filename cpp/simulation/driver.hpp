@@ -91,12 +91,12 @@ struct Simulation {
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   int size() const { return integrated() + plan.force_elements.held; }
   int row_size() const { return size() + carried_size(plan); }
-  /// Whether a state is one of a motion: finite, with no velocity beyond every scale of the mechanism [rad, its lengths a second].
-  bool is_sound(const double* x) const {
-    constexpr double fastest = 1e12;
+  /// Whether a state is one of a motion: finite, with no velocity that goes beyond every scale of the mechanism in a step [rad, its lengths].
+  bool is_sound(const double* x, double step) const {
+    constexpr double farthest = 1e12;
     if (!is_finite(x, size())) return false;
     for (int k = 0; k < tree.nv; ++k)
-      if (std::abs(x[tree.nq + k]) > fastest * (plan.velocity_unit ? plan.velocity_unit[k] : 1.0)) return false;
+      if (std::abs(x[tree.nq + k]) * step > farthest * (plan.velocity_unit ? plan.velocity_unit[k] : 1.0)) return false;
     return true;
   }
   /// The row of a run that begins at a state (q, v, z).
@@ -120,7 +120,7 @@ struct Simulation {
     while (done.steps < clock.count) {
       std::copy(row, row + wide, before.begin());
       done.status = kernels.advance(tree, plan, parameter, {clock.start, clock.step, clock.first + done.steps, 1}, row);
-      if (done.status == 0.0 && !is_sound(row)) done.status = diverged;
+      if (done.status == 0.0 && !is_sound(row, clock.step)) done.status = diverged;
       if (done.status != 0.0) {
         std::copy(before.begin(), before.end(), row);
         break;
@@ -193,7 +193,7 @@ struct Simulation {
         done += steps;
         for (Count i = 0; i < count; ++i) {
           if (mine.status[i] == 0) mine.status[i] = status[i];
-          if (mine.status[i] == 0 && !is_sound(mine.x + i * mine.size)) mine.status[i] = static_cast<signed char>(diverged);
+          if (mine.status[i] == 0 && !is_sound(mine.x + i * mine.size, step)) mine.status[i] = static_cast<signed char>(diverged);
         }
         if (stopped()) return std::fill(mine.status, mine.status + count, static_cast<signed char>(interrupted));
       }
@@ -275,7 +275,7 @@ class AdaptiveRun {
         done.status = status;
         break;
       }
-      const bool sound = status == 0.0 && s_.is_sound(there.data()) && std::isfinite(error);
+      const bool sound = status == 0.0 && s_.is_sound(there.data(), step) && std::isfinite(error);
       if (!sound || (error > 1.0 && !length.settles())) {
         if (step <= 1e-12 * std::max(std::min(1.0, end - at.time), std::abs(at.time))) {
           done.status = status != 0.0 ? status : double(sound ? no_convergence : diverged);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -30,6 +30,7 @@ ROUNDING = 1e-9  # of the potential energies, whose zero is far away
 FOLLOWED = 0.5  # up to which a rate, times the step, explicit steps know the work of its forces
 RESOLVED = 0.5  # up to which a rate, times the step, is no reason for an error
 FEWEST = 8  # states, of which the largest kinetic energy is known
+SHORT = 1e-3  # of a step, by which energies are differenced
 MOST = 32  # states of a run that are looked at, at irregular distances: a motion may be periodic
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 STORES = (Contact, EndStop, Stiction)  # forces that give back at most what they took
@@ -219,21 +220,28 @@ def _warn_of_drift(
 # ---- energy that nothing gave a run, or that nothing took: its steps are too long for the motion, whatever acts ----------
 
 
-def _work(prepared: Prepared, record: Record, rows: Any) -> Array | None:
+class Work(NamedTuple):
     """(runs,) of controllers, loads and dampers, where steps measure it; NaN where it changes too fast for them."""
+
+    supplied: Array
+    stiff: bool  # whether it is that of dampers which may be too fast for the steps that measure it
+
+
+def _work(prepared: Prepared, record: Record, rows: Any) -> Work | None:
     method = _core.methods[prepared.setup.method]
     if not method.measures_work:
         return None
     fast = np.isfinite(method.stable) & prepared.acts & (record["stiffness"][rows] > FOLLOWED)
-    return np.where(fast, np.nan, record["supplied"][rows])
+    stiff = prepared.setup.method == "rosenbrock" and prepared.acts
+    if stiff and (prepared.functions or prepared.elements):  # which may drive and brake within a step
+        fast, stiff = np.ones_like(fast), False
+    return Work(np.where(fast, np.nan, record["supplied"][rows]), stiff)
 
 
-def _energy_error(
-    prepared: Prepared, q: Array, v: Array, work: Array | None, run: Callable[[int], Trajectory]
-) -> Array:
+def _energy_error(prepared: Prepared, q: Array, v: Array, work: Work | None, run: Callable[[int], Trajectory]) -> Array:
     """(runs,) by how much the energy in the end of runs (runs, n, nq) is wrong, as a share of the largest kinetic energy; 0: nothing is known to be.
 
-    `work` (runs,) is that of controllers, loads and dampers, where steps have measured it. What stores energy may give back what it had in the
+    `work` is that of controllers, loads and dampers, where steps have measured it. What stores energy may give back what it had in the
     beginning: then `run`, the Trajectory of a run, has forces there. Methods of first order are not judged: who takes them knows that their
     energy swings, or grows.
     """
@@ -245,7 +253,7 @@ def _energy_error(
         return _change(robot, q, v, work, run)
     if prepared.functions or any(not isinstance(element, STORES) for element in elements):
         return np.zeros(len(q))
-    share = _change(robot, q, v, np.zeros(len(q)), run)
+    share = _change(robot, q, v, None, run)
     if elements or any(map(_brakes, _each(robot))):
         share[share < 0.0] = 0.0
     for k in np.flatnonzero(share) if elements else ():
@@ -257,7 +265,9 @@ def _each(robot: Mechanism | Variants) -> Iterable[Mechanism]:
     return robot if isinstance(robot, Variants) else [robot]
 
 
-def _change(robot: Mechanism | Variants, q: Array, v: Array, work: Array, run: Callable[[int], Trajectory]) -> Array:
+def _change(
+    robot: Mechanism | Variants, q: Array, v: Array, work: Work | None, run: Callable[[int], Trajectory]
+) -> Array:
     """(runs,) of the energy, from the first state to the last, less the work, as a share of the largest kinetic energy; 0 where it is small."""
     last = q.shape[1] - 1
     some = np.unique([0, last, *(last * (np.arange(1, MOST - 1) * GOLDEN % 1.0)).astype(int)])
@@ -268,12 +278,32 @@ def _change(robot: Mechanism | Variants, q: Array, v: Array, work: Array, run: C
     else:
         potential = robot.potential_energy(q[:, [0, last]])
     change, largest = kinetic[:, -1] - kinetic[:, 0] + potential[:, 1] - potential[:, 0], kinetic.max(axis=1)
-    change -= work
-    known = ROUNDING * np.abs(potential).max(axis=1) + MEASURED * np.abs(work)
+    known = ROUNDING * np.abs(potential).max(axis=1)
+    if work:
+        supplied = np.array(work.supplied)
+        for k in np.flatnonzero(np.abs(change) > WRONG * largest + known) if work.stiff else ():
+            supplied[k], held = _of_dampers(robot[k % robot._count] if isinstance(robot, Variants) else robot, run(k))
+            known[k] += held + np.abs(supplied[k])  # what is fast takes less than its power at the steps' ends says
+        change -= supplied
+        known += MEASURED * np.abs(supplied)
     for k in np.flatnonzero(np.abs(change) > WRONG * largest + known):
         largest[k] = robot.kinetic_energy(q[k], v[k]).max() if robot._count == 0 else largest[k]
     seen = np.abs(change) > WRONG * largest + known  # never where a run failed: NaN
     return np.asarray(np.divide(change, largest, out=np.zeros(len(q)), where=seen & (largest > 0.0)))
+
+
+def _of_dampers(robot: Mechanism, run: Trajectory) -> tuple[float, float]:
+    """The work of dampers in a run where nothing else acts, by their power in its states, and what springs held in the beginning."""
+    a, _ = robot.forward_dynamics(run.q, run.v, np.zeros(robot.nv), return_status=True)
+    h = SHORT * np.diff(run.t, append=run.t[-1] + run.t[1] - run.t[0])[:, None]
+    energy = [
+        robot.kinetic_energy(q, run.v + by * a) + robot.potential_energy(q)
+        for by in (h, -h)
+        for q in (robot.integrate(run.q, by * (run.v + by / 2 * a)),)
+    ]
+    power = (energy[0] - energy[1]) / (2.0 * h[:, 0])
+    held = run.potential_energy[0] + robot.mass * robot.gravity @ robot.center_of_mass(run.q[0])
+    return float(0.5 * (power[1:] + power[:-1]) @ np.diff(run.t)), abs(float(held))
 
 
 def _driven(robot: Mechanism) -> bool:
