@@ -107,7 +107,7 @@ def test_no_file_but_its_own_knows_a_force_element():
     allowed |= {
         "RigidContact": {"step_rows.hpp", "contact_step.hpp", "simulation.cpp"},
         "ShapeContacts": {"step_rows.hpp", "contact_step.hpp", "simulation.cpp"},
-        "EndStop": {"step_rows.hpp"},
+        "EndStop": {"step_rows.hpp", "contact_step.hpp"},
         "Efforts": efforts,
         "HeldEfforts": efforts,
     }
