@@ -281,7 +281,7 @@ def _change(
     known = ROUNDING * np.abs(potential).max(axis=1)
     if work:
         supplied = np.array(work.supplied)
-        for k in np.flatnonzero(np.abs(change) > WRONG * largest + known) if work.stiff else ():
+        for k in np.flatnonzero(np.abs(change) > WRONG * largest + known).tolist() if work.stiff else ():
             supplied[k], held = _of_dampers(robot[k % robot._count] if isinstance(robot, Variants) else robot, run(k))
             known[k] += held + np.abs(supplied[k])  # what is fast takes less than its power at the steps' ends says
         change -= supplied
