@@ -286,7 +286,7 @@ def _change(
             known[k] += held + np.abs(supplied[k])  # what is fast takes less than its power at the steps' ends says
         change -= supplied
         known += MEASURED * np.abs(supplied)
-    for k in np.flatnonzero(np.abs(change) > WRONG * largest + known):
+    for k in np.flatnonzero(np.abs(change) > WRONG * largest + known).tolist():
         largest[k] = robot.kinetic_energy(q[k], v[k]).max() if robot._count == 0 else largest[k]
     seen = np.abs(change) > WRONG * largest + known  # never where a run failed: NaN
     return np.asarray(np.divide(change, largest, out=np.zeros(len(q)), where=seen & (largest > 0.0)))
