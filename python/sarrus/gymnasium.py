@@ -100,6 +100,11 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         base: Any = robot.base if isinstance(robot, Variants) else robot
         names = tuple(base.actuated or base.joints) if motors is None else tuple(motors)
         self._motors = np.array(velocities(base, names))
+        if closing := [name for name in names if base.joint(name).closes_loop]:
+            raise ModelError(
+                f"motors of environments act along v, which joints that close loops have no part in, as {', '.join(map(repr, closing))}: name others "
+                "in motors=, or keep these in the tree by Builder.add_joint(..., tree=True)"
+            )
         self._efforts = _efforts(base, names, efforts, len(self._motors))
         self._period, self._dt = checked_number("period", period), checked_number("dt", dt)
         self._length = max(1, round(checked_number("seconds", seconds) / self._period))

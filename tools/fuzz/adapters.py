@@ -158,11 +158,16 @@ def optimised(m: Any, q: Any, v: Any, dt: float, u: Any = None, **options: Any) 
     model = sarrus.crocoddyl.ActionModel(m, dt, costs, **options)
     data = model.createData()
     x = np.concatenate([q, v])
-    model.calc(data, x, np.zeros(m.nu) if u is None else u)
-    model.calcDiff(data, x, np.zeros(m.nu) if u is None else u)
-    answers = [np.array(one) for one in (data.xnext, data.Fx, data.Fu, data.Lx)]
-    assert not has_nan(answers), "NaN without an error"
-    return answers
+    try:
+        model.calc(data, x, np.zeros(m.nu) if u is None else u)
+        model.calcDiff(data, x, np.zeros(m.nu) if u is None else u)
+    except Exception as error:
+        if type(error) is Exception:  # Crocoddyl's own
+            raise Refused(str(error)) from error
+        raise
+    return [
+        np.array(one) for one in (data.xnext, data.Fx, data.Fu, data.Lx)
+    ]  # NaN where there is none, which solvers take for an answer
 
 
 def compiled(m: Any, functions: Any, targets: Any, scalar: str = "double") -> Any:

@@ -291,3 +291,9 @@ def test_starts_are_on_the_branch_of_the_home():
     for q in seen[:, :3]:
         path = robot.follow({"motor": np.linspace(home[0], q[0], 61)}, near=home)
         np.testing.assert_allclose(np.cos(path[-1] - q), 1.0, atol=1e-9)
+
+
+def test_motors_in_joints_that_close_loops_are_refused():
+    robot = sarrus.mechanisms.cable_platform()
+    with pytest.raises(sarrus.ModelError, match="which joints that close loops have no part in"):
+        sarrus.gymnasium.VectorEnv(robot, 2, observe=lambda q, v: q, reward=lambda q, v, u: q[:, 0], start={})
