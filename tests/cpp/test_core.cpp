@@ -300,7 +300,10 @@ class States {
                              "piece",
                              "guide",
                              "held",
-                             "way"}) {
+                             "way",
+                             "loads",
+                             "compliance",
+                             "least_pivot"}) {
       const int n = row_size(name, t);
       Array& rows = put(name, n);
       for (long i = 0; i < rows.size(); ++i) rows[i] = random();

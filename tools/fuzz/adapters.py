@@ -68,7 +68,7 @@ def through(library: str, name: str, m: Any, *arguments: Any, **options: Any) ->
     count = len(row.inputs)
     with foreign():
         answers = with_gradient(name, m, arguments[:count], arguments[count:], options)
-    if all(
+    if library != "casadi" and all(  # where it is what solvers take for no answer
         np.ndim(one) == (2 if key == "u" and name == "rollouts" else 1)
         for key, one in zip(row.inputs, arguments, strict=False)
     ):
@@ -162,7 +162,7 @@ def optimised(m: Any, q: Any, v: Any, dt: float, u: Any = None, **options: Any) 
         model.calc(data, x, np.zeros(m.nu) if u is None else u)
         model.calcDiff(data, x, np.zeros(m.nu) if u is None else u)
     except Exception as error:
-        if type(error) is Exception:  # Crocoddyl's own
+        if not isinstance(error, sarrus.SarrusError):  # Crocoddyl's own, or Boost's
             raise Refused(str(error)) from error
         raise
     return [

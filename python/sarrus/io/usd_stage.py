@@ -288,7 +288,10 @@ def _element(prim: Any, root: Element, cache: Any, healed: list[int]) -> Prim:
         owner.attributes[name] = text
     for relationship in prim.GetAuthoredRelationships():
         if (name := str(relationship.GetName())).startswith(("physics:", "newton:")):
-            element.attributes[name] = " ".join(map(str, relationship.GetForwardedTargets()))
+            try:
+                element.attributes[name] = " ".join(map(str, relationship.GetForwardedTargets()))
+            except _pxr().ErrorException:  # what is an attribute in another layer, or malformed
+                element.fail(f"has a relationship {name!r} that USD cannot read")
     return element
 
 

@@ -78,6 +78,11 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         arrays, notes, described = _opened(data, FORMAT, ("t", "q", "v"))
         statistics, status = dict(notes["statistics"]), str(notes["status"])
         events = {str(name): arrays[f"event_{k}"] for k, name in enumerate(notes["events"])}
+        touching = None
+        if notes.get("touching"):
+            first, kept, each = map(int, notes["touching"])
+            touching = first, kept, each
+        on_planes = tuple(PlaneContact(*one) for one in notes.get("on_planes", ()))
     except Exception as error:  # whatever a foreign file brings about
         raise ValueError(f"not a trajectory that sarrus saved: {error}") from error
     mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Trajectory")
@@ -85,8 +90,7 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         "mechanism": mechanism, **{name: arrays.get(name) for name in SAMPLES}, "efforts": arrays.get("tau"),
         "wrenches": {name[7:]: x for name, x in arrays.items() if name.startswith("wrench:")},
         "statistics": statistics, "status": status, "events": events, "checkpoint": pickled[0] if pickled else None,
-        "touching": tuple(notes["touching"]) if notes.get("touching") else None,
-        "on_planes": tuple(PlaneContact(*one) for one in notes.get("on_planes", ())),
+        "touching": touching, "on_planes": on_planes,
     }  # fmt: skip
 
 
