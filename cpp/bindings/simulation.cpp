@@ -471,7 +471,7 @@ class PySimulation {
     if (all.empty()) return {0, -1, 0};
     return {all.begin()->iz, all.begin()->kept, all.begin()->of_a_point()};
   }
-  /// Where z has what each RigidContact does, and how many numbers.
+  /// Place and size of each RigidContact's states in z.
   std::vector<std::pair<int, int>> rigid_contacts() const {
     std::vector<std::pair<int, int>> all;
     for (const RigidContact& c : plan_.force_elements.all<RigidContact>()) all.emplace_back(c.iz, c.states());

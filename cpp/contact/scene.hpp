@@ -39,7 +39,7 @@ struct PressedPoint {
   int pair;
   Vec3<double> position;
 };
-/// So many of a pair stay among its points.
+/// Largest number of points of a pair that are kept from the last step.
 constexpr int most_kept = 4;
 
 class Scene {
@@ -123,7 +123,7 @@ class Scene {
   }
 
  private:
-  /// Of a shape on a plane, the point of it that is nearest to one that pressed, if it is not among those found.
+  /// The point of a shape on a plane that is nearest to one that pressed, if it is not among those found.
   void keep(const PressedPoint& pressed, const Transform<double>* at, double within, Touching<double>& found) const {
     const auto [i, j] = shapes_of_pairs[pressed.pair];
     const bool second = shapes[j].shape.kind == ShapeKind::plane;

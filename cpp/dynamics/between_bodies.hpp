@@ -144,7 +144,7 @@ SARRUS_INLINE void external_forces(const Tree& tree, Arena& arena, const Input& 
   if (tree.ties_links) forces_between_bodies(tree, arena, in.q, in.v, a, put);
 }
 
-/// What dampers of springs and of joints that close loops take [W].
+/// Power taken by dampers of springs and of joints that close loops [W].
 template <class T> T damped_between_bodies(const Tree& tree, const Kinematics<T>& k) {
   const auto numbers = tree.numbers<T>();
   T power = T(0.0);

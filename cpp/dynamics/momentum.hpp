@@ -46,7 +46,7 @@ template <class T> SARRUS_INLINE Force<T> momentum_of(const Tree& tree, int i, c
   const Vec3<T> L = b.I * V.angular + cross(h, V.linear);  // about the body's origin
   return {L + cross(Vec3<T>(k.link[i].X.p - about), p), p};
 }
-/// Of all.
+/// Momentum of all bodies.
 template <class T> Force<T> momentum(const Tree& tree, const Kinematics<T>& k, const Vec3<T>& about) {
   Force<T> sum = Force<T>::zero();
   for (int i = 1; i < tree.links; ++i) sum += momentum_of(tree, i, k, about);

@@ -30,7 +30,7 @@ struct RigidContact : ForceElement {
   }
   int states() const { return numbers + turns * moments; }
 
-  /// What acted in the step that led to a state, where that is asked; in steps themselves it is rows.
+  /// Forces of the step that led to a state, outside of steps; in steps themselves it is rows.
   template <class T> void apply(ElementCall<T>& e) const {
     for (int k = 0; k < states(); ++k) e.z_dot[iz + k] = T(0.0);
     if constexpr (std::is_same_v<T, double>) {

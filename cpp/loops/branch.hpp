@@ -156,7 +156,7 @@ template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A, double zer
   return sign;
 }
 
-/// How `Branch::lead` came where it is.
+/// Course of `Branch::lead`.
 namespace lead {
 constexpr double jumped = 1.0;  // in one jump that stays on the branch
 constexpr double followed = 2.0;  // along the branch, as far as it goes
@@ -209,7 +209,7 @@ template <class T> class Branch {
     }
     return select(ended_ > T(0.5), passed + reached_, passed);
   }
-  /// From q, which closes the loops, to the last input: q becomes the last configuration. Of a single input the way there is as long as the motion
+  /// Lead q, which closes the loops, to the last input: q becomes the last configuration. Of a single input the way there is as long as the motion
   /// of held joints, and a jump is tried first. `out` has how that was done (`lead`), what is left of |phi|, how many inputs were passed, with the part of
   /// the way to the next, and how many singular positions.
   void lead(T* q, T* out) {
@@ -252,7 +252,7 @@ template <class T> class Branch {
 
   Gap<T> gap() { return {arena_.take<T>(tree_.loops.rows), arena_.take<T>(tree_.loops.entries), T(0.0)}; }
 
-  /// From one input to the next.
+  /// Advance from one input to the next.
   void pass(const T* from, const T* to, T* q) {
     for (int i = 0; i < tree_.nq; ++i) before_[i] = q[i];
     leg_.begin(from, to, q);

@@ -223,11 +223,11 @@ template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, con
   return in_metric(matrix, static_cast<const T*>(r));
 }
 
-/// What rounding of the rows would move accelerations by, as above: towards a singular position it grows as 1 / distance.
+/// Change of accelerations by rounding of the rows, as above: towards a singular position it grows as 1 / distance.
 template <class T> T moved_by_rounding(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size) {
   return moved_by_errors(e, arena, factor, size, T(tolerances::entry_rounding), true);
 }
-/// Whether it is so near to one that nobody could use derivatives.
+/// True where the position is too near to a singular one for derivatives.
 template <class T> SARRUS_INLINE auto is_near_singular(const T& moved, const T& size) {
   return moved > size * T(square(tolerances::differentiable));
 }
@@ -354,7 +354,7 @@ T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, co
   return select(with_any < with_least, with_any, with_least);
 }
 
-/// Of the loops' rows, the least share of J M^-1 J^T that those eliminated before leave: rounding where one depends on others; 0 where that is not
+/// The least share, over the loops' rows, of J M^-1 J^T that those eliminated before leave: rounding where one depends on others; 0 where that is not
 /// known, of substructures.
 template <class T> T least_pivot(const LoopEquation<T>& e, const LoopSolution<T>& solution) {
   if (e.pieces) return T(0.0);

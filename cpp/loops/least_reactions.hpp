@@ -413,7 +413,7 @@ class Reactions {
       for (int j = 0; j < 6; ++j) S(i, j) += sign * a(i) * b(j);
   }
 
-  /// What it adds to A A^T, about the point that its bodies share.
+  /// Its contribution to A A^T, about the point that its bodies share.
   static Block stiffness(const Bearing& b) {
     Block S;
     S.clear();
@@ -491,7 +491,7 @@ class Reactions {
   int* of_link_;  // which bearing a link's joint is
 };
 
-/// Whether all are determined, by the least pivot that a row had in the factor of accelerations.
+/// True where all reactions are determined, by the least pivot that a row had in the factor of accelerations.
 inline bool determined(const double* least_pivot) { return least_pivot && *least_pivot > tolerances::independent; }
 
 inline void least_reactions(const Tree& tree, Arena& arena, const LoopState<double>& state, const double* multipliers,

@@ -39,7 +39,7 @@ namespace contact_steps {
 constexpr int halvings = 2;
 /// A share of the velocities, in the energy norm: contacts that change them by more than the last step's impulses would have hit.
 constexpr double hits = 0.1;
-/// What the factor of the middle may leave of J v = c, of the velocities; where it leaves more the end of the step gets a factor of its own.
+/// Residual that the factor of the middle may leave of J v = c, of the velocities; where it leaves more the end of the step gets a factor of its own.
 constexpr double slips = 1e-13;
 }  // namespace contact_steps
 
@@ -49,7 +49,7 @@ enum class Nearly { apart, closes, touches };
 /// Whether the cones were solved, and whether there were any.
 enum class StepOutcome { failed, free, pushed };
 
-/// Whether forces act that a step takes as they are at v*, so that it is of first order where they depend on velocities.
+/// True where forces act that a step takes as they are at v*, so that it is of first order where they depend on velocities.
 inline bool acts_on_velocities(const System<double>& s) {
   bool acts = s.plan.controller || s.tree.ties_links;
   s.plan.force_elements.each([&](const auto& element) {
@@ -222,7 +222,7 @@ class ContactStep {
     for (int k = 0; k < nv_; ++k) v_free[k] = x_.v[k] + free.x[k];
   }
 
-  /// With rows for all that would sink in otherwise.
+  /// Kick with rows for all that would sink in otherwise.
   bool push_apart_all(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const double* v_free,
                       double* v_end, double fastest) {
     do {

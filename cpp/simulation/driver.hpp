@@ -91,7 +91,7 @@ struct Simulation {
   int integrated() const { return tree.nq + tree.nv + plan.force_elements.nz; }
   int size() const { return integrated() + plan.force_elements.held; }
   int row_size() const { return size() + carried_size(plan); }
-  /// Whether a state is one of a motion: finite, with no velocity that goes beyond every scale of the mechanism in a step [rad, its lengths].
+  /// True for a state of a motion: finite, with no velocity that goes beyond every scale of the mechanism in a step [rad, its lengths].
   bool is_sound(const double* x, double step) const {
     constexpr double farthest = 1e12;
     if (!is_finite(x, size())) return false;

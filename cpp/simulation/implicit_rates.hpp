@@ -34,7 +34,7 @@ inline LinearRates linear_rates(const System<double>& s) {
   return rates;
 }
 
-/// What each joint moves, with all joints at zero: mass, or the mean moment of inertia about the joint's origin, and armature (nv).
+/// Inertia that each joint moves, with all joints at zero: mass, or the mean moment of inertia about the joint's origin, and armature (nv).
 inline double* carried_inertia(const Tree& tree, Arena& arena) {
   struct Carried {
     double mass, spread;  // spread: the integral of r^2 dm about the origin

@@ -20,7 +20,7 @@ constexpr double found = 1e-10, found_beside_rates = 1e-8, lost = 1e-6;
 constexpr double slow = 1e-7;
 }  // namespace contact_steps
 
-/// What a motion that glides at v needs, without joint forces and what ties links (nv): gravity, gyroscopic and Coriolis forces.
+/// Forces that a motion gliding at v needs, without joint forces and what ties links (nv): gravity, gyroscopic and Coriolis forces.
 inline void bias_forces(const Tree& tree, Arena& arena, const double* q, const double* v, double* force) {
   const Arena::Scope scope(arena);
   Tree bare = tree;
@@ -78,7 +78,7 @@ class MidpointBias {
     return last <= contact_steps::lost;
   }
 
-  /// Whether v_end is farther than a share of the velocities from what was expected with the guess.
+  /// True where v_end is farther than a share of the velocities from what was expected with the guess.
   bool missed(const LoopEquation<double>& e, const double* v_end, double share) const {
     if (rests_) return false;
     const Arena::Scope scope(arena_);

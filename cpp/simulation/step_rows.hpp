@@ -206,7 +206,7 @@ class StepRows {
     place(row, point.at.distance, tree_.length, size);
     bounce(row, s_.parameter[all.restitution.at + point.pair], all.poisson, contact_steps::sinks * size);
   }
-  /// What the last step has found of a point, or null: of the same pair, whatever they are called, the nearest one that is no farther than `reach`.
+  /// Impulses of the last step at a point, or null: of the same pair, whatever they are called, the nearest one that is no farther than `reach`.
   const double* state_of(const ShapeContacts& all, const TouchingPoint<double>& point, double reach) const {
     const double* best = nullptr;
     double nearest = square(reach);
@@ -248,7 +248,7 @@ class StepRows {
     const PressedPoint* pressed = strongest(all, count);
     return scene.touching(at, ahead, arena_, pressed, count);
   }
-  /// Those points of the last step that stay among those of their pair: of each the ones that pressed most.
+  /// Points of the last step that stay among those of their pair: of each the ones that pressed most.
   const PressedPoint* strongest(const ShapeContacts& all, int& count) const {
     const int known = std::min(static_cast<int>(x_.z[all.iz + 1]), all.kept), wide = all.of_a_point();
     const double* z = x_.z + all.iz + ShapeContacts::before_points;

@@ -266,7 +266,7 @@ template <class T> struct System {
     accelerations(time, q, v, tau, a);
   }
 
-  /// What dampers of the mechanism take [W].
+  /// Power taken by the mechanism's dampers [W].
   T damped(const T* q, const T* v) {
     T sum = T(0.0);
     for (int k = 0; k < tree.nv; ++k) sum += T(tree.template numbers<T>()(tree.passive[k].damping)) * v[k] * v[k];
@@ -337,7 +337,7 @@ template <class T> struct LeastMotion {
     factor = factorise_tightly(e, arena);
     x = arena.take<T>(tree.nv + e.matrix.rows);
   }
-  /// By an equation and its factor that are there.
+  /// Project by a given equation and its factor.
   LeastMotion(const Tree& t, Arena& a, const LoopEquation<T>& equation, const Factor<T>& known)
       : tree(t), e(equation), factor(known), arena(a), x(a.take<T>(t.nv + equation.matrix.rows)) {}
   const T* rows() const { return e.matrix.J; }

@@ -143,7 +143,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return self._x[:, self.robot.nq : self.robot.nq + self.robot.nv].copy()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is made anew of the arguments is left out: simulations of the core are no data."""
+        """State without what the arguments make anew: simulations of the core are no data."""
         return {key: x for key, x in self.__dict__.items() if key not in ("_setup", "_core", "_which", "_of")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

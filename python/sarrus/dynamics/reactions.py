@@ -1,4 +1,4 @@
-"""What joints carry while loops are closed: of reactions that rigid bodies do not determine, those of least norm."""
+"""Reactions of joints while loops are closed: of reactions that rigid bodies do not determine, those of least norm."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def least_reactions(
 
 
 def determined(least_pivot: Array) -> bool:
-    """Whether rigid bodies determine all reactions, in all states, by the least pivots (...) of the rows in the factor of accelerations.
+    """True where rigid bodies determine all reactions, in all states, by the least pivots (...) of the rows in the factor of accelerations.
 
     States without an answer, which are NaN, have no say.
     """

@@ -402,7 +402,7 @@ def film(
         return player(t, shown, title, frames_per_second, clock)
 
     class Gif(animation.PillowWriter):
-        """Of a GIF pictures last whole hundredths of a second: here shorter and longer ones, as long as the motion together."""
+        """Writer of GIFs, whose pictures last whole hundredths of a second: shorter and longer ones, as long as the motion together."""
 
         def finish(self) -> None:
             first, *others = frames = list(vars(self)["_frames"])

@@ -52,7 +52,7 @@ def coupled(model: Element) -> set[str]:
 
 
 def armatures(robot: Element) -> dict[str, float]:
-    """Of joints that a URDF's transmissions drive, by their names."""
+    """Rotors of joints that a URDF's transmissions drive, by their names."""
     found: dict[str, float] = {}
     for transmission in robot.all("transmission"):
         numbers = {

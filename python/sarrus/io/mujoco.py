@@ -538,7 +538,7 @@ TOUCHING = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box", 7: "
 
 
 def coefficients(friction: Sequence[float], condim: int) -> dict[str, Any]:
-    """Of sliding, spinning and rolling, as many as condim says."""
+    """Coefficients of sliding, spinning and rolling, as many as condim has."""
     count = 3 if condim >= 6 else 2 if condim >= 4 else 1
     return {name: float(x) for name, x in zip(FRICTIONS[:count], friction, strict=False)}
 

@@ -484,7 +484,7 @@ def _dress(reader: _Reader, beside: str, package_dirs: tuple[str, ...]) -> list[
 
 
 def _friction(robot: Element, link: str, collision: Element) -> dict[str, float]:
-    """Of what a link touches with, as Gazebo's extensions tell it for all of the link, and Drake's for each shape."""
+    """Friction of what a link touches with, as Gazebo's extensions tell it for all of the link, and Drake's for each shape."""
     blocks = [block for block in robot.all("gazebo") if block.get("reference") == link]
     mu1, mu2 = ([mu.number(None) for block in blocks for mu in block.all(tag)] for tag in ("mu1", "mu2"))
     if mu2 and mu2[-1:] != (mu1 or [1.0])[-1:]:

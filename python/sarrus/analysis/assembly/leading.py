@@ -1,4 +1,4 @@
-"""From a closed configuration to where joints and frames are to be, on its branch.
+"""Lead a closed configuration to prescribed joints and frames, on its branch.
 
 The rows of the loops are F(u, x) = 0, with x what is prescribed and u all else. Where x determines the motion at the start, rank dF/du being full, its
 branch along the straight way from there to the goal is one curve u(s), as long as that rank stays. The core goes to its end, in one jump where that is
@@ -172,7 +172,7 @@ def lead(
 
 
 def freedom(robot: LoopFunctions, q: Array, time: Any) -> tuple[int, Array]:
-    """How many motions the loops leave at q (nq,), and a basis (nv, k) of them, scaled."""
+    """Number of motions that the loops leave at q (nq,), and a basis (nv, k) of them, scaled."""
     robot = robot.base if isinstance(robot, VariantFunctions) else robot  # by structure
     if not robot.nc:
         return robot.nv, np.eye(robot.nv)
@@ -184,7 +184,7 @@ def freedom(robot: LoopFunctions, q: Array, time: Any) -> tuple[int, Array]:
 
 
 def _leading(robot: LoopFunctions, start: Array, held: Mapping[str, Array], time: Any) -> tuple[str, ...]:
-    """Of the joints that are given as many as determine the motion: the others have to follow."""
+    """Choose as many of the given joints as determine the motion: the others have to follow."""
     robot = robot.base if isinstance(robot, VariantFunctions) else robot
     prescribed = sum(robot.joint(name).type.nv for name in held)
     if prescribed <= robot.nv - robot.nc:
@@ -213,7 +213,7 @@ def _coordinates_now(robot: LoopFunctions, names: Sequence[str], q: Array, time:
 
 
 def _numbers_now(robot: LoopFunctions, frame: str, turned: bool, q: Array) -> Array:
-    """Where a frame is at q (n, nq), as the core takes it for a target."""
+    """Pose of a frame at q (n, nq), as the core takes it for a target."""
     pose = cast(Any, robot).pose(q, frame, return_status=True)[0]
     return np.asarray(pose[:, :3].reshape(len(q), 12) if turned else pose[:, :3, 3])
 
