@@ -12,7 +12,6 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, real_array
 from .._core import Status
-from ..analysis.scaling import velocity_scale
 from ..control.element import Run
 from ..control.elements import Contact, EndStop, RigidContact, ShapeContacts, Stiction
 from ..control.terms import ForceElements, force_elements
@@ -81,9 +80,7 @@ class Setup:
             one = isinstance(rows, int) and isinstance(self.mechanism, Variants)
             robot = self.mechanism[rows] if one else self.mechanism._of_rows(np.arange(len(q))[rows])
             q_on, v_on, begun[rows] = self._on_the_loops(robot, q[rows], v[rows], time, threads)
-            off = begun[rows] != Status.FINISHED
-            x[rows, :nq] = np.where(off[..., None], robot.neutral(), q_on)
-            x[rows, nq : nq + nv] = np.where(off[..., None], 0.0, v_on)
+            x[rows, :nq], x[rows, nq : nq + nv] = _replaced(begun[rows] != Status.FINISHED, robot, q_on, v_on)
             if core.counted or near:
                 turns = self._within_stops(
                     robot, x[rows, :nq], time, {name: angles[rows] for name, angles in near.items()}
@@ -113,13 +110,19 @@ class Setup:
         if not robot.nc or self.stabilisation == "none":
             return q, v, np.where(unsound, Status.UNSOUND, Status.FINISHED)
         asked["time"] = time
-        q, v = np.where(unsound[..., None], robot.neutral(), q), np.where(unsound[..., None], 0.0, v)
-        given = q
-        q, lost = robot.project_configuration(q, **asked)
+        given, v = _replaced(unsound, robot, q, v)
+        q, lost = robot.project_configuration(given, **asked)
         v, forbidden = robot.project_velocity(q, v, **asked)
         closed = ~unsound & (lost == 0) & ((forbidden == Status.FINISHED) | (forbidden == Status.CONTRADICTORY))
         closed &= moved_by_closing(robot, given, q).max(axis=-1, initial=0.0) <= ELSEWHERE
         return q, v, np.where(closed, forbidden, Status.UNSOUND)
+
+
+def _replaced(rows: Any, robot: Mechanism | Variants, q: Array, v: Array) -> tuple[Array, Array]:
+    """The states, with the neutral one at rest in these rows."""
+    if not np.any(rows):
+        return q, v
+    return np.where(rows[..., None], robot.neutral(), q), np.where(rows[..., None], 0.0, v)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +182,7 @@ def moved_by_closing(robot: Mechanism | Variants, given: Array, closed: Array) -
     one = robot.base if isinstance(robot, Variants) else robot
     start = one.normalize(given, return_status=True)[0]
     moved = one.difference(start, np.where(np.isfinite(closed).all(axis=-1, keepdims=True), closed, start))
-    return np.asarray(np.abs(moved) / velocity_scale(one))
+    return np.asarray(np.abs(moved) / one._units_of_motion[1][0, : one.nv])
 
 
 def stops_of(robot: Mechanism | Variants, elements: Iterable[Any]) -> tuple[tuple[str, int, float, float], ...]:
@@ -204,10 +207,9 @@ def start_of(robot: Any, q: ArrayLike) -> Array:
         return np.asarray(robot.neutral())  # of which the run says what is wrong
     x, unsound = robot.normalize(x, return_status=True)
     if robot.nc:
-        x = np.where((unsound != 0)[..., None], robot.neutral(), x)
+        x, _ = _replaced(unsound != 0, robot, x, x)
         x, _ = robot.project_configuration(x, return_status=True)
-    bad = (unsound != 0) | ~np.isfinite(x).all(axis=-1)
-    return np.asarray(np.where(bad[..., None], robot.neutral(), x))
+    return _replaced((unsound != 0) | ~np.isfinite(x).all(axis=-1), robot, x, x)[0]
 
 
 def loop_coordinates(robot: Mechanism, q: Array, time: float, near: Mapping[str, Array] | None = None) -> Array:

@@ -49,7 +49,7 @@ def warn_of_runs(
     _warn_of_limits(runs, record)
     if not _warn_of_stiffness(setup.method, step, steps, record) and judges_energy:
         share, order = np.zeros(len(q)), np.arange(len(q))
-        for rows, prepared in runs:
+        for rows, prepared in runs if q.shape[1] >= FEWEST else ():
             several = order[rows]
 
             def one(k: int, several: NDArray[np.intp] = several) -> Trajectory:
@@ -69,6 +69,8 @@ def at(time: float) -> str:
 
 def warn_of_starts(one: Mechanism, given: Array, closed: Array, time: float) -> None:
     """Of runs (runs, nq) whose loops were open where they were to start, and which start elsewhere now."""
+    if not one.nc:
+        return
     moved = moved_by_closing(one, given, closed)
     most = moved.max(axis=-1, initial=0.0)
     if not (far := most > MOVED).any():
@@ -106,6 +108,8 @@ def _among(out: NDArray[np.bool_], what: str = "") -> str:
 
 def _warn_of_limits(runs: Runs, record: Record) -> None:
     """Of limits that any run left though nothing enforces them, as the first one did that left each."""
+    if not record["excess"].any():
+        return
     out = np.nan_to_num(record["excess"]) != 0.0
     exceeded = []
     for k in np.flatnonzero(out.any(axis=0)).tolist():
@@ -133,6 +137,8 @@ def _warn_of_limits(runs: Runs, record: Record) -> None:
 def _warn_of_stiffness(method: str, dt: float, steps: int, record: Record) -> bool:
     """Where |rate| dt of the forces is more than the method's steps can follow, or they eat a motion."""
     stable = _core.methods[method].stable
+    if not record["stiffness"].any():
+        return False
     rates, eaten = (np.nan_to_num(record[name]) for name in ("stiffness", "energy_eaten"))
     largest, most = float(rates.max(initial=0.0)), float(eaten.max(initial=0.0))
     swings = steps * largest > 2.0 * np.pi  # a run of less than a period is not to be judged
@@ -246,7 +252,7 @@ def _energy_error(prepared: Prepared, q: Array, v: Array, work: Work | None, run
     energy swings, or grows.
     """
     robot, elements = prepared.setup.mechanism, prepared.elements
-    if q.shape[1] < FEWEST or _core.methods[prepared.setup.method].order < 2 or _driven(next(iter(_each(robot)))):
+    if _core.methods[prepared.setup.method].order < 2 or _driven(next(iter(_each(robot)))):
         return np.zeros(len(q))
     stores = any(isinstance(element, STORES) for element in elements)
     if work is not None and not stores and not any(map(_sticks, _each(robot))):
