@@ -232,9 +232,8 @@ template <class T> SARRUS_INLINE auto is_near_singular(const T& moved, const T& 
   return moved > size * T(square(tolerances::differentiable));
 }
 
-/// True if loops that are open so far, squared, determine the accelerations: if rows depend on one another, a gap between them makes them
-/// independent, and they would lock the mechanism. `rows_only`: ignore forces, if some velocities cost nothing. If a state is farther off than
-/// states may be, its rows are taken as they are.
+/// True if loops that are open so far, squared, determine the accelerations: a gap makes dependent rows independent, and they would lock the
+/// mechanism. `rows_only`: ignore forces, if some velocities cost nothing. If a state is farther off than states may be, its rows are as they are.
 template <class T>
 SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution, const T& open,
                                  bool rows_only = false) {
