@@ -22,7 +22,7 @@ from typing import Any, NoReturn, TypeGuard, Union, get_args, get_origin, get_ty
 import numpy as np
 
 from .._arrays import NDArray
-from .._files import is_within, replacing
+from .._files import is_within, relative, replacing
 from ..building.builder import Builder
 from ..description import Description, TargetSpec
 from ..errors import ModelError, ShapeError, did_you_mean, printable
@@ -383,15 +383,6 @@ def _with_meshes(description: Description, changed: Callable[[Mesh], Mesh]) -> D
         for visual in description.visuals
     )
     return replace(description, visuals=visuals)
-
-
-def relative(folder: str, path: str) -> str:
-    if not folder or not os.path.isabs(path):
-        return path
-    try:
-        return os.path.relpath(path, folder)
-    except ValueError:  # on another drive
-        return path
 
 
 # ---- the schema ------------------------------------------------------------------------------------------------------
