@@ -7,6 +7,7 @@
 #include "../loops/pivoted_qr.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
+#include "built.hpp"
 #include "changes.hpp"
 #include "contact.hpp"
 #include "control.hpp"
@@ -425,4 +426,5 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
 
   auto spatial = m.def_submodule("spatial", "Rotations, rigid transforms and inertias on small arrays.");
   bind_spatial(spatial);
+  refuse_unbuilt(m);
 }
