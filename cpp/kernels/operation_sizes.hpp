@@ -130,6 +130,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'c': return t.loops.rows;
     case 'w': return t.loops.constraints;
     case 'l': return t.bodies - 1 + t.loops.constraints;
+    case 'C': return t.loops.rows + 6 * (t.bodies - 1 + t.loops.constraints);
     case 'u': return t.loops.actuators;
     case 'B': return t.loops.actuators + 1;
     case 'Q': return t.nq + 1;
