@@ -4,9 +4,11 @@
 #include <pybind11/stl.h>
 
 #include "../joints/visit.hpp"
+#include "../loops/lead.hpp"
 #include "../loops/pivoted_qr.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
+#include "built.hpp"
 #include "changes.hpp"
 #include "contact.hpp"
 #include "control.hpp"
@@ -317,6 +319,7 @@ OFF_LOOPS : 4, q or v is off the loops
 NO_CONVERGENCE : 5, implicit steps find no end
 DIVERGED : 6, it flew to infinity
 INTERRUPTED : 7, by Ctrl-C
+OTHER_BRANCH : 9, a closed configuration on another branch than that of the start, or not known to be on it: the only status with numbers
 )")
       .value("FINE", sarrus::fine)
       .value("FINISHED", sarrus::fine)
@@ -327,6 +330,7 @@ INTERRUPTED : 7, by Ctrl-C
       .value("NO_CONVERGENCE", sarrus::no_convergence)
       .value("DIVERGED", sarrus::diverged)
       .value("INTERRUPTED", sarrus::interrupted)
+      .value("OTHER_BRANCH", sarrus::other_branch)
       .finalize();
 }
 
@@ -341,12 +345,19 @@ void bind_tolerances(py::module_& m) {
   SARRUS_TOLERANCE(torn)
   SARRUS_TOLERANCE(given_closed)
   SARRUS_TOLERANCE(least_square)
+  SARRUS_TOLERANCE(near_damping)
+  SARRUS_TOLERANCE(near_steps)
+  SARRUS_TOLERANCE(near_gap)
   SARRUS_TOLERANCE(negligible)
   SARRUS_TOLERANCE(longest_step)
   SARRUS_TOLERANCE(present)
   SARRUS_TOLERANCE(nearly_singular)
   SARRUS_TOLERANCE(independent)
 #undef SARRUS_TOLERANCE
+  auto lead = m.def_submodule("lead", "Outcomes of leading a configuration along its branch: cpp/loops/lead.hpp.");
+  lead.attr("jumped") = sarrus::lead::jumped, lead.attr("followed") = sarrus::lead::followed;
+  lead.attr("free") = sarrus::lead::free, lead.attr("doubtful") = sarrus::lead::doubtful;
+  lead.attr("off_loops") = sarrus::lead::off_loops, lead.attr("numbers") = sarrus::lead::numbers;
 }
 
 void bind_kernels(py::module_& m) {  // which of them this processor runs
@@ -411,6 +422,18 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
         return first;
       },
       py::arg("projector"), py::arg("count"), py::arg("first"));
+  m.def(
+      "leading",
+      [](const py::array_t<double, py::array::c_style | py::array::forcecast>& projector,
+         const std::vector<std::pair<int, int>>& groups) {
+        const int n = static_cast<int>(projector.shape(0));
+        if (projector.ndim() != 2 || projector.shape(1) != n) throw py::value_error("leading wants a square matrix");
+        for (const auto& [first, end] : groups)
+          if (first < 0 || first > end || end > n) throw py::value_error("leading wants columns of the matrix");
+        std::vector<double> P(projector.data(), projector.data() + n * n);
+        return sarrus::leading(n, P.data(), groups);
+      },
+      py::arg("projector"), py::arg("groups"));
   m.def("joint_table", &joint_table);
   m.def("compiler", &compiler);
   m.def("constraint_kinds", &constraint_kinds);
@@ -425,4 +448,5 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
 
   auto spatial = m.def_submodule("spatial", "Rotations, rigid transforms and inertias on small arrays.");
   bind_spatial(spatial);
+  refuse_unbuilt(m);
 }

@@ -10,6 +10,7 @@
 #include "../recording/c99.hpp"
 #include "../recording/derive.hpp"
 #include "../recording/operations.hpp"
+#include "built.hpp"
 
 namespace sarrus::bindings {
 namespace {
@@ -168,18 +169,8 @@ template <class F> Number combined(const Number& a, const Number& b, const F& f)
   return {a.graph, f(*a.graph, a.id, b.id)};
 }
 
-/// Nobody but the functions here makes objects of a class: one by __new__ alone would have no value.
-py::custom_type_setup made_here() {
-  return py::custom_type_setup([](PyHeapTypeObject* type) {
-    type->ht_type.tp_new = [](PyTypeObject* of, PyObject*, PyObject*) -> PyObject* {
-      PyErr_Format(PyExc_TypeError, "a %s comes from a sarrus.generation.Recorder, and is not made by itself", of->tp_name);
-      return nullptr;
-    };
-  });
-}
-
 void bind_number(py::module_& m) {
-  py::class_<Number> number(m, "Number", made_here());
+  py::class_<Number> number(m, "Number");
   const char* undecided =
       "numbers of a Recorder have no value yet, so nothing can be decided by them (if, ==, <, max, np.where): record both "
       "answers, or generate a function for each case";
@@ -228,7 +219,7 @@ PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
         return std::make_unique<Recording>(mechanism, samples, single);
       },
       py::arg("mechanism"), py::arg("samples"), py::arg("single"));
-  py::class_<Recording>(m, "Recording", made_here())
+  py::class_<Recording>(m, "Recording")
       .def_property_readonly("driven", &Recording::driven, "Whether laws of time have a say.")
       .def_property_readonly("pfaffian_values", &Recording::pfaffian_values)
       .def("input", &Recording::input)
@@ -242,7 +233,7 @@ PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
       .def("status_of", &Recording::status_of, py::arg("results"), py::arg("status"), py::arg("otherwise"))
       .def("values", &Recording::values)
       .def("c99", &Recording::c99, py::arg("name"), py::arg("inputs"), py::arg("outputs"), py::arg("status"));
-  py::class_<C99Function>(m, "C99Function", made_here())
+  py::class_<C99Function>(m, "C99Function")
       .def_readonly("declaration", &C99Function::declaration)
       .def_readonly("definition", &C99Function::definition)
       .def_readonly("operations", &C99Function::operations)
@@ -254,4 +245,5 @@ PYBIND11_MODULE(_recording, m, pybind11::mod_gil_not_used()) {
   for (const auto& each : sarrus::recorded_operations())
     known[each.name] = py::make_tuple(each.inputs, each.axes, (each.facts & sarrus::fact::at_frame) != 0);
   m.attr("operations") = known;
+  refuse_unbuilt(m);
 }

@@ -40,7 +40,7 @@ enum Fact : unsigned {
 
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
 //  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
-//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 3), l (bodies and constraints), Q (nq + 1) or A (nq + 4), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` asks for), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)), N (dynamics/dimensions.hpp); W (inputs of a way), B (efforts, and what limits lack); J and K (coordinates and velocities of joints that close them);
+//  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 3), l (bodies and constraints), C (rows, and 6 for each of l), Q (nq + 1) or A (nq + 4), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` asks for), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)), N (dynamics/dimensions.hpp); W (inputs of a way), B (efforts, and what limits lack); J and K (coordinates and velocities of joints that close them);
 //  j (velocities but the base's of what floats)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
@@ -98,7 +98,7 @@ enum Fact : unsigned {
   X(loop_joint_wrenches, "q v a", "w6", 0)                                                                         \
   X(effort_wrenches, "q loop_efforts time?", "w6", 0)                                                              \
   X(joint_loads, "q v a multipliers loop_efforts time?", "l6", loads)                                              \
-  X(least_reactions, "q multipliers loads compliance? least_pivot? time? pfaffian_values?", "c", 0)                \
+  X(least_reactions, "q multipliers loads compliance? least_pivot? time? pfaffian_values?", "C", 0)                \
   X(loop_joint_coordinates, "q near? time?", "J", 0)                                                               \
   X(loop_joint_velocities, "q v near? time?", "K", 0)                                                              \
   X(loop_joint_accelerations, "q v a near? time?", "K", 0)                                                         \

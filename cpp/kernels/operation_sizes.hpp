@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "../dynamics/dimensions.hpp"
+#include "../loops/lead.hpp"
 #include "operation_list.hpp"
 
 namespace sarrus {
@@ -129,10 +130,11 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'c': return t.loops.rows;
     case 'w': return t.loops.constraints;
     case 'l': return t.bodies - 1 + t.loops.constraints;
+    case 'C': return t.loops.rows + 6 * (t.bodies - 1 + t.loops.constraints);
     case 'u': return t.loops.actuators;
     case 'B': return t.loops.actuators + 1;
     case 'Q': return t.nq + 1;
-    case 'A': return t.nq + 4;
+    case 'A': return t.nq + lead::numbers;
     case 'E': return t.nq + t.loops.rows + t.nv * (3 + t.nv) + 2;
     case 'D': return t.nv * (6 * t.nv + 2);
     case 'L': return linear_equations_size(t.nv, 2 * t.nv) + t.nv;  // of any coordinates, and which

@@ -27,6 +27,7 @@
 
 #include "../spatial/conversions.hpp"
 #include "closing.hpp"
+#include "lead.hpp"
 #include "mobility.hpp"
 
 namespace sarrus {
@@ -156,19 +157,8 @@ template <class T> SARRUS_NOINLINE T sign_of_determinant(int n, T* A, double zer
   return sign;
 }
 
-/// Course of `Branch::lead`.
-namespace lead {
-constexpr double jumped = 1.0;  // in one jump that stays on the branch
-constexpr double followed = 2.0;  // along the branch, as far as it goes
-constexpr double free = 0.0;  // in one jump: there is no branch, as motion is left or the start is singular
-constexpr double doubtful = -1.0;  // in one jump, which may have left the branch; the targets of the start are not known
-constexpr double off_loops = -2.0;  // in one jump, from a start that does not close the loops
-}  // namespace lead
-
 template <class T> class Branch {
  public:
-  static constexpr int lead_numbers = 4;
-
   Branch(const Tree& tree, Arena& arena, const BranchInput<T>& in)
       : tree_(tree),
         arena_(arena),
@@ -244,10 +234,11 @@ template <class T> class Branch {
   static constexpr double aside = 0.1;  // how far a prediction may miss the branch, relative to its length
   static constexpr int changes = 10;  // differences of steps, the steps themselves among them
   static constexpr int most_unseen = 3;  // inputs in a row whose second step is not taken
-  // of a jump: the first steps of a search, in which no joint goes half a turn
-  static constexpr double jump_damping = 1e-2, jump_steps = 6.0, jump_farthest = 1.0;
+  static constexpr double jump_farthest = 1.0;  // |phi| up to which a jump is tried: what it finds is certified
   static constexpr double half_turn = 3.2;  // beyond it the other way round is shorter, of joints that return after a turn
   static constexpr double contraction = 0.25;  // of Newton's steps, at most
+  static constexpr double shares = 5e-4;  // (second / first step)^2 up to which their factor serves the next ones
+  static constexpr int most_newton_steps = 10;
   static constexpr double singular = tolerances::present * tolerances::present;  // pivots of J^T J
 
   Gap<T> gap() { return {arena_.take<T>(tree_.loops.rows), arena_.take<T>(tree_.loops.entries), T(0.0)}; }
@@ -279,18 +270,21 @@ template <class T> class Branch {
   /// A^T B over what may move, of J in two configurations.
   T* gram(const T* A, const T* B) {
     const int n = movings_;
-    T *all = arena_.take<T>(n * n), *place = nullptr;
-    int* index = arena_.take<int>(tree_.nv);
+    T* all = arena_.take<T>(n * n);
+    int *index = arena_.take<int>(tree_.nv), *at = arena_.take<int>(tree_.nv), *from = arena_.take<int>(tree_.nv);
     for (int k = 0; k < tree_.nv; ++k) index[k] = -1;
     for (int i = 0; i < n; ++i) index[moving_[i]] = i;
     for (int k = 0; k < n * n; ++k) all[k] = T(0.0);
     for (int i = 0; i < tree_.loops.constraints; ++i) {
       const Constraint& c = tree_.loops.constraint[i];
+      int count = 0;
       for (int a = 0; a < c.columns; ++a)
-        for (int b = 0; b < c.columns; ++b) {
-          if (index[c.column[a]] < 0 || index[c.column[b]] < 0) continue;
-          place = all + index[c.column[a]] * n + index[c.column[b]];
-          for (int r = 0; r < c.rows; ++r) *place += A[c.entry + a * c.rows + r] * B[c.entry + b * c.rows + r];
+        if (index[c.column[a]] >= 0) at[count] = index[c.column[a]], from[count++] = c.entry + a * c.rows;
+      for (int a = 0; a < count; ++a)
+        for (int b = 0; b < count; ++b) {
+          T sum = T(0.0);
+          for (int r = 0; r < c.rows; ++r) sum += A[from[a] + r] * B[from[b] + r];
+          all[at[a] * n + at[b]] += sum;
         }
     }
     return all;
@@ -308,6 +302,45 @@ template <class T> class Branch {
     return sign_of_determinant(movings_, gram(A, B), singular);
   }
 
+  /// Newton's steps from q, where J is here_.J, to the input: q becomes what they find, and `open` what is left of |phi|; there_.J is J nearby.
+  /// Returns whether they contract. The factor of one step serves the next ones where they are so short that each is a thousandth of the one before.
+  auto newton(T* q, T& open) {
+    const Arena::Scope scope(arena_);
+    const int nv = tree_.nv, nq = tree_.nq, rows = tree_.loops.rows;
+    T *x = arena_.take<T>(nv), *next = arena_.take<T>(nq), *phi = arena_.take<T>(rows);
+    Gap<T> gap = {phi, nullptr, T(0.0)};
+    leg_.hold(q);
+    evaluate(q, gap);
+    auto active = gap.size < T(jump_farthest);
+    T first = T(0.0), second = T(0.0), before = T(0.0);
+    StepEquation<T>* equation = nullptr;
+    bool shared = false;
+    const auto contracts = [&] { return second < T(contraction) * first + T(tolerances::closed); };
+    for (int k = 0; k < most_newton_steps && any(active); ++k) {
+      if (!shared)
+        equation = new (arena_.take<StepEquation<T>>(1)) StepEquation<T>(
+            tree_, arena_, how_, q, &leg_.time, leg_.targets, k == 0 ? here_.J : there_.J, T(tolerances::least_square), T(0.0));
+      const T* y = equation->solve(gap.phi);
+      const T length = sqrt(sum_of_squares(y, nv));
+      if (k < 2) (k == 0 ? first : second) = length;
+      scaled_step(tree_, how_, y, x);
+      integrate(tree_, q, x, next);
+      for (int i = 0; i < nq; ++i) next[i] = select(active, next[i], q[i]);
+      shared = k > 0 && !any(both(active, square(length) > square(before) * T(shares)));
+      Gap<T> there = {there_.phi, shared ? nullptr : there_.J, T(0.0)};
+      evaluate(next, there);
+      const auto improves = both(active, there.size < gap.size);
+      for (int i = 0; i < nq; ++i) q[i] = select(improves, next[i], q[i]);
+      for (int r = 0; r < rows; ++r) phi[r] = select(improves, there.phi[r], phi[r]);
+      gap.size = select(improves, there.size, gap.size);
+      active = both(improves, gap.size > sqrt(T(rows)) * T(tolerances::exact));
+      active = both(active, contracts());
+      before = length;
+    }
+    open = gap.size;
+    return both(contracts(), open < in_.tolerance * T(1.0 + 1e-12));
+  }
+
   /// q becomes a configuration at the input, near it; returns one of `lead`.
   T jump(T* q, T& open) {
     const Loops& loops = tree_.loops;
@@ -319,16 +352,26 @@ template <class T> class Branch {
       const Constraint& c = loops.constraint[i];
       for (int r = c.row; r < c.row + c.rows && c.target == Target::none; ++r) gap += square(here_.phi[r]);
     }
-    leg_.hold(q);
-    StepsTaken<T> taken = {T(0.0), T(0.0), here_.J};
-    const Closing<T> near = {how_.column, how_.row, T(jump_damping), T(jump_steps), T(jump_farthest)};
-    open = close(tree_, arena_, near, &leg_.time, leg_.targets, q, &taken);
-    const auto contracts =
-        both(taken.second < T(contraction) * taken.first + T(tolerances::closed), open < in_.tolerance * T(1.0 + 1e-12));
-    const T alike = movings_ > loops.rows ? T(0.0) : orientation(here_.J, taken.J);
-    T how = select(both(contracts, alike > T(0.5)), T(lead::jumped), T(lead::doubtful));
-    if (any(how < T(0.0)) && movings_ > loops.rows) how = T(lead::free);
-    if (any(how < T(0.0))) how = select(both(how < T(0.0), orientation(here_.J, here_.J) < T(0.5)), T(lead::free), how);
+    T how = T(lead::free);
+    if (movings_ <= loops.rows) {
+      T* start = arena_.take<T>(tree_.nq);
+      for (int i = 0; i < tree_.nq; ++i) start[i] = q[i];
+      const auto contracts = newton(q, open);
+      if (any(contracts))
+        how = select(both(contracts, orientation(here_.J, there_.J) > T(0.5)), T(lead::jumped), T(lead::doubtful));
+      else
+        how = T(lead::doubtful);
+      if (any(how < T(0.0))) how = select(both(how < T(0.0), orientation(here_.J, here_.J) < T(0.5)), T(lead::free), how);
+      const auto jumped = how > T(lead::free + 0.5);
+      for (int i = 0; i < tree_.nq; ++i) q[i] = select(jumped, q[i], start[i]);
+    }
+    if (const auto free = abs(how - T(lead::free)) < T(0.5); any(free)) {  // what is nearest, as a search finds it
+      leg_.hold(q);
+      const Closing<T> near = {how_.column, how_.row, T(tolerances::near_damping),
+                               select(free, T(tolerances::near_steps), T(0.0)), T(jump_farthest)};
+      const T left = close(tree_, arena_, near, &leg_.time, leg_.targets, q);
+      open = select(free, left, open);
+    }
     return select(gap < square(in_.tolerance + T(tolerances::given_closed)), how, T(lead::off_loops));
   }
 

@@ -170,19 +170,11 @@ template <class T> class StepEquation {
   Factor<T> factor_{};
 };
 
-/// The steps of `close`: lengths of the first two, scaled, and J at the configuration where they ended.
-template <class T> struct StepsTaken {
-  T first, second;
-  const T* J;
-};
-
 /// q becomes a configuration near it that closes the loops as well as it can; returns |phi| that is left there, scaled.
 template <class T>
-T close(const Tree& tree, Arena& arena, const Closing<T>& how, const T* time, const T* pfaffian_values, T* q,
-        StepsTaken<T>* taken = nullptr) {
+T close(const Tree& tree, Arena& arena, const Closing<T>& how, const T* time, const T* pfaffian_values, T* q) {
   const Loops& loops = tree.loops;
   if (loops.rows == 0) return T(0.0);
-  int count = 0;
   const auto evaluate = [&](const T* at, Gap<T>& out) { scaled_rows(tree, arena, how, at, time, pfaffian_values, out); };
   const auto step = [&](const T* at, const Gap<T>& gap, const T& damped, T* x) {
     const auto rounding = gap.size < T(tolerances::rounding), small = damped < T(tolerances::least_square);
@@ -190,15 +182,10 @@ T close(const Tree& tree, Arena& arena, const Closing<T>& how, const T* time, co
     const T regular = tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single);
     const T tight = select(rounding, T(0.0), select(small, regular, T(0.0)));
     StepEquation<T> equation(tree, arena, how, at, time, pfaffian_values, gap.J, mu, tight);
-    const T* y = equation.solve(gap.phi);
-    if (taken && count < 2) (count == 0 ? taken->first : taken->second) = sqrt(sum_of_squares(y, tree.nv));
-    ++count;
-    scaled_step(tree, how, y, x);
+    scaled_step(tree, how, equation.solve(gap.phi), x);
   };
   const auto gap = [&] { return Gap<T>{arena.take<T>(loops.rows), arena.take<T>(loops.entries), T(0.0)}; };
-  const Gap<T> here = gap(), there = gap();
-  if (taken) *taken = {T(0.0), T(0.0), here.J};
-  const T error = take_steps(tree, arena, how.damping, how.steps, how.farthest, evaluate, step, here, there, q);
+  const T error = take_steps(tree, arena, how.damping, how.steps, how.farthest, evaluate, step, gap(), gap(), q);
   const T bad = no_rotation(tree, pfaffian_values);
   return select(both(error < T(1e300), bad < T(0.5)), error, T(1e300));
 }

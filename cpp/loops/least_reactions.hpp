@@ -13,7 +13,7 @@
 // least |root(C) (x + S z)|. Menabrea's theorem; Wojtyra and Fraczek, Multibody System Dynamics 29, 2013, for the minima.
 //
 //   reads   multipliers (rows); loads, as joint_loads() has them of these; root(C) (6 x 6 for each load, in its axes), or null
-//   writes  multipliers of the same J^T lambda
+//   writes  multipliers of the same J^T lambda, and their loads
 //   cost    bushings.hpp; of the other way, dense: O(joints bodies^2)
 #pragma once
 
@@ -78,10 +78,12 @@ struct Bearing {
   }
 };
 
-/// One of the orthonormal efforts of a relation between coordinates: what a unit of it puts on bodies.
+/// One of the orthonormal efforts of a relation between coordinates: what a unit of it puts on bodies, and along joints.
 struct Effort {
   int bodies, *body;
   Six* put;
+  int joints, *joint;
+  Six* along;
   double x, before;
 };
 /// A relation between coordinates: its rows' efforts are u T, of the rows `from`.
@@ -210,8 +212,9 @@ class Reactions {
     for (int e = 0; e < efforts_; ++e) effort_[e].x = x[held + e];
   }
 
-  /// lambda (rows) of what reactions were becomes that of what they are.
-  SARRUS_NOINLINE void change(double* lambda) const {
+  /// lambda (rows) and loads of what reactions were become those of what they are.
+  SARRUS_NOINLINE void change(double* lambda, double* loads) const {
+    change_loads(loads);
     for (int j = n_; j < bearings_; ++j) {
       const Bearing& b = bearing_[j];
       const Constraint& c = tree_.loops.constraint[of_constraint(j)];
@@ -244,6 +247,21 @@ class Reactions {
   }
 
  private:
+  void change_loads(double* loads) const {
+    const Arena::Scope scope(arena_);
+    Six* more = arena_.take<Six>(bearings_);
+    for (int j = 0; j < bearings_; ++j) more[j] = bearing_[j].w - bearing_[j].before;
+    for (int e = 0; e < efforts_; ++e)
+      for (int i = 0; i < effort_[e].joints; ++i)
+        more[effort_[e].joint[i]] += (effort_[e].x - effort_[e].before) * effort_[e].along[i];
+    for (int j = 0; j < bearings_; ++j) {
+      const Bearing& b = bearing_[j];
+      const Vec3<double> F = more[j].tail<3>() * b.sign, N = (Vec3<double>(more[j].head<3>()) * b.sign - cross(b.arm, F)) * l_;
+      const Vec3<double> there[2] = {transpose_times(b.X.R, N), transpose_times(b.X.R, F)};
+      for (int k = 0; k < 6; ++k) loads[6 * b.load + k] += there[k / 3](k % 3);
+    }
+  }
+
   static const LoopJoint* plain(const Constraint& c) {
     const LoopJoint* joint = std::get_if<LoopJoint>(&c.kind);
     return joint && joint->plain() ? joint : nullptr;
@@ -371,7 +389,14 @@ class Reactions {
     for (int i = 0; i < relation.n; ++i) {
       for (int k = 0; k < relation.n; ++k) relation.T[i * relation.n + k] = along[i * rows + relation.from[k]];
       Effort& e = effort_[efforts_++];
-      e = {0, arena_.take<int>(2 * columns), arena_.take<Six>(2 * columns), 0.0, 0.0};
+      e = {0,
+           arena_.take<int>(2 * columns),
+           arena_.take<Six>(2 * columns),
+           0,
+           arena_.take<int>(columns),
+           arena_.take<Six>(columns),
+           0.0,
+           0.0};
       for (int r = 0; r < rows; ++r) e.x += along[i * rows + r] * multipliers[c.row + r];
       e.before = e.x;
       put_along_joints(c, u + i * columns, e);
@@ -394,6 +419,7 @@ class Reactions {
         for (int k = 0; k < i; ++k) along[i] -= phi.T[k][i] * along[k];
         along[i] /= phi.T[i][i], w += along[i] * phi.u[i];
       }
+      e.joint[e.joints] = of_link_[link], e.along[e.joints++] = w;
       const Six on = b.on_bodies(w);
       for (int s = 0; s < 2; ++s) {
         if (b.body[s] < 0) continue;
@@ -496,11 +522,12 @@ inline bool determined(const double* least_pivot) { return least_pivot && *least
 
 inline void least_reactions(const Tree& tree, Arena& arena, const LoopState<double>& state, const double* multipliers,
                             const double* loads, const double* root, const double* least_pivot, double* out) {
-  std::copy(multipliers, multipliers + tree.loops.rows, out);
+  double* out_loads = std::copy(multipliers, multipliers + tree.loops.rows, out);
+  std::copy(loads, loads + 6 * (tree.bodies - 1 + tree.loops.constraints), out_loads);
   if (determined(least_pivot)) return;
   Reactions reactions(tree, arena, state, loads, multipliers);
   if (root || !reactions.by_bushings()) reactions.by_self_stresses(root);
-  reactions.change(out);
+  reactions.change(out, out_loads);
 }
 
 }  // namespace sarrus

@@ -149,7 +149,7 @@ class LoopMotions {
     if (loops_.rank == rows_) return nullptr;
     double* A = arena_.take<double>(rows_ * loops_.rank);
     for (int i = 0; i < loops_.rank; ++i)
-      for (int j = 0; j < rows_; ++j) A[i * rows_ + j] = j < i ? 0.0 : loops_.R(i, j) / row_[loops_.pivot(j)];
+      for (int j = 0; j < rows_; ++j) A[i * rows_ + j] = j < i ? 0.0 : loops_.R(i, j) * inverse_or_zero(row_[loops_.pivot(j)]);
     return A;
   }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "../mechanism/arena.hpp"
 #include "../simd/packet.hpp"
@@ -83,6 +85,15 @@ class PivotedQr {
   Arena& arena_;
 };
 
+/// P (n x n) becomes the projector onto its motions in which velocity k rests.
+inline void hold_velocity(int n, double* P, int k) {
+  const double pivot = P[k * n + k];
+  const double* row = P + k * n;
+  for (int a = 0; a < n; ++a)
+    if (a != k) add_multiple(n, -P[a * n + k] / pivot, row, P + a * n);
+  for (int a = 0; a < n; ++a) P[k * n + a] = P[a * n + k] = 0.0;
+}
+
 /// The velocities in which motions show best, P (n x n, destroyed) being the projector onto them: pivots of Cholesky's factorisation, the first of
 /// those that are largest but for rounding. The first `chosen` of the `count` columns are there already.
 inline void showing(int n, double* P, int count, int chosen, int* columns) {
@@ -93,14 +104,24 @@ inline void showing(int n, double* P, int count, int chosen, int* columns) {
       for (int j = 1; j < n; ++j)
         if (P[j * n + j] > P[k * n + k] * (1.0 + tolerances::negligible)) k = j;
     }
-    const double pivot = P[k * n + k];
-    if (!(pivot > 0.0)) continue;
-    const double* row = P + k * n;
-    for (int a = 0; a < n; ++a)
-      if (a != k) add_multiple(n, -P[a * n + k] / pivot, row, P + a * n);
-    for (int a = 0; a < n; ++a) P[k * n + a] = P[a * n + k] = 0.0;
+    if (P[k * n + k] > 0.0) hold_velocity(n, P, k);
   }
   std::sort(columns, columns + count);
+}
+
+/// Of groups of velocities, each from one column to before another, those that are needed to determine the motions that P (n x n, destroyed) projects onto:
+/// a group leads where the ones before it leave motion to it, and else it follows from them.
+inline std::vector<bool> leading(int n, double* P, const std::vector<std::pair<int, int>>& groups) {
+  constexpr double moves = tolerances::nearly_singular * tolerances::nearly_singular;  // P has squares on its diagonal
+  std::vector<bool> leads;
+  for (const auto& [first, end] : groups) {
+    double left = 0.0;
+    for (int k = first; k < end; ++k) left += P[k * n + k];
+    leads.push_back(left >= moves);
+    for (int k = first; k < end && leads.back(); ++k)
+      if (P[k * n + k] > moves * left) hold_velocity(n, P, k);
+  }
+  return leads;
 }
 
 }  // namespace sarrus

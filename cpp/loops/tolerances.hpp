@@ -61,6 +61,10 @@ constexpr double work = 3e-8;
 
 // ---- steps onto the loops -----------------------------------------------------------------------------------------------------------
 
+/// The first steps of a search, from nearby: their damping (mu / |phi|), how many at most, and |phi| up to which they are tried at all. No joint goes half a
+/// turn in them, so that nothing is wound up, and no other start would be nearer: a jump of 5 cm and more of robots whose bodies are half a metre long.
+constexpr double near_damping = 1e-2, near_steps = 6.0, near_gap = 0.2;
+
 /// Longest step [rad, sizes of the bodies]: a linear model says nothing about farther places.
 constexpr double longest_step = 0.5;
 /// Damping grows fourfold with each step that brings nothing; at this one the next step would be shorter than rounding of the residual.

@@ -12,7 +12,8 @@ enum Status : signed char {
   no_convergence = 5,  // of an implicit step
   diverged = 6,
   interrupted = 7,
-  caller_failed = 8  // a function of the caller's raised an error
+  caller_failed = 8,  // a function of the caller's raised an error
+  other_branch = 9    // loops that are closed on another branch than that of the start, or perhaps on one
 };
 
 }  // namespace sarrus

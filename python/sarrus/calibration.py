@@ -9,6 +9,7 @@ Hollerbach, J., Wampler, C. (1996). The calibration index and taxonomy for robot
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,19 +40,26 @@ def __dir__() -> list[str]:
 
 
 class Loss(NamedTuple):
-    """What a residual costs by its size z, in units of their spread, and its weight: the cost's derivative / z."""
+    """Cost of a residual by its size z, in units of their spread; its weight, the cost's derivative / z; and the second derivative."""
 
     cost: Callable[[Array], Array]
     weight: Callable[[Array], Array]
+    curvature: Callable[[Array], Array]
 
 
 HUBER, CAUCHY = 1.345, 2.385  # sizes from which they believe less: of normal noise they tell 95 % of what squares do
 LOSSES = {
-    "squares": Loss(lambda z: z**2 / 2, np.ones_like),
+    "squares": Loss(lambda z: z**2 / 2, np.ones_like, np.ones_like),
     "huber": Loss(
-        lambda z: np.where(z < HUBER, z**2 / 2, HUBER * (z - HUBER / 2)), lambda z: HUBER / np.maximum(z, HUBER)
+        lambda z: np.where(z < HUBER, z**2 / 2, HUBER * (z - HUBER / 2)),
+        lambda z: HUBER / np.maximum(z, HUBER),
+        lambda z: np.where(z < HUBER, 1.0, 0.0),
     ),
-    "cauchy": Loss(lambda z: CAUCHY**2 / 2 * np.log1p((z / CAUCHY) ** 2), lambda z: 1.0 / (1.0 + (z / CAUCHY) ** 2)),
+    "cauchy": Loss(
+        lambda z: CAUCHY**2 / 2 * np.log1p((z / CAUCHY) ** 2),
+        lambda z: 1.0 / (1.0 + (z / CAUCHY) ** 2),
+        lambda z: (1.0 - (z / CAUCHY) ** 2) / (1.0 + (z / CAUCHY) ** 2) ** 2,
+    ),
 }
 
 
@@ -217,7 +225,7 @@ def calibrate(
             ModelWarning,
             stacklevel=2,
         )
-    own_scale = max(1.0, _size(residual * weight) * np.sqrt(len(residual) / max(1, len(residual) - len(base.kept))))
+    own_scale = max(1.0, _scale_of_deviations(residual, loss, len(base.kept)))
     size = np.linalg.norm(J[:, base.kept], axis=0)
     _, s, Vt = np.linalg.svd(J[:, base.kept] / size, full_matrices=False)
     covariance = own_scale**2 * ((Vt.T / s**2) @ Vt) / size / size[:, None]
@@ -287,6 +295,20 @@ def _spread(residual: Array) -> float:
 def _believed(residual: Array, loss: str, scale: float | None = None) -> Array:
     """(rows,) roots of weights."""
     return np.sqrt(LOSSES[loss].weight(np.abs(residual) / (scale or _spread(residual))))
+
+
+def _scale_of_deviations(residual: Array, loss: str, found: int) -> float:
+    """Factor of deviations over those of weighted least squares with the stated noise: Huber, Robust Statistics, 1981, chapter 7.
+
+    sum of psi^2 / (rows - found), by the mean slope of psi squared, where psi is the cost's derivative; rows that are not believed have no more say in it
+    than psi gives them.
+    """
+    spread = _spread(residual)
+    z = np.abs(residual) / spread
+    weight = LOSSES[loss].weight(z)
+    slope = max(float(LOSSES[loss].curvature(z).mean()), 0.1 * float(weight.mean()))
+    psi = float(((weight * z) ** 2).sum()) / max(1, len(z) - found)
+    return spread * math.sqrt(psi * float(weight.mean())) / slope
 
 
 def _cost(residual: Array, loss: str, scale: float | None = None) -> float:

@@ -211,7 +211,7 @@ class Variants(VariantFunctions):
             how = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
             led = led_or_nearest(many, places, held, first, begin, open_, options.get("time"), branch, nearest, **how)
         q, state = nearest(slice(None), in_rows(start)) if led is None else (led.q, led.state)
-        if led is not None and not return_status and (count := int(((state == 1) & np.isfinite(q).all(axis=1)).sum())):
+        if led is not None and not return_status and (count := int((state == _core.Status.OTHER_BRANCH).sum())):
             warn_of_branch(count, len(state))
         q = into(out, q.reshape(*lead, self.nq))
         return (q, state.reshape(lead)) if return_status else q

@@ -7,6 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
+from sarrus import _core
+from sarrus.analysis.assembly.leading import free_motions
+from sarrus.results import Status
 
 mechanisms = sarrus.mechanisms
 
@@ -141,7 +144,7 @@ def test_where_the_branch_ends_another_one_is_told():
     with pytest.warns(sarrus.BranchWarning, match="it ends, at pivot"):
         q = robot.assemble(fixed=beyond)
     found, status = robot.assemble(fixed=beyond, return_status=True)
-    assert status == 1
+    assert status == Status.OTHER_BRANCH
     assert_allclose(found, q)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -153,7 +156,7 @@ def test_where_the_branch_ends_another_one_is_told():
     many = np.array([-1.8, 1.6, -0.2])  # on the branch; on another one; nowhere
     with pytest.warns(sarrus.BranchWarning, match="1 of 3"):
         robot.assemble(fixed={"pivot": many})
-    assert robot.assemble(fixed={"pivot": many}, return_status=True)[1].tolist() == [0, 1, 2]
+    assert robot.assemble(fixed={"pivot": many}, return_status=True)[1].tolist() == [0, Status.OTHER_BRANCH, 2]
     q, status = robot.assemble(fixed={"pivot": many}, branch="only", return_status=True)
     assert status.tolist() == [0, 2, 2]
     assert np.isfinite(q).all(axis=1).tolist() == [True, False, False]
@@ -193,9 +196,43 @@ def test_passed_singular_positions_are_counted_by_the_core():
     robot = mechanisms.four_bar(0.5, 1.0, 0.5, 1.0)
     start = robot.assemble(fixed={"motor": 0.7}, branch="any")
     q, status = robot.assemble(start, fixed={"motor": -0.7}, return_status=True)
-    assert status == 1
+    assert status == Status.OTHER_BRANCH
     with pytest.warns(sarrus.BranchWarning, match="a singular position lies on the way"):
         robot.assemble(start, fixed={"motor": -0.7})
+
+
+def test_statuses_of_another_branch_and_of_unsound_starts_differ():
+    """One has numbers, the other has none; the status alone says which."""
+    robot = mechanisms.four_bar()
+    near = np.tile(robot.assemble(), (4, 1))
+    near[1] = np.nan
+    pivot = np.array([-1.8, -1.8, 1.6, -0.2])
+    for many in (robot, robot.variants(gravity=np.ones((4, 3)))):
+        q, status = many.assemble(near, fixed={"pivot": pivot}, return_status=True)
+        assert status.tolist() == [Status.FINE, Status.UNSOUND, Status.OTHER_BRANCH, Status.NO_ANSWER]
+        assert np.isfinite(q).all(axis=1).tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize("name", ["three_rrr", "delta", "five_bar", "stewart"])
+def test_joints_that_lead_determine_the_motion_of_those_that_follow(name):
+    """Of all joints at once, in any order, as many lead as there are freedoms, and no other choice by name is made."""
+    robot = getattr(mechanisms, name)()
+    home = robot.assemble()
+    projector, count = free_motions(robot, home, None)
+    assert_allclose(projector @ projector, projector, atol=1e-9)
+    names = sorted(robot.joints)
+    groups = [(robot.joint(x).v_slice.start, robot.joint(x).v_slice.stop) for x in names]
+    leads = _core.leading(projector, groups)
+    columns = np.concatenate([np.arange(*g) for g, one in zip(groups, leads, strict=True) if one])
+    basis = np.linalg.eigh(projector)[1][:, -int(count) :]
+    assert np.linalg.matrix_rank(basis[columns], tol=1e-3) == count
+    for k in range(len(names)):  # each of them adds to the ones before it, and what follows does not
+        before = np.concatenate([np.zeros(0, int), *(np.arange(*g) for g in groups[:k])])
+        ranks = [
+            np.linalg.matrix_rank(basis[rows], tol=1e-3) if len(rows) else 0
+            for rows in (before, np.append(before, np.arange(*groups[k])))
+        ]
+        assert leads[k] == (ranks[1] > ranks[0])
 
 
 def test_branch_is_one_of_three_words():

@@ -173,6 +173,27 @@ def test_deviations_are_those_of_many_calibrations():
     assert_allclose(found[0].deviations, values.std(axis=0)[order], rtol=0.35)
 
 
+@pytest.mark.parametrize("loss", ["huber", "cauchy"])
+def test_deviations_of_robust_losses_are_those_of_many_calibrations(loss):
+    """A tenth of the points is off by twenty deviations: what is not believed does not count as spread either."""
+    robot, q, inputs = slider_crank()
+    errors = {"motor.offset": 0.003, "wrist.parent.x": 0.001}
+    real, there = made(robot, q, inputs, errors)
+    p = real.pose(there, "slider")[:, :3, 3]
+    found = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        noisy, bad = p + 2e-4 * rng.normal(size=p.shape), rng.random(len(p)) < 0.1
+        noisy[bad] += 40e-4 * rng.normal(size=(bad.sum(), 3))
+        m = Measurements(inputs, {"slider": noisy}, noise=(2e-4, 1e-4))
+        found.append(calibrate(robot, m, near=q, dimensions=list(errors), loss=loss))
+    values = np.array([[f.changes[name] for name in errors] for f in found])
+    order = [list(errors).index(name) for name in found[0].names]
+    stated = np.median([f.deviations for f in found], axis=0)
+    assert_allclose(values.mean(axis=0), list(errors.values()), atol=4 * values.std(axis=0).max() / 40**0.5)
+    assert_allclose(stated, values.std(axis=0)[order], rtol=0.35)  # by "huber" 1.5 and 1.9 times as much before
+
+
 def test_an_outlier_that_pulls_at_all_residuals_is_found():
     """One of 50 deviations among 27 numbers for 14 combinations: it spreads over the others, whose spread then believes in it."""
     robot, q, inputs = delta(9, 0)

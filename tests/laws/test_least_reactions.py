@@ -9,11 +9,14 @@ from numpy.testing import assert_allclose
 import sarrus
 from sarrus import Builder, Fixed, Gimbal, Inertia, Prismatic, Revolute, Spherical
 from sarrus.dynamics.reactions import least_reactions
+from tests.effort import SOAK
 from tests.laws.test_joint_wrenches import unbalanced
 from tests.oracles.reactions import Equilibrium, about
+from tests.random_closed import ALL_CONSTRAINTS, DRIVEN, random_closed
 
 OPEN = ["bennett", "goldberg_5r", "goldberg_6r", "bricard", "myard", "schatz", "sarrus_linkage", "double_hooke", "four_bar", "five_bar", "three_rrr", "slider_crank", "peaucellier", "scissor_lift", "miura_fold", "hoberman_ring", "net", "strandbeest_leg", "gripper", "wren_platform", "biped", "two_links", "biped_leg", "hoberman_sphere", "four_bar_ladder"]  # fmt: skip
 UNIQUE = ("whipple_bicycle", "delta")
+DECLARATIONS = 10 if SOAK else 3
 # relative to what bodies need; accelerations and pseudo-inverses have some digits less than the shares
 SHARED, DEFINED, BALANCED = 1e-9, 1e-9, 1e-11
 
@@ -126,16 +129,49 @@ def test_of_least_norm_whatever_the_cut(name):
     for joint, load in loads.items():
         assert_allclose(many[joint], [load, load], atol=SHARED * size)
 
+    check_declared_anew(robot, q, v, a, loads, size)
+
+
+def check_declared_anew(robot, q, v, a, loads, size):
+    """The same loads from other orders, cuts, sides of joints and solvers, of one state or of many."""
     ours = on_one_side(robot, q, loads)
-    for seed, swap in ((100, []), (101, []), (102, can_swap(robot)[::2])):
-        other = declared_anew(robot, np.random.default_rng(seed), swap)
+    for k in range(DECLARATIONS):
+        swap = can_swap(robot)[k % 2 :: 2] if k % 3 == 2 else []
+        other = declared_anew(robot, np.random.default_rng(100 + k), swap)
+        other = sarrus.Mechanism(other.description, substructures=(None, 0, 1)[k % 3])
         there = state_in(other, robot, q, v, a, swap)
+        many = [np.stack([x, x]) for x in there]
+        none = np.zeros(other.nv)
         for mu in (
             any_multipliers(other, *there),
-            other.forward_dynamics(*there[:2], np.zeros(other.nv), return_reactions=True)[1].multipliers,
+            other.forward_dynamics(*there[:2], none, return_reactions=True, check=False)[1].multipliers,
         ):
-            theirs = on_one_side(other, there[0], other.joint_wrenches(*there, multipliers=mu))
-            assert largest_difference(ours, theirs) < SHARED * size
+            theirs = other.joint_wrenches(*there, multipliers=mu)
+            assert largest_difference(ours, on_one_side(other, there[0], theirs)) < SHARED * size
+            for name, load in other.joint_wrenches(*many, multipliers=mu).items():
+                assert_allclose(load, [theirs[name]] * 2, atol=SHARED * size)
+
+
+@pytest.mark.parametrize("seed", range(100 if SOAK else 6))
+def test_of_least_norm_in_random_mechanisms(seed):
+    """Of all kinds of joints and constraints, some of them twice."""
+    kinds = tuple(kind for kind in ALL_CONSTRAINTS if kind not in DRIVEN and "pfaffian" not in kind)
+    for draw in range(20):
+        how = {"bodies": 3 + seed % 5, "loops": 1 + seed % 3, "copies": seed % 3, "floating": seed % 4 == 0}
+        closed = random_closed(1000 * seed + draw, kinds=kinds, **how)
+        robot, q, v = closed.robot, closed.q, closed.v
+        try:
+            if robot.nc and declared_anew(robot, np.random.default_rng(0)):
+                break
+        except sarrus.ModelError:  # some joints stand in trees only
+            continue
+    a, loops = robot.forward_dynamics(q, v, np.zeros(robot.nv), return_reactions=True)
+    loads = robot.joint_wrenches(q, v, a, multipliers=any_multipliers(robot, q, v, a))
+    size = max(np.abs(wrench).max() for wrench in loads.values())
+    at = Equilibrium(robot, q)
+    x = at.coordinates(loads, loops.multipliers)
+    assert_allclose(x, at.least(x), atol=DEFINED * size)
+    check_declared_anew(robot, q, v, a, loads, size)
 
 
 def built(bodies, joints):

@@ -365,7 +365,7 @@ class LoopFunctions(StateFunctions):
     _loop_joint_wrenches = _undeclared("loop_joint_wrenches")
     _effort_wrenches = _undeclared("effort_wrenches")  # of forces along joints that close loops, as `loop_wrenches`
     _joint_loads = _undeclared("joint_loads")  # on the children of the bodies' joints and of the constraints
-    _least_reactions = _undeclared("least_reactions")  # multipliers (..., nc), of loads (..., 6 (bodies + constraints))
+    _least_reactions = _undeclared("least_reactions")  # [multipliers; loads], of loads (..., 6 (bodies + constraints))
     _constrained_motion = _undeclared("constrained_motion")  # [a; multipliers; residual; error; least pivot]
     _velocity_by_mass = _undeclared("velocity_by_mass")
     _velocity_plain = _undeclared("velocity_plain")

@@ -24,7 +24,16 @@ def least_reactions(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: Array, along: Array | None = None, *,
     wrenches: Wrenches | None = None, time: ArrayLike | None = None, least_pivot: Array | None = None, compliance: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Multipliers (..., nc) of the same J^T lambda whose reactions, of all joints and constraints, are of least norm.
+    """Multipliers (..., nc) of the same J^T lambda whose reactions, of all joints and constraints, are of least norm."""
+    how: Any = {"wrenches": wrenches, "time": time, "least_pivot": least_pivot, "compliance": compliance}
+    return shared_reactions(robot, q, v, a, multipliers, along, **how)[0]
+
+
+def shared_reactions(
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: Array, along: Array | None = None, *,
+    wrenches: Wrenches | None = None, time: ArrayLike | None = None, least_pivot: Array | None = None, compliance: Array | None = None,
+) -> tuple[Array, Array | None]:  # fmt: skip
+    """The same, and the loads (..., bodies + constraints, 6) of these multipliers; None where nothing is open.
 
     Parameters
     ----------
@@ -33,7 +42,7 @@ def least_reactions(
     compliance : (36 loads,) roots of the joints' compliances, by which they share instead; see :func:`compliance_roots`
     """
     if not robot.nc or (least_pivot is not None and determined(least_pivot)):
-        return multipliers
+        return multipliers, None
     at: dict[str, Any] = {} if time is None else {"time": time}
     if along is None:
         along = np.zeros(robot._base._all_nv - robot.nv)  # of variants as of their base
@@ -42,7 +51,8 @@ def least_reactions(
         at["least_pivot"] = np.nan_to_num(least_pivot)
     flat = loads.reshape(*loads.shape[:-2], -1)
     shared: Array = robot._least_reactions(q, multipliers, flat, compliance, **at, return_status=True)[0]
-    return shared
+    nc = multipliers.shape[-1]
+    return shared[..., :nc], shared[..., nc:].reshape(*shared.shape[:-1], -1, 6)
 
 
 def determined(least_pivot: Array) -> bool:

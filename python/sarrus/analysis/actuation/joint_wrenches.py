@@ -13,7 +13,7 @@ from ..._core import tolerances
 from ..._showing import largest, table
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import Wrenches
-from ...dynamics.reactions import compliance_roots, determined, in_frame, in_world, joint_bases, least_reactions
+from ...dynamics.reactions import compliance_roots, determined, in_frame, in_world, joint_bases, shared_reactions
 from ...dynamics.variants import VariantFunctions
 from ...errors import ModelError, SarrusError
 from ..assembly.closing import prepared
@@ -188,10 +188,12 @@ def joint_wrenches_with(
         mu = np.broadcast_to(mu, (*lead, robot.nc))
     efforts = efforts_by_name(robot, u, mu, names)
     across = efforts_across(robot, mu.shape[:-1], efforts, friction)
+    loads = None
     if compliance is not None or (multipliers is not None and _may_be_open(robot)):
-        mu = least_reactions(robot, q, v, a, mu, across, **how, compliance=compliance)
+        mu, loads = shared_reactions(robot, q, v, a, mu, across, **how, compliance=compliance)
         efforts = efforts_by_name(robot, u, mu, names)
-    loads = robot._joint_loads(q, v, a, mu, across, **how, return_status=True)[0]
+    if loads is None:
+        loads = robot._joint_loads(q, v, a, mu, across, **how, return_status=True)[0]
     when = None if time is None else real_array("time", time)
     return JointWrenches(_on_children(robot, loads), efforts, (robot, q, when))
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from ..._arrays import Array, ArrayLike, NDArray, check_mapping
-from ..._core import tolerances
+from ..._core import lead, tolerances
 from ...description.constraints import ConstraintSpec, TargetSpec
 from ...description.joints import LIMIT_MARGIN, TURN, JointType, middle, turns_into
 from ...description.specs import JointSpec
@@ -29,16 +29,14 @@ from ..scaling import ScaledLoops, coordinate_scale, velocity_scale
 if TYPE_CHECKING:
     from ...dynamics.variants import VariantFunctions
 
-# Damping, most steps, and how far off a start may be, in rad and sizes of the bodies. Near: in at most 6 steps no joint goes half a turn, so
-# that nothing is wound up, and no other start would be nearer; that is a jump of 5 cm and more of robots whose bodies are half a metre long.
-NEAR: Array = np.array([1e-2, 6.0, 0.2])
+# Damping, most steps, and how far off a start may be, in rad and sizes of the bodies: of a search its first steps, those of later ones, and others
+NEAR: Array = np.array([tolerances.near_damping, tolerances.near_steps, tolerances.near_gap])
 EACH: Array = np.array([1e-2, 30.0, 1e300])  # from anywhere, to whatever is there
 FAR: Array = np.array([1.0, 100.0, 1e300])
-# how the core led (lead in cpp/loops/branch.hpp), behind q; and of a way the longest and the shortest step, as `follow` has them
-JUMPED, FOLLOWED, FREE, OPEN, LEAD_NUMBERS = 1.0, 2.0, 0.0, -2.0, 4
-STEPS = (0.2, 1e-7)
+STEPS = (0.2, 1e-7)  # of a way the longest and the shortest, as `follow` has them
 LEADING: Array = np.array([*STEPS, tolerances.closed])
 FLOAT = np.dtype(np.float64)
+PLAIN = frozenset((float, np.float64, int))  # types of numbers
 EVERY = slice(None)
 
 Kept = TypeVar("Kept")
@@ -101,13 +99,18 @@ class Closing:
         self.scale = self.loops.scale(self.moving)
         self.simple = all(robot.joint(name).type.nq == 1 for name in held) and not robot._asks_for_rows
         self.weight, self.held, self.units = self.scale[: robot.nv].copy(), 1.0 - self.moving, self.loops.scale()
-        self.end = 1 + robot.nq
-        self.way = np.zeros(self.end + self.numbers)  # of `lead`: time, configuration and targets of an input
         # in q and v, of held joints with one coordinate; -1 where it is among the targets
         self.places, self.v_places = (
             [-1 if name in self.led else getattr(robot.joint(name), part).start for name in held]
             for part in ("q_slice", "v_slice")
         )
+        # an input of `lead`: time, a configuration of which held joints count, and targets; and where held joints stand in it, in their order
+        self.way, self.end = np.zeros(1 + robot.nq + self.numbers), 1 + robot.nq
+        first = self.end + self.numbers - self.of_joints
+        self.in_way = [
+            place + 1 if place >= 0 else first + self.led.index(name)
+            for name, place in zip(held, self.places, strict=True)
+        ]
         self.still, self.no_change = np.zeros(robot.nv), np.zeros(self.numbers) if to else None
 
     def of_variants(self, variants: VariantFunctions) -> Closing:
@@ -129,6 +132,13 @@ class Closing:
     def of_frames(self, targets: Array | None) -> Array | None:
         """Those of the targets (..., numbers) that lead frames; None without any."""
         return targets[..., : self.numbers - self.of_joints] if targets is not None and self.frames else None
+
+    def start(self, near: Array, way: Array) -> tuple[Array, Array | None]:
+        """The configuration `near` with joints held as an input says, and its targets."""
+        q = near.copy()
+        places = [place for place in self.places if place >= 0]
+        q[places] = way[1 : self.end][places]
+        return q, way[self.end :] if self.numbers else None
 
     def targets(self, frames: Sequence[Array], coordinates: Mapping[str, Array], lead: tuple[int, ...]) -> Array | None:
         """Numbers of frames and coordinates of joints as the core has them, (*lead, numbers); None where nothing is led."""
@@ -163,23 +173,20 @@ class Closing:
         closed = solution[:-1].copy() if steps is NEAR else self.unwound(solution[:-1], q)
         return None if self.limited and not self.within(closed, 0.0, time) else closed
 
-    def on_branch(self, near: Array, q: Array, targets: Array | None, time: Any) -> Array | None:
-        """The same from `near` (nq,), whose held joints go to where they are in q, on its branch if it has one."""
-        way = self.way.copy()
-        way[1 : self.end] = q
+    def on_branch(self, near: Array, way: Array, time: Any) -> Array | None:
+        """The same from `near` (nq,) to an input, on its branch if it has one."""
         if time is not None:
             way[0] = time
-        if targets is not None:
-            way[self.end :] = targets
         try:
             answer = self.robot._lead(near, self.held, self.units, LEADING, way)
         except SarrusError:
             return None
-        means = answer.item(-4)
-        if means < FREE or answer.item(-2) < 1.0 or answer.item(-1):
+        outcome, _, passed, crossings = answer[-lead.numbers :].tolist()
+        if outcome < lead.free or passed < 1.0 or crossings:
             return None
-        q = answer[:-LEAD_NUMBERS]
-        closed = self.unwound(q, near) if means == FOLLOWED else q.copy()
+        closed = (
+            answer[: -lead.numbers].copy() if outcome < lead.followed else self.unwound(answer[: -lead.numbers], near)
+        )
         return None if self.limited and not self.within(closed, 0.0, time) else closed
 
     def unwound(self, q: Array, start: Array) -> Array:
@@ -307,8 +314,8 @@ def fitting(robot: LoopFunctions, joints: Iterable[str]) -> list[str]:
 
 def plain_question(
     robot: LoopFunctions, targets: Mapping[str, Any], near: Any, fixed: Any, time: Any
-) -> tuple[Closing, Array, Array | None] | None:
-    """What a control loop asks: how to close, the start with what is held, and targets. None where more has to be checked."""
+) -> tuple[Closing, Array] | None:
+    """The usual call of a control loop: how to close, and the input to which `near` is to go. None where more has to be checked."""
     if type(near) is not np.ndarray or near.dtype is not FLOAT or near.shape != (robot.nq,):
         return None
     if not (time is None or type(time) is float) or not (fixed is None or type(fixed) is dict):
@@ -335,18 +342,14 @@ def plain_question(
         how = closing(robot, frames, held)
     if not how.simple:
         return None
-    q = near
-    if held:
-        q = near.copy()
-        for place, value in zip(how.places, values.values(), strict=True):
-            if type(value) not in (float, np.float64, int):
-                return None
-            if place >= 0:
-                q[place] = value
-        if how.led:
-            led = [values[name] for name in how.led]
-            numbers = np.array(led, float) if numbers is None else np.concatenate([numbers, led])
-    return how, q, numbers
+    way = how.way.copy()
+    if numbers is not None:
+        way[how.end : how.end + len(numbers)] = numbers
+    for place, value in zip(how.in_way, values.values()):  # noqa: B905 (as many: `how` is found by these)
+        if type(value) not in PLAIN:
+            return None
+        way[place] = value
+    return how, way
 
 
 def from_each(

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array, NDArray, checked_number
+from ..._core import lead
 from ...errors import BranchEnd
 from ..joint_targets import quoted
-from .closing import LEAD_NUMBERS, Closing
+from .closing import Closing
 from .multistart import SMALL
 
 EPS = float(np.finfo(np.float64).eps)
@@ -62,7 +63,7 @@ class Branch:
     def last(self, q: Array) -> tuple[Array, float]:
         """Where the branch on from q (nq,) ends, or all inputs do, and how many inputs are passed, with the part of the way to the next."""
         answer = self.how.robot._lead(*self._question(q))
-        return answer[:-LEAD_NUMBERS], float(answer[-2])
+        return answer[: -lead.numbers], float(answer[-2])
 
     def end(self, path: Array) -> BranchEnd:
         """Where one branch ends, and why it does not go on."""

@@ -14,12 +14,12 @@ from typing import Any, cast
 import numpy as np
 
 from ..._arrays import Array, NDArray
-from ..._core import tolerances
+from ..._core import Status, leading, tolerances
+from ..._core import lead as outcomes
 from ...description.joints import TURN
 from ...dynamics.loop_operations import LoopFunctions
-from .closing import EACH, FOLLOWED, FREE, JUMPED, LEAD_NUMBERS, OPEN, STEPS, Closing, Frames, closing, from_each
+from .closing import EACH, STEPS, Closing, Frames, closing, from_each
 from .continuation import Branch
-from .multistart import SMALL
 
 FITS = (
     1e-6  # how far joints may be from where they follow to, beyond which they are elsewhere [rad, sizes of the bodies]
@@ -37,7 +37,7 @@ class Lead:
     free : whether there is none: what is prescribed leaves motion, or the start is singular
     passed : whether the end of the way was reached
     crossed : whether a singular position was passed, behind which branches are arbitrary
-    state : 0; 1 where it is on another branch, or not known to be on this one; 2 where there is no configuration
+    state : a Status: OTHER_BRANCH also where it is not known to be on this one; NO_ANSWER where there is no configuration
     beyond : whether joints leave their limits on the branch
     """
 
@@ -87,7 +87,9 @@ def led_or_nearest(
     )  # fmt: skip
     if places and not (led.there | led.free).all():  # a way that prescribes more than there are freedoms need not exist
         prescribed = sum(x.shape[-1] for x in (*goals.values(), *numbers)) - 6 * sum(turned for _, turned in places)
-        led.free |= ~led.there & (prescribed > freedom(robot, start[began[0]], None if when is None else when[0])[0])
+        led.free |= ~led.there & (
+            prescribed > free_motions(robot, start[began[0]], None if when is None else when[0])[1]
+        )
     moved = some.difference(near[began], start[began]) / led.how.loops.column_scale
     led.free |= ~led.there & (np.abs(moved).max(axis=1, initial=0.0) > tolerances.longest_step) & (branch != "only")
     whole = closing(robot, tuple(places), tuple(led.ways))
@@ -108,9 +110,10 @@ def led_or_nearest(
         p, other = np.full(q.shape, np.nan), np.full(len(q), 2, np.int8)
         p[rows], other[rows] = nearest(rows, np.where(free[:, None], near, start))
         taken = seek & (~there | (other == 0) & within(p))
-        q[taken], state[taken] = p[taken], np.where(other == 0, ~free, other)[taken]
-    q[state > 1] = np.nan
-    led.q, led.state, led.beyond = q, state, beyond & (state == 1)
+        q[taken], state[taken] = p[taken], np.where((other == 0) & ~free, Status.OTHER_BRANCH, other)[taken]
+    off = state == Status.OTHER_BRANCH
+    q[(state != 0) & ~off] = np.nan
+    led.q, led.state, led.beyond = q, state, beyond & off
     return led
 
 
@@ -152,15 +155,15 @@ def lead(
     steps = np.array([*STEPS, tolerance])
     every = slice(None)
     answer = ask(every, inputs(every, 1))
-    doubtful = np.flatnonzero((answer[:, -LEAD_NUMBERS] < FREE) & (answer[:, -LEAD_NUMBERS] > OPEN))
+    doubtful = np.flatnonzero(answer[:, -outcomes.numbers] == outcomes.doubtful)
     if doubtful.size:
         answer[doubtful] = ask(doubtful, np.concatenate([inputs(doubtful, 0), inputs(doubtful, 1)], axis=1))
-    found, (means, _, passed, crossings) = answer[:, :-LEAD_NUMBERS], answer[:, -LEAD_NUMBERS:].T
-    crossed = (means == FOLLOWED) & (crossings > 0)
+    found, (outcome, _, passed, crossings) = answer[:, : -outcomes.numbers], answer[:, -outcomes.numbers :].T
+    crossed = (outcome == outcomes.followed) & (crossings > 0)
     reached = passed >= PASSED
-    there = (means >= JUMPED) & reached & ~crossed
+    there = (outcome >= outcomes.jumped) & reached & ~crossed
     found = np.where(there[:, None], how.unwound(found, near) + turns, found)
-    free, state = (means == FREE) | (means == OPEN), np.where(there, 0, 2).astype(np.int8)
+    free, state = (outcome == outcomes.free) | (outcome == outcomes.off_loops), np.where(there, 0, 2).astype(np.int8)
     led = Lead(
         found, there, free, reached, crossed, how, ways, targets, times, (*STEPS, tolerance), state, np.zeros(n, bool)
     )
@@ -170,37 +173,28 @@ def lead(
     return led
 
 
-def freedom(robot: LoopFunctions, q: Array, time: Any) -> tuple[int, Array]:
-    """Number of motions that the loops leave at q (nq,), and a basis (nv, k) of them, scaled."""
+def free_motions(robot: LoopFunctions, q: Array, time: Any) -> tuple[Array, float]:
+    """The projector (nv, nv) onto the motions that the loops leave at q (nq,), scaled, and how many there are."""
     robot = robot._base  # by structure
     if not robot.nc:
-        return robot.nv, np.eye(robot.nv)
+        return np.eye(robot.nv), float(robot.nv)
     loops = closing(robot, (), ()).at(time, None)
-    J = loops.jacobian(q)[loops.holonomic]
-    _, s, V = np.linalg.svd(np.where(np.isfinite(J), J, 0.0))
-    basis = V[int((s > SMALL * s.max(initial=0.0)).sum()) :].T
-    return basis.shape[1], basis
+    numbers = robot._loop_motions(q, loops.scale(), **loops.data(q), return_status=True)[0]
+    return numbers[:-1].reshape(robot.nv, robot.nv), float(numbers[-1])
 
 
 def _leading(robot: LoopFunctions, start: Array, held: Mapping[str, Array], time: Any) -> tuple[str, ...]:
-    """Choose as many of the given joints as determine the motion: the others have to follow."""
+    """Choose as many of the given joints as determine the motion, by their names: the others have to follow."""
     robot = robot._base
     prescribed = sum(robot.joint(name).type.nv for name in held)
     if prescribed <= robot.nv - robot.nc:
         return tuple(held)
-    count, left = freedom(robot, start, time)
-    if prescribed <= count:
+    projector, count = free_motions(robot, start, time)
+    if not prescribed > count:  # or nobody knows
         return tuple(held)
-    chosen = []
-    for name in sorted(held):
-        if not robot.joint(name).closes_loop:
-            rows = left[robot.joint(name).v_slice]
-            if np.linalg.norm(rows) < 1e-3:
-                continue
-            basis = np.linalg.qr(rows.T)[0]
-            left = left - (left @ basis) @ basis.T
-        chosen.append(name)
-    return tuple(name for name in held if name in chosen)
+    places = {name: robot.joint(name).v_slice for name in sorted(held) if not robot.joint(name).closes_loop}
+    leads = dict(zip(places, leading(projector, [(x.start, x.stop) for x in places.values()]), strict=True))
+    return tuple(name for name in held if leads.get(name, True))
 
 
 def _coordinates_now(robot: LoopFunctions, names: Sequence[str], q: Array, time: Any) -> dict[str, Array]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import Array, checked_count, checked_time, checked_times, checked_truth, common_axes, into, real_array
+from ..._core import Status
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import DEFAULTS, Branching, FrameTimeOptions, SearchOptions, Unpack, shows_options
 from ...errors import (
@@ -79,8 +80,8 @@ def assemble(
     seed : of these starts; equal seeds give equal answers
     tolerance : residual up to which a loop counts as closed, in radians and in mean sizes of the bodies. It is for parts that do
         not fit exactly: where they do, loops are closed to rounding, below which (1e-13) it cannot be
-    out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 1: another branch than that of the start, or not known to be it (of a
-        start that is unsound the row is NaN); status 2: the loops stay open, or with branch="only" the branch does not lead there
+    out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 9 (`Status.OTHER_BRANCH`, which has numbers): another branch than that of the
+        start, or not known to be it; 1: the start is unsound; 2: the loops stay open, or with branch="only" the branch does not lead there
 
     Raises
     ------
@@ -126,10 +127,9 @@ def _closed(
         return _nearest(robot, targets, near, fixed, **options)
     if not options or options.keys() <= {"time"}:
         time = options.get("time")
-        if question := plain_question(robot, targets, near, fixed, time):
-            how, q, numbers = question
-            if (closed := how.on_branch(near, q, numbers, time)) is not None:
-                return closed
+        question = plain_question(robot, targets, near, fixed, time)
+        if question and (closed := question[0].on_branch(near, question[1], time)) is not None:
+            return closed
     if targets or robot.nc:
         return _led(robot, targets, near, fixed, branch, warns, **options)
     return _nearest(robot, targets, near, fixed, **options)
@@ -139,9 +139,11 @@ def _nearest(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **op
     """The same on any branch."""
     time = options.get("time")
     plain = not options or options.keys() <= {"time"}
-    question = plain_question(robot, targets, near, fixed, time) if plain else None
-    if question and (closed := question[0].nearby(question[1], question[2], time)) is not None:
-        return closed
+    question: tuple[Closing, Array, Array | None] | None = None
+    if plain and (asked := plain_question(robot, targets, near, fixed, time)):
+        question = (asked[0], *asked[0].start(near, asked[1]))
+        if (closed := question[0].nearby(question[1], question[2], time)) is not None:
+            return closed
     tree, near = searched(robot, fixed, near=near)
     if question and (closed := _after_a_jump(robot, tree, question, near, fixed, time)) is not None:
         return closed
@@ -197,11 +199,11 @@ def _led(
     if led is None:
         return nearest()
     if not return_status and not axes and led.state[0] != 0:
-        if led.state[0] > 1 or not np.isfinite(led.q).all():
+        if led.state[0] != Status.OTHER_BRANCH:
             raise _unreachable(None if branch == "only" else lambda: again(0, start, False), start, *led.end(start[0]))
         if warns:
             warn_of_branch(1, 1, led.end(start[0])[0])
-    elif warns and not return_status and (count := int(((led.state == 1) & np.isfinite(led.q).all(axis=1)).sum())):
+    elif warns and not return_status and (count := int((led.state == Status.OTHER_BRANCH).sum())):
         warn_of_branch(count, len(start))
     q = into(out, led.q.reshape(*axes, robot.nq))
     return (q, led.state.reshape(axes)) if return_status else q
@@ -221,7 +223,7 @@ def _unreachable(search: Callable[[], Any] | None, start: Array, reason: str, la
 def warn_of_branch(count: int, of: int, reason: str = "") -> None:
     """Give a BranchWarning of so many states; of one with the reason."""
     where = f"{count} of {of} configurations are" if not reason else "this configuration is"
-    why = f": {reason}" if reason else " (status 1)"
+    why = f": {reason}" if reason else f" (status {Status.OTHER_BRANCH:d})"
     text = f"{where} on another branch than that of the start, or not known to be on it{why}"
     warn_caller(f"{text}; branch='any' says that this is meant, branch='only' refuses it", BranchWarning)
 

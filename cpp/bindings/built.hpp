@@ -1,0 +1,22 @@
+// Objects that `cls.__new__(cls)` made alone, without __init__: pybind11 would give methods memory that nobody has written to.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace sarrus::bindings {
+namespace py = pybind11;
+
+/// Let every use of such an object of a module's classes be a TypeError. pybind11 makes room for a value that is missing by its class's `operator new`,
+/// which a constructor does not call.
+inline void refuse_unbuilt(const py::handle& module) {
+  for (const auto& [name, value] : py::dict(module.attr("__dict__"))) {
+    if (py::isinstance<py::module_>(value)) refuse_unbuilt(value);
+    if (!PyType_Check(value.ptr())) continue;
+    if (py::detail::type_info* const type = py::detail::get_type_info(reinterpret_cast<PyTypeObject*>(value.ptr())))
+      type->operator_new = [](std::size_t) -> void* {
+        throw py::type_error("this object was never built: __new__ made it alone, without a call of its class");
+      };
+  }
+}
+
+}  // namespace sarrus::bindings
