@@ -22,7 +22,7 @@ from ..variants import Variants
 from .arguments import Stepping
 from .contact_history import PlaneContact
 from .limits import JointLimits
-from .stiffness import joints_outrun
+from .stiffness import outruns
 
 BLOCK = 1024  # runs a thread of which all is kept at once
 SOME_STARTS = 8  # where rates of joints are looked at
@@ -222,7 +222,7 @@ def method_for(
     method: str, elements: Iterable[Any], varies: bool, robot: Mechanism | Variants, start: ArrayLike | None, dt: float
 ) -> str:
     """What "auto" stands for: friction of contacts and bristles is too stiff for explicit steps of any length that one would ask for, and so
-    may be dampers and springs of joints where runs start.
+    may be dampers and springs of joints and between points where runs start.
     """
     if method != "auto":
         return method
@@ -232,12 +232,13 @@ def method_for(
     if any(isinstance(e, (Contact, Stiction)) for e in elements):
         return stiff
     some = _some_starts(robot, start)
-    return "implicit_midpoint" if any(joints_outrun(one, start_of(one, q), dt) for one, q in some) else "rk4"
+    return "implicit_midpoint" if any(outruns(one, start_of(one, q), dt) for one, q in some) else "rk4"
 
 
 def _some_starts(robot: Mechanism | Variants, start: ArrayLike | None) -> Iterator[tuple[Mechanism, Array]]:
     """Mechanisms, each with a configuration in which one of its runs starts: a few of many."""
-    if not any(np.any(j.joint.damping) or np.any(j.joint.stiffness) for j in robot.description.joints):
+    d = robot.description
+    if not d.springs and not any(np.any(j.joint.damping) or np.any(j.joint.stiffness) for j in d.joints):
         return
     q = np.asarray(robot.neutral() if start is None else real_array("q", start))
     q = q.reshape(-1, q.shape[-1]) if q.ndim else q[None, None]

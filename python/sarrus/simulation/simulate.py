@@ -28,7 +28,7 @@ from .derivatives import along_run, checked_names
 from .functions import Controller, Event, EventFunction, as_events, force, sampled_force
 from .limits import JointLimits
 from .setup import Prepared, loop_coordinates, plane_contacts, start_of, touching_states
-from .stiffness import fastest_joint
+from .stiffness import STABLE, fastest_rate
 from .trajectory import Efforts, Trajectory
 from .warnings import at, warn_of_runs, warn_of_starts
 
@@ -366,14 +366,16 @@ class Integration:
         return trajectory
 
     def _outrun(self, x: Array) -> str:
-        """Of joints whose own dampers or springs are too fast for the method, or of forces that act."""
-        method, dt = self.setup.method, float(self.core.state["dt"])
-        if not np.isfinite(stable := arguments.METHODS[method].stable):
+        """Return dampers, springs or contacts that are too fast for the method, or the rate of the forces that act."""
+        facts, dt = arguments.METHODS[self.setup.method], float(self.core.state["dt"])
+        method, stable = facts.name, facts.stable
+        if facts.rigid or facts.adaptive:
             return ""
         finite = x[np.isfinite(x).all(axis=1)]
-        joint = fastest_joint(self.mechanism, start_of(self.mechanism, finite[0, : self.mechanism.nq]))
-        if joint is not None and joint.rate * dt > stable:
-            return joint.beside(method, dt) + "; "
+        start = start_of(self.mechanism, finite[0, : self.mechanism.nq])
+        fast = fastest_rate(self.mechanism, start, self.prepared.elements)
+        if fast is not None and fast.rate * dt > min(stable, STABLE) and (np.isfinite(stable) or fast.of_contact):
+            return fast.beside(method, dt) + "; "
         rate = float(self.core.record["stiffness"][0])
         if not rate > stable:
             return ""
