@@ -317,6 +317,7 @@ OFF_LOOPS : 4, q or v is off the loops
 NO_CONVERGENCE : 5, implicit steps find no end
 DIVERGED : 6, it flew to infinity
 INTERRUPTED : 7, by Ctrl-C
+EXHAUSTED : 9, a step has more contacts than its solver may work for
 )")
       .value("FINE", sarrus::fine)
       .value("FINISHED", sarrus::fine)
@@ -327,6 +328,7 @@ INTERRUPTED : 7, by Ctrl-C
       .value("NO_CONVERGENCE", sarrus::no_convergence)
       .value("DIVERGED", sarrus::diverged)
       .value("INTERRUPTED", sarrus::interrupted)
+      .value("EXHAUSTED", sarrus::exhausted)
       .finalize();
 }
 

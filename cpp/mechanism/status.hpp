@@ -12,7 +12,8 @@ enum Status : signed char {
   no_convergence = 5,  // of an implicit step
   diverged = 6,
   interrupted = 7,
-  caller_failed = 8  // a function of the caller's raised an error
+  caller_failed = 8,  // a function of the caller's raised an error
+  exhausted = 9       // more contacts in a step than its solver may work for
 };
 
 }  // namespace sarrus

@@ -532,7 +532,7 @@ inline void contact_step(System<double>& s, double time, double h, const Simulat
       return;
     }
   }
-  s.status = limit.interrupted ? interrupted : no_convergence;
+  s.status = limit.interrupted ? interrupted : limit.exhausted ? exhausted : no_convergence;
 }
 
 }  // namespace sarrus

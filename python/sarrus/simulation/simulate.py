@@ -192,6 +192,8 @@ FAILURES: dict[int, str] = {
     "decides what they do so near to a singular position,",
     Status.NO_CONVERGENCE: "the steps do not converge, or end with open loops (try shorter ones),",
     Status.DIVERGED: "the motion diverges",
+    Status.EXHAUSTED: "more contacts depend on one another than a step may work for (separate bodies that overlap, or exempt pairs by "
+    "Builder.set_contact(one, other, touching=False)),",
 }
 HELD = (
     "kinematics", "positions", "penetration", "momentum", "primal", "dual", "complementarity", "natural_map", "work",
