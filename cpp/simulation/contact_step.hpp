@@ -363,6 +363,7 @@ class ContactStep {
     const ForceElements& elements = s_.plan.force_elements;
     for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const ShapeContacts& c : elements.all<ShapeContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
+    for (const EndStop& stop : elements.all<EndStop>()) std::fill_n(x_.z + stop.iz, stop.states(), 0.0);
     auto [problem, J, w, p, shift, expands] = pack(rows, v_free);
     const int n = problem.rows, contacts = problem.contacts;
     if (n == 0) return true;
@@ -394,6 +395,7 @@ class ContactStep {
     std::copy(x, x + nv_, v_end), soft.soften(v_end);
     for (int c = 0; c < nv_; ++c) v_end[c] += x_.v[c];
     tell(rows, least, least + 3 * contacts, found.natural_map);
+    tell_stops(rows, least + problem.first_interval());
     return true;
   }
 
@@ -465,6 +467,15 @@ class ContactStep {
         }
       }
       impulse += 3;
+    }
+  }
+
+  /// And those of stops, whose impulses stand behind contacts and moments.
+  void tell_stops(StepRows& rows, const double* impulse) {
+    for (const StepRow& row : rows) {
+      if (!row.acts || row.contact) continue;
+      if (row.stop) x_.z[row.stop->iz] += row.sign * *impulse / h_;
+      ++impulse;
     }
   }
 

@@ -160,7 +160,8 @@ class Prepared:
         check_contact(robot, method, how.stabilisation, elements)
         elements = elements + limits.end_stops + shapes_that_touch(robot, method, elements)
         felt_at = None if start is None else start_of(robot, start)
-        forces = force_elements(robot, elements, Run(limits.effort_limits, felt_at, rows, runs))
+        run = Run(limits.effort_limits, felt_at, rows, runs, _core.methods[method].rigid)
+        forces = force_elements(robot, elements, run)
         setup = Setup(
             robot,
             method,
