@@ -320,6 +320,7 @@ NO_CONVERGENCE : 5, implicit steps find no end
 DIVERGED : 6, it flew to infinity
 INTERRUPTED : 7, by Ctrl-C
 OTHER_BRANCH : 9, a closed configuration on another branch than that of the start, or not known to be on it: the only status with numbers
+EXHAUSTED : 10, a step has more contacts than its solver may work for
 )")
       .value("FINE", sarrus::fine)
       .value("FINISHED", sarrus::fine)
@@ -331,6 +332,7 @@ OTHER_BRANCH : 9, a closed configuration on another branch than that of the star
       .value("DIVERGED", sarrus::diverged)
       .value("INTERRUPTED", sarrus::interrupted)
       .value("OTHER_BRANCH", sarrus::other_branch)
+      .value("EXHAUSTED", sarrus::exhausted)
       .finalize();
 }
 

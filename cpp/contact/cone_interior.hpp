@@ -137,7 +137,7 @@ class ConeInterior::InteriorPoint {
     gap_ /= std::max(pairs_, 1), ++c_.iterations_;
     std::copy(K, K + n_ * n_, K_);
     forget_corrections();
-    return eliminate(n_, K, [&](int row, int with) { other_[row] = with; });
+    return eliminate(n_, K, [&](int row, int with) { other_[row] = with; }, c_.limit_.within());
   }
 
   /// Towards the point of the path where all products are `centre`. Returns how much of it stays within cones and intervals.

@@ -100,7 +100,8 @@ class ConeNewton : public ScaledCones {
       each_disk([&](const FrictionDisk& disk) {
         if (place[disk.first] >= 0 && lets_go(disk, p, u)) let_slip(disk, p, u, F, place, count, right);
       });
-      if (!solve_dense(count, K_, right)) return false;
+      if (!eliminate(count, K_, [&](int row, int other) { std::swap(right[row], right[other]); }, limit_.within())) return false;
+      solve_eliminated(count, K_, right);
     }
     for (int a = 0; a < count; ++a) step[active_[a]] = right[a];
     return true;
@@ -120,7 +121,7 @@ class ConeNewton : public ScaledCones {
       factor_.count = 0;
       if (!limit_.spend(count)) return false;
       fill(count, eps, factor_.U), ++iterations_;
-      factor_.count = cholesky(count, factor_.U) ? count : 0, factor_.eps = eps;
+      factor_.count = cholesky(count, factor_.U, limit_.within()) ? count : 0, factor_.eps = eps;
       std::copy(active_, active_ + count, factor_.row);
     }
     if (factor_.count > 0) cholesky_solve(count, factor_.U, x);

@@ -49,16 +49,27 @@ constexpr double reached = 1e-10;
 struct SolverLimit {
   bool (*stops)(void* self) = nullptr;
   void* self = nullptr;
-  /// Multiplications and additions of factors: 100 of a thousand rows, minutes of none. More rows than that are many points on few bodies.
-  double operations = 1e11;
+  /// Multiplications and additions of factors: 150 of a thousand rows, ten seconds of any. More rows than that are many points on few bodies.
+  double operations = 5e10;
+  double unheard = 0.0;  // of them since stops() was asked last
   bool interrupted = false, exhausted = false;
 
   bool over() const { return interrupted || exhausted; }
-  /// Takes the cost of a factor of so many rows. Returns whether to go on.
+  /// Whether one factor of so many rows is within the limit.
+  bool allows(double rows) { return exhausted |= rows * rows * rows / 3.0 > operations, !over(); }
+  /// Takes the cost of such a factor. Returns whether to go on.
   bool spend(double rows) {
-    operations -= rows * rows * rows / 3.0, exhausted |= operations < 0.0;
-    if (!over() && rows > 30.0 && stops) interrupted = stops(self);
+    if (!allows(rows)) return false;
+    operations -= rows * rows * rows / 3.0;
+    if (rows > 30.0 && stops) interrupted = stops(self);
     return !over();
+  }
+  /// What large factors are stopped by, some times a second.
+  auto within() {
+    return [this](double done) {
+      if (stops && (unheard += done) > 1e8) unheard = 0.0, interrupted |= stops(self);
+      return interrupted;
+    };
   }
 };
 

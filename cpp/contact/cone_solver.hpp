@@ -55,6 +55,7 @@ class ConeSolver : public ConeSweeps {
 
 /// The impulses of a problem, from a guess.
 inline ConeSolution solve_cones(const ConeProblem& problem, Arena& arena, double* p, double* least, SolverLimit& limit) {
+  if (!limit.allows(problem.rows)) return {false, cones::unbounded, 0, 0};
   const Arena::Scope scope(arena);
   return ConeSolver(problem, arena, limit).solve(p, least);
 }

@@ -49,18 +49,20 @@ inline Vec3<double> turning_bias(const Kinematics<double>& k, const ContactPair&
   return first.A.angular - second.A.angular - cross(second.V.angular, first.V.angular);
 }
 
+/// Velocity and acceleration of the point of a link that is at p.
+inline void point_motion(const LinkMotion<double>& b, const Vec3<double>& p, Vec3<double>& v, Vec3<double>& a) {
+  const Vec3<double> r = p - b.X.p, &w = b.V.angular;
+  v = b.V.linear + cross(w, r);
+  a = b.A.linear + cross(b.A.angular, r) + cross(w, cross(w, r));
+}
+
 /// J_c-dot v of one contact, in its axes.
 inline Vec3<double> contact_bias(const Kinematics<double>& k, const ContactPair& pair, const Vec3<double>& p,
                                  const Mat3<double>& E, double radius) {
   const Vec3<double> normal = E.row(0), center = p + normal * radius;
   const LinkMotion<double>&first = k.link[pair.first], &second = k.link[pair.second];
-  const auto at = [&](const LinkMotion<double>& b, Vec3<double>& v, Vec3<double>& a) {
-    const Vec3<double> r = center - b.X.p, &w = b.V.angular;
-    v = b.V.linear + cross(w, r);
-    a = b.A.linear + cross(b.A.angular, r) + cross(w, cross(w, r));
-  };
   Vec3<double> v1, a1, v2, a2;
-  at(first, v1, a1), at(second, v2, a2);
+  point_motion(first, center, v1, a1), point_motion(second, center, v2, a2);
   const Vec3<double>& w = second.V.angular;
   const Vec3<double> a = a1 - a2 - cross(w, Vec3<double>(v1 - v2)) * 2.0;
   return E * Vec3<double>(a - cross(turning_bias(k, pair), normal) * radius);

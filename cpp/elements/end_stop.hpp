@@ -1,5 +1,5 @@
 // A spring and a damper where a coordinate, or the sum of several, is beyond its limits by d: k d + c d-dot, with |c d-dot| at most k d. So it never pulls, and sets in
-// without a jump.
+// without a jump. In rigid steps it is a row instead, of which it keeps the mean force of the last step.
 #pragma once
 
 #include "element.hpp"
@@ -12,14 +12,23 @@ struct EndStop : ForceElement {
   std::vector<JointCoordinate> joint;
   Range limits;
   Number stiffness, damping;
+  bool rigid;  // a row, in steps of method="contact"
 
   template <class F> void fields(F field) {
     field("joint", joint), field("limits", limits);
     field("stiffness", stiffness, Sign::positive), field("damping", damping, Sign::not_negative);
+    field("rigid", rigid);
   }
+  int states() const { return rigid ? 1 : 0; }  // its force along the coordinate [N m, N]
+  double state_unit(const StateUnits& units) const { return units.effort(joint.front().iv); }
 
   template <class T> void apply(ElementCall<T>& e) const {
+    if (rigid) e.z_dot[iz] = T(0.0);
     if (e.rigid) return;
+    if (rigid) {  // outside of steps, with the force of the step that led to a state
+      for (const JointCoordinate& one : joint) e.tau[one.iv] += e.z[iz];
+      return;
+    }
     T at = T(0.0), v = T(0.0);
     for (const JointCoordinate& one : joint) at += e.q[one.iq], v += e.v[one.iv];
     const T spring = e[stiffness] * (most(at - e[limits.upper], T(0.0)) + least(at - e[limits.lower], T(0.0))),

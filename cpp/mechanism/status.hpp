@@ -13,7 +13,8 @@ enum Status : signed char {
   diverged = 6,
   interrupted = 7,
   caller_failed = 8,  // a function of the caller's raised an error
-  other_branch = 9    // loops that are closed on another branch than that of the start, or perhaps on one
+  other_branch = 9,   // loops that are closed on another branch than that of the start, or perhaps on one
+  exhausted = 10      // more contacts in a step than its solver may work for
 };
 
 }  // namespace sarrus

@@ -17,20 +17,44 @@ inline bool finite_bits(double x) {
   return (bits >> 52 & 0x7ff) != 0x7ff;
 }
 
-/// A becomes L (below its diagonal, of ones) and U, by elimination with row pivots, each of which goes to swap(row, other). False: it is singular.
-template <class Swap> bool eliminate(int n, double* A, Swap&& swap) {
-  for (int k = 0; k < n; ++k) {
-    int pivot = k;
-    for (int r = k + 1; r < n; ++r)
-      if (std::abs(A[r * n + k]) > std::abs(A[pivot * n + k])) pivot = r;
-    if (A[pivot * n + k] == 0.0) return false;
-    if (pivot != k) std::swap_ranges(A + k * n, A + (k + 1) * n, A + pivot * n);
-    swap(k, pivot);
-    const double inverse = 1.0 / A[k * n + k];
-    for (int r = k + 1; r < n; ++r) {
-      const double share = A[r * n + k] *= inverse;
-      if (share != 0.0) subtract_scaled(A + r * n + k + 1, A + k * n + k + 1, share, n - k - 1);
+/// So many pivots go before the rest is updated, once by all of them: in what does not fit a cache this is what counts. No digit depends on it.
+constexpr int panel_width = 8;
+
+/// The rows below a panel, from column `from` on, less scale(row, k) times its rows.
+template <class Scale> void subtract_panel(int n, double* A, int first, int row, int from, Scale&& scale) {
+  const double* rows[panel_width];
+  double scales[panel_width];
+  bool any = false;
+  for (int k = 0; k < panel_width; ++k) rows[k] = A + (first + k) * n + from, scales[k] = scale(k), any |= scales[k] != 0.0;
+  if (any) subtract_scaled(A + row * n + from, rows, scales, n - from);
+}
+
+/// For what need not be interrupted.
+struct NeverStops {
+  bool operator()(double) const { return false; }
+};
+
+/// A becomes L (below its diagonal, of ones) and U, by elimination with row pivots, each of which goes to swap(row, other). False: it is singular, or
+/// stops(multiplications since the last time) has returned true.
+template <class Swap, class Stops = NeverStops> bool eliminate(int n, double* A, Swap&& swap, Stops&& stops = {}) {
+  for (int first = 0; first < n; first += panel_width) {
+    const int end = std::min(n, first + panel_width);
+    for (int k = first; k < end; ++k) {
+      int pivot = k;
+      for (int r = k + 1; r < n; ++r)
+        if (std::abs(A[r * n + k]) > std::abs(A[pivot * n + k])) pivot = r;
+      if (A[pivot * n + k] == 0.0) return false;
+      if (pivot != k) std::swap_ranges(A + k * n, A + (k + 1) * n, A + pivot * n);
+      swap(k, pivot);
+      for (int j = first; j < k; ++j) subtract_scaled(A + k * n + end, A + j * n + end, A[k * n + j], n - end);
+      const double inverse = 1.0 / A[k * n + k];
+      for (int r = k + 1; r < n; ++r) {
+        const double share = A[r * n + k] *= inverse;
+        if (share != 0.0) subtract_scaled(A + r * n + k + 1, A + k * n + k + 1, share, end - k - 1);
+      }
     }
+    for (int r = end; r < n; ++r) subtract_panel(n, A, first, r, end, [&](int k) { return A[r * n + first + k]; });
+    if (stops(1.0 * panel_width * (n - end) * (n - end))) return false;
   }
   return true;
 }
@@ -57,14 +81,19 @@ template <class Unit> bool solve_dense(int n, double* A, double* b, const Unit& 
   return true;
 }
 
-/// A = U^T U, U in the upper triangle, 1 / u on its diagonal; false: a pivot is not positive.
-inline bool cholesky(int n, double* A) {
-  for (int k = 0; k < n; ++k) {
-    double* row = A + k * n;
-    if (row[k] < 1e-300 || !finite_bits(row[k])) return false;
-    row[k] = 1.0 / std::sqrt(row[k]);
-    for (int i = k + 1; i < n; ++i) row[i] *= row[k];
-    for (int i = k + 1; i < n; ++i) subtract_scaled(A + i * n + i, row + i, row[i], n - i);
+/// A = U^T U, U in the upper triangle, 1 / u on its diagonal; false: a pivot is not positive, or it is stopped as above.
+template <class Stops = NeverStops> bool cholesky(int n, double* A, Stops&& stops = {}) {
+  for (int first = 0; first < n; first += panel_width) {
+    const int end = std::min(n, first + panel_width);
+    for (int k = first; k < end; ++k) {
+      double* row = A + k * n;
+      for (const double* above = A + first * n; above < row; above += n) subtract_scaled(row + k, above + k, above[k], n - k);
+      if (row[k] < 1e-300 || !finite_bits(row[k])) return false;
+      row[k] = 1.0 / std::sqrt(row[k]);
+      for (int i = k + 1; i < n; ++i) row[i] *= row[k];
+    }
+    for (int i = end; i < n; ++i) subtract_panel(n, A, first, i, i, [&](int k) { return A[(first + k) * n + i]; });
+    if (stops(0.5 * panel_width * (n - end) * (n - end))) return false;
   }
   return true;
 }

@@ -20,7 +20,8 @@
 //   what gravity adds in a step it does not: there a ball comes to rest (Zeno).
 // - Hits. Impulses that are not those of the last step make another u: then the bias is the mean of that before and that after, (c(v*) + c(v'))/2,
 //   and the cones are solved once more.
-// - D and K, of dampers and springs along joints and of controllers, are implicit: implicit_rates.hpp. Other forces are those of q_m and v*.
+// - D and K, of dampers and springs along joints and of controllers, are implicit: implicit_rates.hpp; between bodies: soft_rows.hpp. Other forces are
+//   those of q_m and v*.
 //
 // What comes near in this step gets rows, nothing else: with far corners in it the problem has many more rows of the same rank. What was left out
 // and would sink in by what was found gets them then, so that this is a matter of cost. Where the cones are not solved the step is halved,
@@ -30,6 +31,7 @@
 #include "../contact/cone_residuals.hpp"
 #include "implicit_rates.hpp"
 #include "midpoint_bias.hpp"
+#include "soft_rows.hpp"
 #include "step_rows.hpp"
 
 namespace sarrus {
@@ -51,7 +53,8 @@ enum class StepOutcome { failed, free, pushed };
 
 /// True where forces act that a step takes as they are at v*, so that it is of first order where they depend on velocities.
 inline bool acts_on_velocities(const System<double>& s) {
-  bool acts = s.plan.controller || s.tree.ties_links;
+  bool acts = s.plan.controller;
+  for (int i = 0; i < s.tree.loop_motions; ++i) acts |= s.tree.loop_motion[i].has_armature;
   s.plan.force_elements.each([&](const auto& element) {
     using Element = std::decay_t<decltype(element)>;
     acts |= !(Element::has_linear_rates || std::is_same_v<Element, RigidContact> || std::is_same_v<Element, ShapeContacts> ||
@@ -165,16 +168,18 @@ class ContactStep {
     for (int r = 0; r < loops.rows; ++r) e.b[nv_ + r] += 0.5 * h_ * turn[r];
 
     const Factor<double> factor = factorise_tightly(e, arena_);
+    SoftRows soft(s_, h_, now, x_.q, v, rates);
+    if (!soft.join(e, factor)) return false;
     StepRows rows(s_, middle(), h_, x_);
     if (s_.status == caller_failed) return false;
-    const double share = rates.any ? contact_steps::found_beside_rates : contact_steps::found;
-    if (!bias.find(e, factor, rows.guessed(doubles(nv_)), share)) return false;
+    const double share = rates.any || !soft.empty() ? contact_steps::found_beside_rates : contact_steps::found;
+    if (!bias.find(e, factor, soft, rows.guessed(doubles(nv_)), share)) return false;
     double *v_free = doubles(nv_), *v_end = doubles(nv_);
-    move_freely(e, factor, v_free);
+    move_freely(e, factor, soft, v_free);
     std::copy(v_free, v_free + nv_, v_end);
     const double fastest = rows.note_nearing(v_free);
-    if (!push_apart_all(rows, e, factor, v_free, v_end, fastest)) return false;
-    if (bias.missed(e, v_end, contact_steps::hits)) push_apart_again(rows, bias, e, factor, v_free, v_end, fastest);
+    if (!push_apart_all(rows, e, factor, soft, v_free, v_end, fastest)) return false;
+    if (bias.missed(e, v_end, contact_steps::hits)) push_apart_again(rows, bias, e, factor, soft, v_free, v_end, fastest);
     for (int k = 0; k < s_.plan.force_elements.nz; ++k) x_.z[k] += h_ * z_dot[k];
     std::copy(v_end, v_end + nv_, x_.v);
     drift();
@@ -215,33 +220,34 @@ class ContactStep {
   }
 
   /// Velocities without contacts.
-  void move_freely(const LoopEquation<double>& e, const Factor<double>& factor, double* v_free) {
+  void move_freely(const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft, double* v_free) {
     const LoopSolution<double> free = solve_tightly(e, arena_, e.b, factor);
     s_.flag_contradiction(free.error);
     left_.momentum = free.error;
-    for (int k = 0; k < nv_; ++k) v_free[k] = x_.v[k] + free.x[k];
+    std::copy(free.x, free.x + nv_, v_free), soft.soften(v_free);
+    for (int k = 0; k < nv_; ++k) v_free[k] += x_.v[k];
   }
 
   /// Kick with rows for all that would sink in otherwise.
-  bool push_apart_all(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const double* v_free,
-                      double* v_end, double fastest) {
+  bool push_apart_all(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
+                      const double* v_free, double* v_end, double fastest) {
     do {
-      if (!push_apart(rows, e, factor, v_free, v_end)) return false;
+      if (!push_apart(rows, e, factor, soft, v_free, v_end)) return false;
     } while (rows.note_missed(v_end, fastest));
     return true;
   }
 
   /// After a hit: with the mean of the bias forces before and after it. Where these cones are not solved the first answer stays.
-  void push_apart_again(StepRows& rows, MidpointBias& bias, LoopEquation<double>& e, const Factor<double>& factor, double* v_free,
-                        double* v_end, double fastest) {
+  void push_apart_again(StepRows& rows, MidpointBias& bias, LoopEquation<double>& e, const Factor<double>& factor,
+                        const SoftRows& soft, double* v_free, double* v_end, double fastest) {
     const Arena::Scope scope(arena_);
     const int nz = s_.plan.force_elements.nz;
     double *first = doubles(nv_), *reported = doubles(nz);
     std::copy(v_end, v_end + nv_, first), std::copy(x_.z, x_.z + nz, reported);
     bias.take_ends(e, v_end);
-    move_freely(e, factor, v_free);
+    move_freely(e, factor, soft, v_free);
     std::copy(v_free, v_free + nv_, v_end);
-    if (push_apart_all(rows, e, factor, v_free, v_end, fastest)) return;
+    if (push_apart_all(rows, e, factor, soft, v_free, v_end, fastest)) return;
     std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z);
   }
 
@@ -351,18 +357,19 @@ class ContactStep {
   }
 
   /// Of those that act: impulses within their cones, and what becomes of the velocities. Whether they were found.
-  bool push_apart(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const double* v_free,
-                  double* v_end) {
+  bool push_apart(StepRows& rows, const LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft,
+                  const double* v_free, double* v_end) {
     const Arena::Scope scope(arena_);
     const ForceElements& elements = s_.plan.force_elements;
     for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const ShapeContacts& c : elements.all<ShapeContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
+    for (const EndStop& stop : elements.all<EndStop>()) std::fill_n(x_.z + stop.iz, stop.states(), 0.0);
     auto [problem, J, w, p, shift, expands] = pack(rows, v_free);
     const int n = problem.rows, contacts = problem.contacts;
     if (n == 0) return true;
     double *G = doubles(n * n), *least = doubles(n);
     problem.G = G;
-    inverse_along_combined(e, factor, arena_, combine(rows, problem, J), J, G);
+    inverse_along_combined(e, factor, arena_, combine(rows, problem, J), J, G), soft.soften(n, J, G);
     if (nearly_ != Nearly::apart) take_as_touching(rows, n, G, w, shift);
     rest_where_held(e, n, J, G, v_free, shift, w);
     ConeSolution found = solve_parts(problem, arena_, p, least, limit_);
@@ -385,8 +392,10 @@ class ContactStep {
       if (const double mobility = G[i * n + i]; mobility > 0.0) fastest = std::max(fastest, std::abs(w[i]) / std::sqrt(mobility));
     for (int i = 0; i < n; ++i) pushed_ |= std::abs(p[i]) * std::sqrt(G[i * n + i]) > 10.0 * cones::reached * fastest;
     const double* x = solve_pushed(e, factor, arena_, n, J, p, &left_.momentum);
-    for (int c = 0; c < nv_; ++c) v_end[c] = x_.v[c] + x[c];
+    std::copy(x, x + nv_, v_end), soft.soften(v_end);
+    for (int c = 0; c < nv_; ++c) v_end[c] += x_.v[c];
     tell(rows, least, least + 3 * contacts, found.natural_map);
+    tell_stops(rows, least + problem.first_interval());
     return true;
   }
 
@@ -461,6 +470,15 @@ class ContactStep {
     }
   }
 
+  /// And those of stops, whose impulses stand behind contacts and moments.
+  void tell_stops(StepRows& rows, const double* impulse) {
+    for (const StepRow& row : rows) {
+      if (!row.acts || row.contact) continue;
+      if (row.stop) x_.z[row.stop->iz] += row.sign * *impulse / h_;
+      ++impulse;
+    }
+  }
+
   System<double>& s_;
   const Tree& tree_;
   Arena& arena_;
@@ -525,7 +543,7 @@ inline void contact_step(System<double>& s, double time, double h, const Simulat
       return;
     }
   }
-  s.status = limit.interrupted ? interrupted : no_convergence;
+  s.status = limit.interrupted ? interrupted : limit.exhausted ? exhausted : no_convergence;
 }
 
 }  // namespace sarrus

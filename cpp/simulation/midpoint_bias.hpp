@@ -8,6 +8,7 @@
 
 #include "../loops/constrained_dynamics.hpp"
 #include "glide.hpp"
+#include "soft_rows.hpp"
 
 namespace sarrus {
 
@@ -45,7 +46,7 @@ class MidpointBias {
 
   /// e.b, of `force`, becomes that of c(u). pressed (nv): the generalised impulse that contacts are guessed to give. `share`: of the
   /// velocities, how far off they may be. False: not found.
-  bool find(LoopEquation<double>& e, const Factor<double>& factor, const double* pressed, double share) {
+  bool find(LoopEquation<double>& e, const Factor<double>& factor, const SoftRows& soft, const double* pressed, double share) {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, n = nv + e.matrix.rows;
     double speed = 0.0;
@@ -60,7 +61,7 @@ class MidpointBias {
     for (int round = 0; round < contact_steps::rounds; ++round) {
       std::copy(e.b, e.b + n, x);
       for (int k = 0; k < nv; ++k) x[k] += pressed[k];
-      solve_once(e, arena_, factor, x);
+      solve_once(e, arena_, factor, x), soft.soften(x);
       for (int k = 0; k < nv; ++k) mean[k] = v_[k] + 0.5 * x[k], expected_[k] = v_[k] + x[k];
       bias_forces(tree_, arena_, q_, mean, now);
       double change = 0.0;

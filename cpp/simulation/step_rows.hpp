@@ -28,6 +28,8 @@ struct StepRow {
   double distance, shift, near, friction, low, high, guess[3];
   const RigidContact* told = nullptr;  // what it gives goes to the states of this, or
   const TouchingPoint<double>* point = nullptr;  // is that of shapes
+  const EndStop* stop = nullptr;  // likewise, of what is no contact, times `sign`
+  double sign = 1.0;
   double *turning = nullptr, torsional = 0.0, rolling = 0.0;  // 3 x nv, about (n, t1, t2); null: it turns freely
   double guessed_moment[3] = {0.0, 0.0, 0.0};
   Vec3<double> bend = zero3<double>();  // beta: what half a step without forces adds to its velocity (n, t1, t2)
@@ -86,7 +88,7 @@ class StepRows {
   const double* guessed(double* impulse) const {
     std::fill(impulse, impulse + nv_, 0.0);
     for (const StepRow* row = row_; row < row_ + count_; ++row)
-      for (int r = 0; row->contact && r < 3; ++r) {
+      for (int r = 0; r < row->rows(); ++r) {
         if (row->guess[r] != 0.0) subtract_scaled(impulse, row->J + r * nv_, -row->guess[r], nv_);
         if (row->turning && row->guessed_moment[r] != 0.0)
           subtract_scaled(impulse, row->turning + r * nv_, -row->guessed_moment[r], nv_);
@@ -271,6 +273,7 @@ class StepRows {
       const double bound = s_.parameter[(side > 0.0 ? stop.limits.lower : stop.limits.upper).at];
       const double unit = s_.unit(s_.plan.velocity_unit, stop.joint.front().iv);
       StepRow& row = add(false);
+      if (stop.rigid) row.stop = &stop, row.sign = side, row.guess[0] = std::max(0.0, side * x_.z[stop.iz] * h_);
       double at = 0.0;
       for (const JointCoordinate& one : stop.joint) along(one.iv, side, all, row.J), at += all.q[one.iq];
       place(row, side * (at - bound), unit, tree_.length);

@@ -709,7 +709,7 @@ class AllThatActs {
     list_.add(ShapeContacts{{}, scene, {frame, ground}, {13}, {12}});
     list_.add(Thruster{{}, frame, e_y, kept, {{19}, {20}}});
     list_.add(ReactionWheel{{}, {t.nv - 1}, {31}, kept, {21}, {22}});
-    list_.add(EndStop{{}, {joint}, {{15}, {16}}, {17}, {18}});
+    list_.add(EndStop{{}, {joint}, {{15}, {16}}, {17}, {18}, false});
     list_.add(ActuatorDynamics{{}, {t.nv - 1}, 2, {23}, {24}, {25}, {26}});
     list_.add(Efforts{{}, {times, times + 3}, {{0}}, {27}});
     list_.add(HeldEfforts{{}, {times, times + 3}, {{0}}, {27}});

@@ -382,3 +382,51 @@ def test_what_does_not_go_together_is_refused():
             robot.contact_impact(q, np.zeros(6), [sarrus.ContactPoint(frame, on=on)])
     with pytest.raises(sarrus.NameNotFoundError, match="bal"):
         sarrus.simulate(robot, q, np.zeros(6), 0.1, RigidContact("bal"))
+
+
+def pressed(method="contact"):
+    """A pendulum that leans on its stop."""
+    robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
+    stop = EndStop("pivot", limits=(0.3, 2.0))
+    return robot, sarrus.simulate(robot, [0.3], [0.0], 0.2, stop, method=method, dt=1e-3)
+
+
+def test_what_leans_on_a_stop_has_no_acceleration():
+    """Free body of the link: weight, and what the stop and the joint carry."""
+    robot, run = pressed()
+    moment = 2.0 * G * 0.5 * np.sin(0.3)
+    assert_allclose(run.tau[1:], np.full((len(run.t) - 1, 1), moment), rtol=1e-8)
+    assert abs(run.a[1:]).max() < 1e-7
+    wrench = run.joint_wrenches()["pivot"][-1]
+    assert_allclose(np.linalg.norm(wrench[3:]), 2.0 * G, rtol=1e-8)
+    assert_allclose(np.linalg.norm(wrench[:3]), moment, rtol=1e-7)
+    assert_allclose(run.tau[1:], robot.inverse_dynamics(run.q, run.v, 0.0 * run.v)[1:], rtol=1e-8)
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_stops_that_move_push_by_what_the_motion_lacks(side):
+    """Mean forces of the steps make the change of momentum, whichever side stops."""
+    robot = slider()
+    stop = EndStop("slide", limits=(-0.1, 0.1))
+    run = sarrus.simulate(robot, [0.0], [side], 0.3, [stop, lambda t, q, v: [side * 3.0]], method="contact", dt=1e-3)
+    mass = robot.mass_matrix(run.q)[:, 0, 0]
+    gained = mass[1:] * np.diff(run.v[:, 0]) / 1e-3 - 3.0 * side
+    assert_allclose(run.z[1:, 0], gained, atol=1e-6)
+    assert run.z[-1, 0] == pytest.approx(-3.0 * side, rel=1e-8)
+    assert abs(run.a[-1]).max() < 1e-7
+
+
+def test_a_loop_on_a_stop_is_in_balance():
+    """A four-bar whose motor pushes against a stop: virtual work, and reactions of a mechanism at rest."""
+    robot = sarrus.mechanisms.four_bar()
+    q = robot.assemble(fixed={"motor": 0.7})
+    stop = EndStop("motor", limits=(-3.0, 0.7))
+    push = sarrus.control.PrescribedEffort("motor", sarrus.laws.polynomial(40.0))
+    run = sarrus.simulate(robot, q, np.zeros(3), 0.2, [stop, push], method="contact", dt=1e-3)
+    assert abs(run.v).max() < AT_REST
+    assert abs(run.a[1:]).max() < 1e-6
+    at_rest = robot.actuator_efforts(q, np.zeros(3), np.zeros(3))
+    assert_allclose(run.z[-1, -1] + 40.0, at_rest[0], rtol=1e-6)
+    right = robot.forward_dynamics(q, np.zeros(3), run.tau[-1], return_reactions=True)[1]
+    for name, wrench in run.reactions.wrenches.items():
+        assert_allclose(wrench[-1], right.wrenches[name], rtol=1e-5, atol=1e-6)

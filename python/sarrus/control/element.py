@@ -30,12 +30,14 @@ class Run:
     start : configuration (nq,), or (runs, nq) of many, in which the run begins, from which defaults take the inertia that they feel; None: the
         neutral one
     rows, runs : which of so many runs are of the mechanism, where several are side by side; None: all
+    rigid : True if end stops are rows of the steps, without compliance
     """
 
     effort_limits: Sequence[float] = ()
     start: Any = None
     rows: Any = None
     runs: int = 0
+    rigid: bool = False
 
 
 class Element:

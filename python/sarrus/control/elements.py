@@ -431,7 +431,8 @@ class EndStop(Element):
     """A spring and a damper where a joint coordinate is beyond its limits: k d + c d', with |c d'| no more than k d.
 
     So it never pulls, sets in without a jump and takes energy out at every impact. What its spring holds is no part of
-    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`. In steps of ``method="contact"`` there is no spring: what stops goes no farther.
+    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`. In steps of ``method="contact"`` there is no spring: what stops goes no farther. Then `run.z`
+    has the mean force of the step that leads to a sample, with which `run.tau`, `run.a` and reactions are.
 
     Of several joints it is the sum of their coordinates that stops: a rope that runs over pulleys, each :meth:`cable
     <sarrus.Builder.add_cable>` one fall of it, is taut where all together are as long as it is.
@@ -469,7 +470,7 @@ class EndStop(Element):
         if not names:
             raise ModelError("an end stop needs a joint, or several; got none")
         places = [coordinate(mechanism, name, self.index, "an end stop") for name in names]
-        values: dict[str, Any] = {"joint": places}
+        values: dict[str, Any] = {"joint": places, "rigid": run.rigid}
         if self.limits is None:
             if len(names) > 1:
                 raise ModelError(

@@ -166,7 +166,8 @@ class Prepared:
         check_contact(robot, method, how.stabilisation, elements)
         elements = elements + limits.end_stops + shapes_that_touch(robot, method, elements)
         felt_at = None if start is None else start_of(robot, start)
-        forces = ForceElements.of(robot, elements, Run(limits.effort_limits, felt_at, rows, runs))
+        run = Run(limits.effort_limits, felt_at, rows, runs, _core.methods[method].rigid)
+        forces = ForceElements.of(robot, elements, run)
         setup = Setup(
             robot,
             method,
@@ -232,7 +233,7 @@ def method_for(
     method: str, elements: Iterable[Any], varies: bool, robot: Mechanism | Variants, start: ArrayLike | None, dt: float
 ) -> str:
     """What "auto" stands for: friction of contacts and bristles is too stiff for explicit steps of any length that one would ask for, and so
-    may be dampers and springs of joints where runs start.
+    may be dampers and springs of joints and between points where runs start.
     """
     if method != "auto":
         return method
@@ -242,16 +243,17 @@ def method_for(
     if any(e.stiff for e in elements):
         return stiff
     for one, q in _some_starts(robot, start):
-        from .stiffness import joints_outrun
+        from .stiffness import outruns
 
-        if joints_outrun(one, start_of(one, q), dt):
+        if outruns(one, start_of(one, q), dt):
             return "implicit_midpoint"
     return "rk4"
 
 
 def _some_starts(robot: Mechanism | Variants, start: ArrayLike | None) -> Iterator[tuple[Mechanism, Array]]:
     """Mechanisms, each with a configuration in which one of its runs starts: a few of many."""
-    if not any(np.any(j.joint.damping) or np.any(j.joint.stiffness) for j in robot.description.joints):
+    d = robot.description
+    if not d.springs and not any(np.any(j.joint.damping) or np.any(j.joint.stiffness) for j in d.joints):
         return
     q = np.asarray(robot.neutral() if start is None else real_array("q", start))
     q = q.reshape(-1, q.shape[-1]) if q.ndim else q[None, None]

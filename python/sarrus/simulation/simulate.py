@@ -201,6 +201,8 @@ FAILURES: dict[int, str] = {
     "decides what they do so near to a singular position,",
     Status.NO_CONVERGENCE: "the steps do not converge, or end with open loops (try shorter ones),",
     Status.DIVERGED: "the motion diverges",
+    Status.EXHAUSTED: "more contacts depend on one another than a step may work for (separate bodies that overlap, or exempt pairs by "
+    "Builder.set_contact(one, other, touching=False)),",
 }
 HELD = (
     "kinematics", "positions", "penetration", "momentum", "primal", "dual", "complementarity", "natural_map", "work",
@@ -386,16 +388,18 @@ class Integration:
         return trajectory
 
     def _outrun(self, x: Array) -> str:
-        """Of joints whose own dampers or springs are too fast for the method, or of forces that act."""
-        method, dt = self.setup.method, float(self.core.state["dt"])
-        if not np.isfinite(stable := arguments.METHODS[method].stable):
+        """Return dampers, springs or contacts that are too fast for the method, or the rate of the forces that act."""
+        facts, dt = arguments.METHODS[self.setup.method], float(self.core.state["dt"])
+        method, stable = facts.name, facts.stable
+        if facts.rigid or facts.adaptive:
             return ""
-        from .stiffness import fastest_joint
+        from .stiffness import STABLE, fastest_rate
 
         finite = x[np.isfinite(x).all(axis=1)]
-        joint = fastest_joint(self.mechanism, start_of(self.mechanism, finite[0, : self.mechanism.nq]))
-        if joint is not None and joint.rate * dt > stable:
-            return joint.beside(method, dt) + "; "
+        start = start_of(self.mechanism, finite[0, : self.mechanism.nq])
+        fast = fastest_rate(self.mechanism, start, self.prepared.elements)
+        if fast is not None and fast.rate * dt > min(stable, STABLE) and (np.isfinite(stable) or fast.of_contact):
+            return fast.beside(method, dt) + "; "
         rate = float(self.core.record["stiffness"][0])
         if not rate > stable:
             return ""

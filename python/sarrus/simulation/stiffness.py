@@ -1,7 +1,8 @@
-"""Rates of joints' own dampers and springs, beside which steps of a simulation are long or short."""
+"""Rates of dampers, springs and contacts, beside which steps of a simulation are long or short."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -11,40 +12,71 @@ from .. import _core
 from .._arrays import Array
 from ..analysis.assembly.closing import prepared
 from ..control.coordinates import direction, felt_along
+from ..control.elements import Contact
 from ..mechanism import Mechanism
 
 STABLE = _core.methods["rk4"].stable
+CURE = "method='implicit_midpoint', {shorter}"
 
 
 @dataclass(frozen=True)
-class JointRate:
-    """How fast a damper or a spring of a joint makes it move: `rate` [1/s], of `what` it is ("damping" or "stiffness") with which `number`."""
+class FastRate:
+    """A fast motion that a force makes: `rate` [1/s], `what` makes it ("damping" or "stiffness") with which `number`, the `owner` of that, and a `cure`."""
 
     rate: float
     what: str
     number: float
-    joint: str
+    owner: str
+    cure: str
+    of_contact: bool = False
 
     def beside(self, method: str, dt: float) -> str:
-        """Say that steps of a method are too long for it, and what is to be done."""
+        """Return that steps of a method are too long for it, and the cure."""
         stable = _core.methods[method].stable
+        follows = f", where '{method}' can follow {stable:.3g}" if np.isfinite(stable) else ""
+        shorter = min(stable, STABLE) / self.rate
         return (
-            f"{self.what} {self.number:.3g} of joint '{self.joint}' is too fast for '{method}' with dt = {dt:.3g} s: its rate is "
-            f"{self.rate:.3g}/s, {self.rate * dt:.3g} a step, where '{method}' can follow {stable:.3g}. Give method='implicit_midpoint', "
-            f"dt = {stable / self.rate:.1g} or less, or the joint's bodies more inertia"
+            f"{self.what} {self.number:.3g} of {self.owner} is too fast for '{method}' with dt = {dt:.3g} s: its rate is "
+            f"{self.rate:.3g}/s, {self.rate * dt:.3g} a step{follows}. Give {self.cure.format(shorter=f'dt = {shorter:.1g} or less')}"
         )
 
 
-def fastest_joint(robot: Mechanism, q: Array) -> JointRate | None:
-    """The fastest rate of the joints' own dampers and springs at q (nq,), on the loops, with the inertia that each velocity feels."""
+def fastest_rate(robot: Mechanism, q: Array, elements: Iterable[Any] = ()) -> FastRate | None:
+    """Return the fastest rate of the mechanism's dampers and springs and of contacts among force elements, on the loops at q (nq,)."""
+    rates = [*_of_joints(robot, q), *_of_springs(robot), *_of_contacts(robot, elements)]
+    return max(rates, key=lambda fast: fast.rate, default=None)
+
+
+def _of_joints(robot: Mechanism, q: Array) -> Iterator[FastRate]:
+    """Yield those of joints' own dampers and springs, with the inertia that each velocity feels."""
     terms = prepared(robot, "joint rates", lambda: _terms(robot))
     if not terms:
-        return None
+        return
     inertia = felt_along(robot, np.stack([direction(robot, iv, q) for *_, iv in terms]), q).tolist()
-    rates = [n / I if what == "damping" else (n / I) ** 0.5 for (what, n, *_), I in zip(terms, inertia, strict=True)]
-    k = int(np.argmax(rates))
-    what, number, name, _ = terms[k]
-    return JointRate(rates[k], what, number, name)
+    for (what, n, name, _), felt in zip(terms, inertia, strict=True):
+        rate = n / felt if what == "damping" else (n / felt) ** 0.5
+        yield FastRate(rate, what, n, f"joint '{name}'", CURE + ", or the joint's bodies more inertia")
+
+
+def _of_springs(robot: Mechanism) -> Iterator[FastRate]:
+    """Yield those of springs between points, with the masses of the bodies at their ends."""
+    mass = {body.name: body.inertia.mass for body in robot.description.bodies}
+    for spring in robot.description.springs:
+        per_mass = sum(1.0 / mass[end[0]] for end in (spring.first, spring.second) if mass.get(end[0]))
+        owner = f"spring '{spring.name}'"
+        yield FastRate((spring.stiffness * per_mass) ** 0.5, "stiffness", spring.stiffness, owner, CURE)
+        yield FastRate(spring.damping * per_mass, "damping", spring.damping, owner, CURE)
+
+
+def _of_contacts(robot: Mechanism, elements: Iterable[Any]) -> Iterator[FastRate]:
+    """Yield those of compliant contacts that carry the mechanism's weight."""
+    weight = robot.mass * float(np.linalg.norm(robot.gravity))
+    for contact in (e for e in elements if isinstance(e, Contact)):
+        k, n = (float(np.max(x)) for x in (contact.stiffness, contact.exponent))
+        slope = n * k ** (1.0 / n) * weight ** (1.0 - 1.0 / n)
+        rate = (slope / robot.mass) ** 0.5 if robot.mass > 0.0 else 0.0
+        cure = "{shorter}, or RigidContact, which has no stiffness, in method='contact'"
+        yield FastRate(rate, "stiffness", k, f"Contact of '{contact.frame}'", cure, of_contact=True)
 
 
 def _terms(robot: Mechanism) -> list[tuple[str, float, str, int]]:
@@ -58,6 +90,6 @@ def _terms(robot: Mechanism) -> list[tuple[str, float, str, int]]:
     ]
 
 
-def joints_outrun(robot: Mechanism, q: Array, dt: float) -> bool:
-    """Return True if one of them is faster than half of what explicit steps follow: felt inertia changes along a motion."""
-    return (fastest := fastest_joint(robot, q)) is not None and fastest.rate * dt > 0.5 * STABLE
+def outruns(robot: Mechanism, q: Array, dt: float) -> bool:
+    """Return True if one of a mechanism's own is faster than half of what explicit steps follow: felt inertia changes along a motion."""
+    return (fastest := fastest_rate(robot, q)) is not None and fastest.rate * dt > 0.5 * STABLE

@@ -176,7 +176,8 @@ def _warn_of_energy(runs: Runs, dt: float, share: Array, q: Array) -> None:
         fault = f"the mechanism gains {percent}, though nothing drives it"
     else:
         fault = f"the mechanism loses {percent}, though nothing brakes it"
-    fast = _fastest(next(p.setup.mechanism for rows, p in runs if k in np.arange(len(share))[rows]), q[k], k, dt)
+    prepared = next(p for rows, p in runs if k in np.arange(len(share))[rows])
+    fast = _fastest(prepared.setup.mechanism, q[k], k, dt, prepared.elements)
     by_steps = f"a smaller dt than {dt:.3g} s, or method='dopri5'"
     if fast and method != "implicit_midpoint":
         by_steps = f"method='implicit_midpoint', or a smaller dt than {dt:.3g} s"
@@ -187,22 +188,15 @@ def _warn_of_energy(runs: Runs, dt: float, share: Array, q: Array) -> None:
     )
 
 
-def _fastest(robot: Mechanism | Variants, q: Array, k: int, dt: float) -> str:
-    """The fastest of the joints' and springs' rates, if steps do not resolve it."""
-    from .stiffness import fastest_joint
+def _fastest(robot: Mechanism | Variants, q: Array, k: int, dt: float, elements: Iterable[Any]) -> str:
+    """Return the fastest of the rates of joints, springs and contacts, if steps do not resolve it."""
+    from .stiffness import fastest_rate
 
     robot = mechanism_of(robot, k)
-    joint = fastest_joint(robot, q[0])
-    rates = [(joint.rate, f"{joint.what} of joint '{joint.joint}'")] if joint else []
-    d = robot.description
-    mass = {b.name: b.inertia.mass for b in d.bodies}
-    for spring in d.springs:
-        light = min((mass[end[0]] for end in (spring.first, spring.second) if mass.get(end[0])), default=robot.mass)
-        rates.append((float(np.sqrt(spring.stiffness / light)), f"spring '{spring.name}'"))
-    rate, name = max(rates, default=(0.0, ""))
-    return (
-        f"; the fastest rate is about {rate:.2g}/s, {rate * dt:.2g} a step, of {name}" if rate * dt > RESOLVED else ""
-    )
+    fast = fastest_rate(robot, q[0], elements)
+    if fast is None or not fast.rate * dt > RESOLVED:
+        return ""
+    return f"; the fastest rate is about {fast.rate:.2g}/s, {fast.rate * dt:.2g} a step, of {fast.what} {fast.number:.3g} of {fast.owner}"
 
 
 def _warn_of_drift(

@@ -12,6 +12,7 @@ import pytest
 
 import sarrus
 from sarrus import control
+from sarrus.errors import IntegrationError, ModelWarning
 
 PATIENCE = 20.0  # [s] for what takes one on a machine that is free, and minutes where a call is deaf
 
@@ -105,4 +106,37 @@ def test_ctrl_c_ends_a_step_with_very_many_samples(many):
         assert (runs.status == sarrus.results.Status.INTERRUPTED).all()
     else:
         assert sarrus.simulate(robot, q, v, 100.0, held, dt=10.0).status == "interrupted"
+    assert time.perf_counter() - begun < PATIENCE
+
+
+def heap(count):
+    """Boxes at one place, which all touch all others."""
+    b = sarrus.Builder("heap")
+    b.add_shape("ground", sarrus.shapes.Plane())
+    for k in range(count):
+        b.add_body(f"box{k}", sarrus.Inertia.box(1.0, (0.2, 0.2, 0.2)))
+        b.add_joint(f"float{k}", sarrus.Free(), "ground", f"box{k}")
+        b.add_shape(f"box{k}", sarrus.shapes.Box((0.2, 0.2, 0.2)))
+    with pytest.warns(ModelWarning, match="overlap at home"):
+        robot = b.build()
+    q = robot.neutral().reshape(count, 7)
+    q[:, 6] = 0.11
+    return robot, q.ravel()
+
+
+def test_a_heap_with_more_contacts_than_a_step_may_work_for_is_refused():
+    robot, q = heap(40)
+    begun = time.perf_counter()
+    with pytest.raises(IntegrationError, match=r"more contacts depend on one another .* touching=False"):
+        sarrus.simulate(robot, q, np.zeros(robot.nv), 1e-3, method="contact")
+    assert time.perf_counter() - begun < 2 * PATIENCE
+
+
+@pytest.mark.parametrize("count", [20, 25])
+def test_ctrl_c_ends_a_step_with_very_many_contacts(count):
+    robot, q = heap(count)
+    stop = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    begun = time.perf_counter()
+    stop.start()
+    assert sarrus.simulate(robot, q, np.zeros(robot.nv), 1e-3, method="contact").status == "interrupted"
     assert time.perf_counter() - begun < PATIENCE

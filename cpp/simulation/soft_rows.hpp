@@ -1,0 +1,165 @@
+// Springs and dampers between bodies in a step that is implicit in them: between points, and along joints that close loops.
+//
+// Each acts along one row J_s of the velocities, by -(k s + c s-dot). As K and D of joints do (implicit_rates.hpp), it adds b = theta h c + theta^2 h^2 k
+// to the matrix of the kick, but as a term J_s^T b J_s of rank one, which ties joints that the factor's pattern keeps apart:
+//
+//   (A + J_s^T b J_s)^-1 = A^-1 - Z^T J_s A^-1,   Z = (b^-1 + J_s Y^T)^-1 Y,   Y = J_s A^-1    (Sherman, Morrison and Woodbury)
+//
+// Springs bend with the motion: of s along the drift, a straight line, h^2/8 J_s-dot v more is stretch at both ends of the step than in its middle, and
+// the rates there are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot v. The force is that at these ends, or a stiff wire that swings would store h^4 k.
+//
+// A spring without damper whose rate the step resolves stays explicit, which is of second order too, and costs nothing.
+//
+//   cost    a solution of the factor's equation a row, and the cube of their number
+#pragma once
+
+#include "../contact/response.hpp"
+#include "glide.hpp"
+#include "implicit_rates.hpp"
+
+namespace sarrus {
+
+namespace contact_steps {
+/// A rate, times the step, up to which springs without dampers are explicit.
+constexpr double resolved = 0.1;
+}  // namespace contact_steps
+
+class SoftRows {
+ public:
+  SoftRows(System<double>& s, double h, double time, const double* q, const double* v, const LinearRates& rates)
+      : tree_(s.tree), arena_(s.arena), h_(h), nv_(s.tree.nv) {
+    const int most = tree_.springs + tree_.loop_nv;
+    if (most == 0) return;
+    row_ = arena_.take<Row>(most);
+    double* uniform = doubles(nv_);
+    uniform_motion<double>(tree_, v, uniform);
+    if (tree_.springs > 0) add_springs(q, v, uniform);
+    if (rates.any_closing) add_closing_joints(s, time, q, v, uniform, rates);
+  }
+
+  bool empty() const { return count_ == 0; }
+
+  /// Takes part in the kick of an equation, from whose right-hand side, of impulses, goes what theta leaves of the stiffness. False: that is no
+  /// finite one.
+  bool join(LoopEquation<double>& e, const Factor<double>& factor) {
+    int kept = 0;
+    for (int i = 0; i < count_; ++i)
+      if (!is_resolved(row_[i], e.matrix.mobility)) row_[kept++] = row_[i];
+    count_ = kept;
+    if (empty()) return true;
+    const int n = nv_ + e.matrix.rows;
+    Y_ = doubles(count_ * nv_), Z_ = doubles(count_ * nv_);
+    for (int i = 0; i < count_; ++i) {
+      const Arena::Scope scope(arena_);
+      double *b = doubles(n), *x = doubles(n);
+      std::copy_n(row_[i].J, nv_, b), std::fill(b + nv_, b + n, 0.0);
+      refine(e.matrix, arena_, factor, b, x, tolerances::most_corrections);
+      std::copy_n(x, nv_, Y_ + i * nv_);
+    }
+    const Arena::Scope scope(arena_);
+    double *U = doubles(count_ * count_), *scale = doubles(count_), *along = doubles(count_);
+    for (int i = 0; i < count_; ++i) {
+      const Row& row = row_[i];
+      const double mobility = std::max(0.0, scalar_product(row.J, Y_ + i * nv_, nv_)), damped = h_ * row.damping;
+      const double theta = implicit_share(damped * mobility), by = theta * damped + square(theta * h_) * row.stiffness;
+      const double ahead = h_ * (theta - 0.5) * row.rate + square(h_) * (0.125 - 0.5 * theta + square(theta)) * row.bend;
+      subtract_scaled(e.b, row.J, h_ * row.stiffness * ahead + damped * h_ * (theta - 0.5) * row.bend, nv_);
+      scale[i] = std::sqrt(by);
+    }
+    // 1 + b^1/2 S b^1/2: rows of metres and of radians alike
+    for (int i = 0; i < count_; ++i)
+      for (int j = 0; j < count_; ++j)
+        U[i * count_ + j] =
+            (i == j) + scale[i] * scale[j] * scalar_product(row_[std::min(i, j)].J, Y_ + std::max(i, j) * nv_, nv_);
+    if (!cholesky(count_, U)) return false;
+    for (int k = 0; k < nv_; ++k) {
+      for (int i = 0; i < count_; ++i) along[i] = scale[i] * Y_[i * nv_ + k];
+      cholesky_solve(count_, U, along);
+      for (int i = 0; i < count_; ++i) Z_[i * nv_ + k] = scale[i] * along[i];
+    }
+    return true;
+  }
+
+  /// What the factor's equation makes of a right-hand side becomes what the kick does (x: velocities first).
+  void soften(double* x) const {
+    if (empty()) return;
+    const Arena::Scope scope(arena_);
+    double* along = doubles(count_);
+    for (int i = 0; i < count_; ++i) along[i] = scalar_product(row_[i].J, x, nv_);
+    for (int i = 0; i < count_; ++i) subtract_scaled(x, Z_ + i * nv_, along[i], nv_);
+  }
+  /// The same of G = J A^-1 J^T of rows J (count x nv).
+  void soften(int count, const double* J, double* G) const {
+    if (empty()) return;
+    const Arena::Scope scope(arena_);
+    double *Y = doubles(count * count_), *Z = doubles(count * count_);
+    for (int i = 0; i < count; ++i)
+      for (int k = 0; k < count_; ++k) {
+        Y[i * count_ + k] = scalar_product(J + i * nv_, Y_ + k * nv_, nv_);
+        Z[i * count_ + k] = scalar_product(J + i * nv_, Z_ + k * nv_, nv_);
+      }
+    for (int i = 0; i < count; ++i)
+      for (int j = 0; j <= i; ++j) {
+        const double given = scalar_product(Y + i * count_, Z + j * count_, count_);
+        G[i * count + j] = G[j * count + i] = i == j ? std::max(0.0, G[i * count + i] - given) : G[i * count + j] - given;
+      }
+  }
+
+ private:
+  struct Row {
+    const double* J;
+    double stiffness, damping, rate, bend;  // s-dot, and J_s-dot v
+  };
+  double* doubles(int n) const { return arena_.take<double>(static_cast<std::size_t>(n)); }
+
+  void add_springs(const double* q, const double* v, const double* uniform) {
+    const Kinematics<double> k = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
+    kinematics<double>(tree_, arena_, q, v, uniform, k);
+    for (int i = 0; i < tree_.springs; ++i) {
+      const PointSpring& spring = tree_.spring[i];
+      const SpringForce<double> force = spring_force(spring, tree_.numbers<double>(), k);
+      const Vec3<double> way = force.end[1] - force.end[0];
+      const double length = way.norm();
+      if (!(length > 0.0) || (spring.stiffness == 0.0 && spring.damping == 0.0)) continue;
+      double* J = doubles(3 * nv_);  // along the spring, and across it
+      std::fill(J, J + 3 * nv_, 0.0);
+      const Mat3<double> E = contact_axes(Vec3<double>(way / length));
+      for (const int end : {0, 1}) add_point_rows(tree_, k, spring.link[end], force.end[end], E, end ? 1.0 : -1.0, J);
+      Vec3<double> u[2], a[2];
+      for (const int end : {0, 1}) point_motion(k.link[spring.link[end]], force.end[end], u[end], a[end]);
+      const Vec3<double> passing = u[1] - u[0];
+      const double bend = dot(way, Vec3<double>(a[1] - a[0])) / length + (dot(passing, passing) - square(force.rate)) / length;
+      row_[count_++] = {J, spring.stiffness, spring.damping, force.rate, bend};
+    }
+  }
+  void add_closing_joints(const System<double>& s, double time, const double* q, const double* v, const double* uniform,
+                          const LinearRates& rates) {
+    Tree bare = tree_;
+    bare.has_joint_forces = bare.ties_links = false;
+    const auto work = rnea<double>(bare, arena_, RneaInput<double>{q, v, uniform}, doubles(nv_));
+    LoopState<double> state = {q, v, &time, nullptr, nullptr, nullptr, work.link};
+    place(tree_, arena_, work.poses(), work.columns, state);
+    LoopJoints<double> joints;
+    joints.v = doubles(tree_.loop_nv), joints.a = doubles(tree_.loop_nv), joints.J = doubles(tree_.loop_nv * nv_);
+    read_loop_joints<double>(tree_, arena_, state, s.plan.counts() ? s.held + s.plan.counted : nullptr, joints);
+    for (int k = 0; k < tree_.loop_nv; ++k)
+      if (const double stiffness = rates.stiffness[nv_ + k], damping = rates.damping[nv_ + k]; stiffness != 0.0 || damping != 0.0)
+        row_[count_++] = {joints.J + k * nv_, stiffness, damping, joints.v[k], joints.a[k]};
+  }
+  /// Whether the step follows it, by what moves its ends without loops.
+  bool is_resolved(const Row& row, const double* mobility) const {
+    if (row.damping != 0.0) return false;
+    double most = 0.0;
+    for (int k = 0; k < nv_; ++k) most += square(row.J[k]) * mobility[k];
+    return square(h_) * row.stiffness * most <= square(contact_steps::resolved);
+  }
+
+  const Tree& tree_;
+  Arena& arena_;
+  double h_;
+  int nv_, count_ = 0;
+  Row* row_ = nullptr;
+  double *Y_ = nullptr, *Z_ = nullptr;  // count x nv
+};
+
+}  // namespace sarrus
