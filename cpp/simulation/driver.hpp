@@ -148,7 +148,7 @@ struct Simulation {
   /// The state a part of a step after that of a row; nothing is recorded.
   void part_of_step(double time, double h, const double* row, double* there) const {
     Plan only_step = plan;
-    only_step.records = false, only_step.limits = 0;
+    only_step.records = only_step.measures = false, only_step.limits = 0;
     std::vector<double> x(row, row + size() + carried_size(only_step));
     kernels.advance(tree, only_step, parameter, {time, h, 0, 1}, x.data());
     std::copy_n(x.data(), size(), there);
@@ -291,10 +291,10 @@ class AdaptiveRun {
                                  std::copy_n(at.guard, Guard<double>::size, guard_);
       keep(samples, finishes ? std::max(reached, end) : reached, there.data(), done);
       done.beyond_tolerance += error > 1.0;
+      std::copy_n(taken.work, 5, work_);
       const bool seen = watch(reached, x_.data(), there.data());
       if (!seen) note(reached, there.data());
       if (!seen && s_.plan.measures) *record.supplied += taken.supplied;
-      std::copy_n(taken.work, 5, work_);
       if (ends) {
         std::copy(there.begin(), there.end(), last);
         before_the_end();

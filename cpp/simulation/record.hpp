@@ -98,8 +98,8 @@ template <class T> struct Record {
 /// Work [J] of what neither stores energy nor holds: controllers, loads, dampers, dry friction, laws of time.
 template <class T> struct Work {
   T supplied = T(0.0);  // by the quadrature of the method
-  // Impulses times mean velocities less that. The quadrature is of the method's order where it resolves what acts; this is exact for linear dampers
-  // that it does not resolve. Only what both agree on is known.
+  // How far that may be off: impulses times mean velocities less that, which is exact for linear dampers that the quadrature does not resolve; of linearly
+  // implicit steps, what forces do by how the mass matrix and the loops change within a step.
   T apart = T(0.0);
   T pushed = T(0.0);  // of contacts, stops and dry friction in rigid steps
 

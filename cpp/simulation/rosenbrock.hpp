@@ -153,7 +153,17 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   s.watches = s.guards();
   exponential_rate(s.tree, u, v, k2);
   s.evaluate(time + h, q, v, z, k2 + nv, k2 + 2 * nv);
-  for (int k = 0; k < nv && impulse; ++k) impulse[k] += 0.5 * h * s.acting[k];
+  double* moved =
+      impulse ? take(nv) : nullptr;  // forces there, as at the start they would move as much: they differ where forces are stiff
+  if (moved) {
+    for (int k = 0; k < nv; ++k) impulse[k] += 0.5 * h * s.acting[k];
+    const Arena::Scope scope(s.arena);
+    double *M = take(nv * nv), *change = take(nv);
+    crba(s.tree, s.arena, x.q, M);
+    std::copy(s.acting, s.acting + nv, change);
+    Response<double>(s, time + h, q, v)(change);
+    for (int k = 0; k < nv; ++k) moved[k] = scalar_product(M + k * nv, change, nv) - s.acting[k];
+  }
   for (int k = 0; k < m; ++k) k2[k] -= 2.0 * k1[k];
   solve(k2);
   if (impulse) {
@@ -165,6 +175,7 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
     }
     stiff.add_elements(motion, 0.5 * g * h * h, impulse);
     s.work.supplied += s.impulse_work(impulse, passed, x.q, x.v, after);
+    s.work.apart += 0.25 * h * std::abs(scalar_product(moved, x.v, nv) + scalar_product(moved, after, nv));
   }
   for (int k = 0; k < m; ++k) k1[k] = 0.5 * h * (3.0 * k1[k] + k2[k]);
   integrate(s.tree, x.q, k1, q);

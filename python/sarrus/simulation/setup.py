@@ -143,7 +143,9 @@ class Prepared:
     def acts(self) -> bool:
         """True if controllers, loads or laws of time act, or dampers and dry friction of the mechanism."""
         d = self.setup.mechanism.description
-        damped = any(np.any(j.joint.damping) or np.any(j.joint.friction) for j in d.joints) or any(s.damping for s in d.springs)
+        damped = any(np.any(j.joint.damping) or np.any(j.joint.friction) for j in d.joints) or any(
+            s.damping for s in d.springs
+        )
         driven = any(j.laws for j in d.joints) or any(hasattr(c, "rows") or c.prescribed(0.0) for c in d.constraints)
         return bool(self.functions or self.elements or damped or driven)
 

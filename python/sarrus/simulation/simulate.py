@@ -393,7 +393,7 @@ class Integration:
             "evaluations": method.stages * (counts["steps"] + counts["rejected"]) or None,
             "stiffness": float(record["stiffness"][0]) if judged else None,
             "energy_eaten": float(-np.expm1(-record["energy_eaten"][0])) if judged else None,
-            "work": float(record["supplied"][0] + record["pushed"].sum()),
+            "work": float(record["supplied"][0] + record["pushed"].sum()), "work_known_to": abs(float(record["apart"][0])),
             "limits": self.prepared.limits.exceeded(record, 0),
             **({"linearly_implicit": int(record["linearly_implicit"].item(0))} if record["linearly_implicit"].size else {}),
             **({"contact": {name: record[name].item(0) for name in HELD} | {"as_touching": int(record["as_touching"].item(0))}} if method.rigid else {}),
@@ -404,7 +404,9 @@ class Integration:
         nq, nv = self.mechanism.nq, self.mechanism.nv
         both = np.stack([begun_at, x])[None]
         ends = both[..., :nq], both[..., nq : nq + nv]
-        same = all(len(kept) and np.array_equal(kept[[0, -1]], end[0]) for kept, end in zip((run.q, run.v), ends, strict=True))
+        same = all(
+            len(kept) and np.array_equal(kept[[0, -1]], end[0]) for kept, end in zip((run.q, run.v), ends, strict=True)
+        )
         warn_of_runs(
             [(slice(None), self.prepared)], self.core.record, run.q[None], run.v[None], lambda _: run, step=step,
             steps=self.core.counts["steps"], end=(time, x[None, :nq], x[None, nq : nq + nv], np.ones(1, dtype=bool)),

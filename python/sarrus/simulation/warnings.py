@@ -217,11 +217,17 @@ def _warn_of_drift(
 
 
 def _energy_error(
-    prepared: Prepared, record: Record, rows: Any, q: Array, v: Array, ends: Ends | None, run: Callable[[int], Trajectory]
+    prepared: Prepared,
+    record: Record,
+    rows: Any,
+    q: Array,
+    v: Array,
+    ends: Ends | None,
+    run: Callable[[int], Trajectory],
 ) -> Array:
     """(runs,) by how much the energy at the end of runs (runs, n, nq) is wrong, as a share of the largest kinetic energy; 0: nothing is known to be.
 
-    Steps have added up the work of what acts in two ways; energies between both are right. Contacts are not let give energy.
+    Steps have added up the work of what acts, and how far that may be off. Contacts are not let give energy.
     """
     robot = prepared.setup.mechanism
     if q.shape[1] < FEWEST:
@@ -242,11 +248,16 @@ def _energy_error(
     change = kinetic[:, 1] - kinetic[:, 0] + potential[:, 1] - potential[:, 0]
     supplied, apart = record["supplied"][rows], record["apart"][rows]
     pushed = np.minimum(record["pushed"][rows].sum(axis=-1), 0.0)
-    off = change - np.clip(change, supplied + pushed + np.minimum(apart, 0.0), supplied + pushed + np.maximum(apart, 0.0))
+    if ends is not None:  # between kept states it may have been larger
+        largest = (
+            np.maximum(largest, kinetic.max(axis=1)) + np.abs(np.diff(potential)[:, 0]) + np.abs(supplied + pushed)
+        )
+    off = change - supplied - pushed
+    off = np.sign(off) * np.maximum(np.abs(off) - np.abs(apart), 0.0)
     wrong = WRONG[min(_core.methods[prepared.setup.method].order, 2)]
     known = ROUNDING * np.abs(potential).max(axis=1) + MEASURED * np.abs(supplied)
     for k in np.flatnonzero(np.abs(off) > wrong * largest + known).tolist():
-        largest[k] = robot.kinetic_energy(q[k], v[k]).max() if robot._count == 0 else largest[k]
+        largest[k] = robot.kinetic_energy(q[k], v[k]).max() if robot._count == 0 and ends is None else largest[k]
     seen = np.abs(off) > wrong * largest + known  # never where a run failed: NaN
     return np.asarray(np.divide(off, largest, out=np.zeros(len(q)), where=seen & (largest > 0.0)))
 
