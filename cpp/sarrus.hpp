@@ -6,6 +6,7 @@
 //   const sarrus::Answer a = robot.forward_dynamics(work, q, v, tau);
 //   robot.jacobian(work, q, tool)                        inputs in the order of kernels/operation_list.hpp, optional ones left out at the end;
 //   robot.inverse_dynamics(work, q, v, a)                then the frame where there is one, and any number of wrenches
+//   robot.mobility(q).degrees_of_freedom                 questions about a configuration are answered by structs: mobility/mobility.hpp
 //   robot.simulation(plan).run_fixed(clock, row)         from row = robot.simulation(plan).begin(state): see simulation/driver.hpp
 //
 // Rows of numbers are whatever has data() and size(): std::vector, std::array, Eigen's vectors, an Answer. Matrices are row by row. How many inputs
@@ -25,6 +26,8 @@
 #include "kernels/kernels.hpp"
 #include "kernels/operation_sizes.hpp"
 #include "mechanism/mechanism.hpp"
+#include "mobility/actuation.hpp"
+#include "mobility/mobility.hpp"
 #include "simulation/driver.hpp"
 #include "simulation/events.hpp"
 
@@ -163,12 +166,40 @@ class Robot : public Mechanism {
     return {at->link, at->body, at->X, axes};
   }
 
+  /// Degrees of freedom, redundant rows, self-stress and singularities at q, which closes the loops (AssemblyError). Where rows of constraints depend on
+  /// q, `rows` evaluates them.
+  Mobility mobility(const Input& q, const MobilityOptions& options = {}, RowsOfState rows = {}) const {
+    return sarrus::mobility(functions(), configuration("mobility", q), options, std::move(rows));
+  }
+  /// S (nv, nu) of the motors, or of these joints: S u is the generalised force of efforts u.
+  Matrix actuation_matrix(const Input& q, const std::optional<Names>& actuated = {}) const {
+    return motor_rows(functions(), configuration("actuation_matrix", q), motors(actuated)).transpose();
+  }
+  /// Orthonormal basis (nu, k) of the efforts that move nothing.
+  Matrix internal_efforts(const Input& q, const std::optional<Names>& actuated = {}, const std::optional<double>& time = {},
+                          RowsOfState rows = {}) const {
+    const StateFunctions of = functions();
+    const double* at = configuration("internal_efforts", q);
+    return sarrus::internal_efforts(ScaledLoops(of, at, time, std::move(rows)), at, motors(actuated));
+  }
+
   /// The plan stays the caller's, and so do the numbers of its force elements.
   Simulation simulation(const Plan& plan, const double* parameters = nullptr) const {
     return {sarrus_kernel_table()->simulation, tree(), plan, parameters};
   }
 
  private:
+  StateFunctions functions() const { return {*this, *sarrus_kernel_table()}; }
+  std::vector<int> motors(const std::optional<Names>& actuated) const {
+    return actuated ? joints_by_names(*this, *actuated) : actuated_joints(*this);
+  }
+  const double* configuration(const char* asked, const Input& q) const {
+    if (q.size() != static_cast<std::size_t>(tree().nq))
+      throw std::invalid_argument(std::string(asked) + "(q): q has " + std::to_string(q.size()) + " entries; it needs " +
+                                  std::to_string(tree().nq));
+    return q.data();
+  }
+
   struct Sizes {
     std::array<std::size_t, max_inputs> input;
     std::size_t result;

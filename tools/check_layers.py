@@ -23,6 +23,7 @@ CPP = (
     "elements",
     "simulation",
     "kernels",
+    "mobility",
     "recording",
     "sarrus.hpp",
     "bindings",

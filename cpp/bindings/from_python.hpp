@@ -10,7 +10,8 @@ namespace sarrus::bindings {
 namespace py = pybind11;
 
 struct FromPython {
-  PyObject *ModelError = PyExc_ValueError, *ShapeError = PyExc_ValueError, *StateError = PyExc_ValueError;
+  PyObject *ModelError = PyExc_ValueError, *ShapeError = PyExc_ValueError, *StateError = PyExc_ValueError,
+           *AssemblyError = PyExc_ValueError;
   PyObject* raise_no_such_name = nullptr;  // (kind, name, known names)
   PyObject* explain = nullptr;  // (mechanism, operation, status, arguments, result): raises what it means of one state
   PyObject* pfaffian_values = nullptr;  // (mechanism, q, v or None, whether rates): rows that depend on q, or their rates
@@ -25,9 +26,10 @@ inline void hand_over(const py::KWArgs<py::object>& all) {
   const struct {
     const char* name;
     PyObject*& slot;
-  } table[] = {{"ModelError", to.ModelError}, {"ShapeError", to.ShapeError},
-               {"StateError", to.StateError}, {"raise_no_such_name", to.raise_no_such_name},
-               {"explain", to.explain},       {"pfaffian_values", to.pfaffian_values}};
+  } table[] = {{"ModelError", to.ModelError},          {"ShapeError", to.ShapeError},
+               {"StateError", to.StateError},          {"raise_no_such_name", to.raise_no_such_name},
+               {"AssemblyError", to.AssemblyError},    {"explain", to.explain},
+               {"pfaffian_values", to.pfaffian_values}};
   for (const auto& [name, object] : all) {
     PyObject** slot = nullptr;
     for (const auto& row : table)

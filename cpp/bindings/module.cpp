@@ -15,6 +15,7 @@
 #include "described.hpp"
 #include "force_elements.hpp"
 #include "from_python.hpp"
+#include "mobility.hpp"
 #include "processor.hpp"
 #include "shapes.hpp"
 #include "simulation.hpp"
@@ -391,6 +392,8 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       if (p) std::rethrow_exception(p);
     } catch (const sarrus::ModelError& e) {
       PyErr_SetString(from_python().ModelError, e.what());
+    } catch (const sarrus::AssemblyError& e) {
+      PyErr_SetString(from_python().AssemblyError, e.what());
     }
   });
 
@@ -447,6 +450,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   bind_control(m);
   bind_contact(m);
   bind_shapes(m);
+  bind_mobility(m);
 
   auto spatial = m.def_submodule("spatial", "Rotations, rigid transforms and inertias on small arrays.");
   bind_spatial(spatial);

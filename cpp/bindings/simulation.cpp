@@ -539,7 +539,7 @@ void bind_simulation(py::module_& m) {
       .def_readonly("name", &MethodFacts::name)
       .def_readonly("stages", &MethodFacts::stages)
       .def_readonly("order", &MethodFacts::order)
-      .def_readonly("in_lanes", &MethodFacts::in_lanes)
+      .def_property_readonly("in_lanes", &MethodFacts::in_lanes)
       .def_readonly("stable", &MethodFacts::stable)
       .def_readonly("rigid", &MethodFacts::rigid)
       .def_property_readonly("adaptive", &MethodFacts::adaptive);

@@ -8,7 +8,7 @@ namespace {
 
 void advance_many(const Tree& tree, const Plan& plan, const Clock& clock, const Sweep& sweep, std::int64_t begin,
                   std::int64_t end) {
-  if (!facts(plan.method).in_lanes || (plan.variants && !plan.force_elements.beside_variants()))
+  if (!facts(plan.method).in_lanes() || (plan.variants && !plan.force_elements.beside_variants()))
     return advance_one_by_one(tree, plan, clock, sweep, begin, end);
   if (plan.variants) return advance_variants(plan, clock, sweep, begin, end);
   Arena& arena = thread_arena();

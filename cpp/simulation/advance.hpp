@@ -45,7 +45,8 @@ template <class T> bool holds_a_joint(const System<T>& s) {
 template <class T> void step_once(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   std::optional<LeastMotion<T>> start;
   s.least = nullptr, s.work = {};
-  const bool implicit = s.plan.method == Method::implicit_midpoint || (s.plan.method == Method::rosenbrock && holds_a_joint(s));
+  const Step step = facts(s.plan.method).step;
+  const bool implicit = step == Step::implicit_midpoint || (step == Step::rosenbrock && holds_a_joint(s));
   std::optional<FloatingGroups<T>> groups;  // if their momenta are to be kept
   Force<T>* momenta = nullptr;
   if (s.projects() && implicit && groups.emplace(s.tree, s.arena).count > 0) {
@@ -54,26 +55,29 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
   }
   if (s.projects() && (any(s.closes > T(0.5)) || implicit))
     s.least = &start.emplace(s.tree, s.arena, x.q, time, s.pfaffian_values(x.q, x.v));
-  const bool kicks = s.plan.method == Method::euler || s.plan.method == Method::semi_implicit;
-  const bool by_displacement = s.plan.method == Method::semi_implicit && s.projects() && !nonholonomic(s.tree);
+  const bool kicks = step == Step::euler || step == Step::semi_implicit;
+  const bool by_displacement = step == Step::semi_implicit && s.projects() && !nonholonomic(s.tree);
   T* begun = s.acting && kicks ? s.arena.template take<T>(s.size()) : nullptr;
   if (begun) std::copy(x.q, x.q + s.tree.nq + s.tree.nv, begun);  // q and v stand side by side
-  switch (s.plan.method) {
-    case Method::euler: euler_step(s, time, h, x, false); break;
-    case Method::semi_implicit:
+  switch (step) {
+    case Step::euler: euler_step(s, time, h, x, false); break;
+    case Step::semi_implicit:
       by_displacement ? semi_implicit_step_on_loops(s, time, h, x) : euler_step(s, time, h, x, true);
       break;
-    case Method::rk4:
-    case Method::rkmk4: runge_kutta_step(s, time, h, x); break;
-    default:
+    case Step::runge_kutta: runge_kutta_step(s, time, h, x); break;
+    case Step::implicit_midpoint:
+    case Step::rosenbrock:
       if constexpr (std::is_same_v<T, double> || carries_rates<T>)
         if (implicit) s.projects() ? implicit_midpoint_on_loops(s, time, h, x) : implicit_midpoint_step(s, time, h, x);
       if constexpr (std::is_same_v<T, double>)
-        if (s.plan.method == Method::independent) independent_step(s, time, h, x);
-      if constexpr (std::is_same_v<T, double>)
-        if (s.plan.method == Method::contact) contact_step(s, time, h, x);
-      if constexpr (std::is_same_v<T, double>)
-        if (s.plan.method == Method::rosenbrock && !implicit) rosenbrock_step(s, time, h, x);
+        if (!implicit) rosenbrock_step(s, time, h, x);
+      break;
+    case Step::independent:
+      if constexpr (std::is_same_v<T, double>) independent_step(s, time, h, x);
+      break;
+    case Step::contact:
+      if constexpr (std::is_same_v<T, double>) contact_step(s, time, h, x);
+      break;
   }
   if (s.projects() && !by_displacement && !facts(s.plan.method).rigid) close_step(s, T(time + h), x);
   if (begun) s.add_kick(h, begun, begun + s.tree.nq, x.v);

@@ -44,34 +44,60 @@ inline constexpr Tableau dopri5 = {7, dopri5_a, dopri5_b, dopri5_c, dopri5_error
 // clang-format on
 }  // namespace tableaus
 
-enum class Method : int { euler, semi_implicit, rk4, rkmk4, dopri5, implicit_midpoint, independent, contact, rosenbrock };
+/// The functions that take one step (advance.hpp), by which rows of the table below are distinguished.
+enum class Step : int { euler, semi_implicit, runge_kutta, implicit_midpoint, independent, contact, rosenbrock };
+
+/// Of several states side by side; the others take one state at a time, since what they do depends on the state.
+inline constexpr bool in_lanes(Step step) {
+  switch (step) {
+    case Step::euler:
+    case Step::semi_implicit:
+    case Step::runge_kutta: return true;
+    case Step::implicit_midpoint:
+    case Step::independent:
+    case Step::contact:
+    case Step::rosenbrock: return false;
+  }
+  return false;
+}
 
 struct MethodFacts {
   const char* name;
+  Step step;
   int stages;  // evaluations a step; 0: as many as an iteration takes
   int order;
-  bool in_lanes;  // what the others do depends on the state: one at a time
   double
       stable;  // up to which |rate| h steps are stable, on the negative real axis; infinite: whatever the rate, or steps shorten themselves
   const Tableau* tableau;  // or null
   bool exponential;  // on the argument u of q = q0 exp(u), not on the coordinates
   bool varies;  // whether steps have derivatives: see step_rates.hpp
-  bool rigid =
-      false;  // what touches, stops and dry friction are rows of its steps, which close loops themselves: see contact_step.hpp
+  bool rigid;  // what touches, stops and dry friction are rows of its steps, which close loops themselves: see contact_step.hpp
 
+  bool in_lanes() const { return sarrus::in_lanes(step); }
   bool adaptive() const { return tableau && tableau->error; }
 };
 
+//  name, its Step, then as MethodFacts: stages, order, stable up to, tableau, exponential, varies, rigid
+#define SARRUS_METHODS(X)                                                             \
+  X(euler, euler, 1, 1, 2.0, nullptr, true, true, false)                              \
+  X(semi_implicit, semi_implicit, 1, 1, 2.0, nullptr, true, true, false)              \
+  X(rk4, runge_kutta, 4, 4, 2.78, &tableaus::rk4, false, true, false)                 \
+  X(rkmk4, runge_kutta, 4, 4, 2.78, &tableaus::rk4, true, true, false)                \
+  X(dopri5, runge_kutta, 7, 5, HUGE_VAL, &tableaus::dopri5, true, false, false)       \
+  X(implicit_midpoint, implicit_midpoint, 0, 2, HUGE_VAL, nullptr, true, true, false) \
+  X(independent, independent, 4, 4, 2.78, &tableaus::rk4, false, false, false)        \
+  X(contact, contact, 1, 1, HUGE_VAL, nullptr, true, false, true)                     \
+  X(rosenbrock, rosenbrock, 0, 2, HUGE_VAL, &tableaus::rk4, false, false, false)
+
+enum class Method : int {
+#define SARRUS_METHOD_NAME(name, ...) name,
+  SARRUS_METHODS(SARRUS_METHOD_NAME)
+#undef SARRUS_METHOD_NAME
+};
 inline constexpr MethodFacts methods[] = {
-    {"euler", 1, 1, true, 2.0, nullptr, true, true},
-    {"semi_implicit", 1, 1, true, 2.0, nullptr, true, true},
-    {"rk4", 4, 4, true, 2.78, &tableaus::rk4, false, true},
-    {"rkmk4", 4, 4, true, 2.78, &tableaus::rk4, true, true},
-    {"dopri5", 7, 5, true, HUGE_VAL, &tableaus::dopri5, true, false},
-    {"implicit_midpoint", 0, 2, false, HUGE_VAL, nullptr, true, true},
-    {"independent", 4, 4, false, 2.78, &tableaus::rk4, false, false},
-    {"contact", 1, 1, false, HUGE_VAL, nullptr, true, false, true},
-    {"rosenbrock", 0, 2, false, HUGE_VAL, &tableaus::rk4, false, false},
+#define SARRUS_METHOD_FACTS(name, step, ...) {#name, Step::step, __VA_ARGS__},
+    SARRUS_METHODS(SARRUS_METHOD_FACTS)
+#undef SARRUS_METHOD_FACTS
 };
 inline constexpr const MethodFacts& facts(Method method) { return methods[static_cast<int>(method)]; }
 

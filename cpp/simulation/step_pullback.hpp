@@ -28,7 +28,7 @@
 namespace sarrus {
 
 inline bool goes_back_by_products(const Tree& tree, const Plan& plan) {
-  bool yes = facts(plan.method).in_lanes && !facts(plan.method).adaptive() && !nonholonomic(tree) && tree.loops.rotor_rows == 0;
+  bool yes = facts(plan.method).in_lanes() && !facts(plan.method).adaptive() && !nonholonomic(tree) && tree.loops.rotor_rows == 0;
   if (tree.loops.rows > 0) yes &= plan.stabilisation == Stabilisation::none || plan.stabilisation == Stabilisation::projection;
   for (int i = 0; i < tree.loop_motions; ++i) yes &= !tree.loop_motion[i].has_armature;
   return yes;

@@ -189,5 +189,9 @@ def printable(text: str) -> str:
 
 
 _core.hand_over(
-    ModelError=ModelError, ShapeError=ShapeError, StateError=StateError, raise_no_such_name=raise_no_such_name
+    ModelError=ModelError,
+    ShapeError=ShapeError,
+    StateError=StateError,
+    AssemblyError=AssemblyError,
+    raise_no_such_name=raise_no_such_name,
 )

@@ -123,3 +123,38 @@ def test_a_control_loop_allocates_nothing(examples):
         v = robot.project_velocity(q, v)
     assert_allclose(said["q"], q, rtol=0.0, atol=1e-10)
     assert abs(q[0] - start - 0.3 * (1.0 - np.cos(3.0))) < 2e-3
+
+
+def test_a_mobility_report_has_the_fields_of_python(examples):
+    """The same words and names, and numbers to rounding."""
+    (program,) = (p for p in examples.glob("**/mobility*") if p.is_file() and os.access(p, os.X_OK))
+    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    said = dict(line.split(" = ", 1) if " = " in line else (line[:-2], "") for line in done.stdout.splitlines())
+
+    robot = sarrus.mechanisms.four_bar(0.4, 1.1, 0.9, 1.0)
+    q = robot.project_configuration([0.5, -1.7, -1.9])
+    found = robot.mobility(q, output=("rocker", "ry"))
+    expected = vars(found.actuation) | {name: x for name, x in vars(found).items() if name != "actuation"}
+    expected["internal_efforts"] = robot.internal_efforts(q, actuated=["motor", "pivot"])
+    with pytest.raises(sarrus.AssemblyError) as refused:
+        robot.mobility([0.1, 0.2, 0.3])
+    expected["refused"] = str(refused.value)
+
+    def parts(x):
+        """Words, and numbers."""
+        if isinstance(x, str | tuple):
+            return [x] if isinstance(x, str) else list(x), []
+        if isinstance(x, dict):
+            return list(x), np.concatenate([np.ravel(y).astype(float) for y in x.values()] or [[]])
+        return ["none"] * (x is None), np.ravel([] if x is None else x).astype(float)
+
+    assert said.keys() == expected.keys()
+    for name, x in expected.items():
+        words, numbers = parts(x)
+        line = said[name]
+        for word in words:
+            assert word in line, name
+            line = line.replace(f"'{word}'", "", 1).replace(word, "", 1)
+        assert_allclose(np.array(line.split(), float), numbers, rtol=1e-12, atol=1e-12, err_msg=name)
+    assert found.redundant == 3
+    assert found.actuation.verdict == "exact"

@@ -32,9 +32,9 @@ class Copy:
         assert text.count(line) == 1, line
         self.add(path, text.replace(line, new + line))
 
-    def compile(self, source):
+    def compile(self, source, *more):
         """Whether the compiler takes a file of the core's, every template that it uses among it."""
-        options = ["-std=c++17", "-fsyntax-only", "-DSARRUS_ONE_STATE", "-DEIGEN_DONT_VECTORIZE", f"-I{eigen()}"]
+        options = ["-std=c++17", "-fsyntax-only", "-DSARRUS_ONE_STATE", "-DEIGEN_DONT_VECTORIZE", f"-I{eigen()}", *more]
         command = ["c++", *options, str(self.folder / source)]
         return subprocess.run(command, capture_output=True, text=True)
 
@@ -42,11 +42,11 @@ class Copy:
         pip = [sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--target"]
         subprocess.run([*pip, self.installed, self.folder], check=True)
 
-    def run(self, program):
+    def run(self, program, *arguments):
         """With what was installed."""
         # -S: nothing of site-packages' own paths, where an editable install would come first
         paths = os.pathsep.join([str(self.installed), str(Path(numpy.__file__).parents[1])])
-        command = [sys.executable, "-S", program]
+        command = [sys.executable, "-S", program, *arguments]
         subprocess.run(command, check=True, cwd=self.folder, env=os.environ | {"PYTHONPATH": paths})
 
 

@@ -8,7 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus import mechanisms as gallery
+from sarrus.analysis.scaling import ScaledLoops
 from sarrus.description import Description, JointSpec, SpringSpec
+from tests.gallery import made
 from tests.random_closed import CLOSING, random_closed
 from tests.small_mechanisms import at, bars, two_wheels
 
@@ -125,6 +127,25 @@ def test_units_do_not_matter():
     assert_allclose(n.singular_values, m.singular_values, rtol=1e-12, atol=m.tolerance)
     assert_allclose(n.actuation.singular_values, m.actuation.singular_values, rtol=1e-12)
     assert_allclose(n.length, 1000 * m.length, rtol=1e-12)
+
+
+CLOSED = [name for name in gallery.__all__ if made(name).loop_joints]
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_bases_are_those_of_the_scaled_jacobian(name):
+    """Singular values as LAPACK has them, orthonormal null spaces, and every row that is left out follows from the others."""
+    robot = made(name)
+    q = robot.assemble()
+    m, loops = robot.mobility(q), ScaledLoops(robot, q, None)
+    J = loops.jacobian(q)
+    assert_allclose(m.singular_values, np.linalg.svd(J, compute_uv=False), rtol=0.0, atol=ROUNDING * 1e-4)
+    assert_allclose(m.row_scale, loops.row_scale, rtol=1e-12)
+    N = m.motions / loops.column_scale[:, None]
+    assert_allclose(N.T @ N, np.eye(m.degrees_of_freedom), atol=1e-12)
+    assert_allclose(J @ N, 0.0, atol=max(ROUNDING, m.tolerance))
+    kept = [k for k, row in enumerate(robot._row_names) if row not in set(m.redundant_rows)]
+    assert len(kept) == m.rank == np.linalg.matrix_rank(J[kept], tol=m.tolerance)
 
 
 # ---- redundancy and reactions --------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from typing import Any, Literal, NoReturn, cast, overload
 
 import numpy as np
 
+from ... import _core
 from ..._arrays import Array, ArrayLike, NDArray, checked_truth, common_axes, into, real_array, real_rows
 from ..._core import Status, tolerances
 from ...dynamics.loop_operations import LoopFunctions
@@ -28,7 +29,7 @@ from ...dynamics.states import of_states
 from ...errors import ModelError, NotRealizableError, ShapeError, StateError, check_choice
 from ..assembly.closing import closing, on_its_tree, prepared
 from ..independent_coordinates import joint_velocity, loop_motions
-from ..linear_algebra import applied, orthonormal, solutions, transposed
+from ..linear_algebra import applied, orthonormal, same_freedom, solutions, transposed
 from ..scaling import velocity_scale
 
 _ARGUMENT = {"low": "limits[0]", "high": "limits[1]"}
@@ -71,10 +72,13 @@ def internal_efforts(
     >>> robot.internal_efforts(robot.assemble()).shape
     (3, 1)
     """
-    S = actuation_matrix(robot, q, actuated=actuated)
-    free = loop_motions(robot, robot.constraint_jacobian(q, time=time))
-    idle = solutions(transposed(free.basis) @ S, np.linalg.norm(S, axis=(-2, -1)))
-    return idle.basis[..., : idle.same_freedom()]
+    q, when = robot.normalize(q), None if time is None else real_array("time", time)
+    lead = q.shape[:-1] if when is None else common_axes({"q": q.shape[:-1], "time": when.shape})
+    states = np.broadcast_to(q, (*lead, robot.nq)).reshape(-1, robot.nq)
+    when = None if when is None else np.broadcast_to(when, lead).ravel()
+    bases, freedom = _core.internal_efforts(robot, states, motors_of(robot, actuated), when)
+    bases = bases[..., : same_freedom(freedom[freedom >= 0])]
+    return bases.reshape(*lead, *bases.shape[1:])
 
 
 @overload

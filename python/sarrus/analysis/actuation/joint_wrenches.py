@@ -8,18 +8,17 @@ from typing import Any, cast
 
 import numpy as np
 
+from ... import _core
 from ..._arrays import Array, ArrayLike, NDArray, common_axes, real_array, real_rows
-from ..._core import tolerances
 from ..._showing import largest, table
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import Wrenches
-from ...dynamics.reactions import compliance_roots, determined, in_frame, in_world, joint_bases, shared_reactions
+from ...dynamics.reactions import compliance_roots, determined, shared_reactions
 from ...dynamics.variants import VariantFunctions
 from ...errors import ModelError, SarrusError
 from ..assembly.closing import prepared
 from ..linear_algebra import applied, transposed
-from ..mobility.report import braced_wrenches
-from ..scaling import PRESENT, ScaledLoops, null_space, six
+from ..scaling import PRESENT
 from .efforts import actuation_matrix, actuator_efforts, motors_of
 
 COMPONENTS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
@@ -67,8 +66,9 @@ class JointWrenches(dict[str, Array]):
         sound = np.flatnonzero(np.isfinite(q).all(axis=1))
         loose_of: dict[str, NDArray[np.bool_]] = {}
         for k in np.unique(sound[np.linspace(0, len(sound) - 1, LOOKED_AT).astype(int)]) if len(sound) else ():
-            for name, loose in _loose(robot, q[k], None if when is None else float(when[k])).items():
-                loose_of[name] = loose_of.get(name, False) | loose
+            sizes = _core.open_reactions(robot, q[k], None if when is None else float(when[k]))
+            for name, size in sizes.items():
+                loose_of[name] = loose_of.get(name, False) | (size > PRESENT)
         named = {name: tuple(c for c, one in zip(COMPONENTS, loose_of[name], strict=True) if one) for name in self}
         return {name: components for name, components in named.items() if components}
 
@@ -295,34 +295,3 @@ def _efforts_behind(
             "name in actuated= the joints that are driven"
         )
     return u
-
-
-def _on_child(robot: LoopFunctions, q: Array, name: str, wrench: Array) -> Array:
-    """What a joint of the tree exerts on its child, of what it exerts on the body that it carries."""
-    joint = robot.joint(name)
-    if not joint.reversed:
-        return wrench
-    spec = next(spec for spec in robot.description.joints if spec.name == name)
-    placed = (
-        np.eye(4) if body == "ground" else robot.pose(q, body, return_status=True)[0]
-        for body in (spec.parent, spec.child)
-    )
-    parent, child = (pose @ at.matrix for pose, at in zip(placed, (spec.at_parent, spec.at_child), strict=True))
-    return in_frame(child, -in_world(parent, wrench))
-
-
-def _loose(robot: Any, q: Array, time: float | None) -> dict[str, NDArray[np.bool_]]:
-    """Which components (6,) of a joint's load self-stresses put through it, on the child."""
-    loops = ScaledLoops(robot, q, time)
-    residual = np.abs(loops.residual(q)).max(initial=0.0)
-    J = loops.jacobian(q)
-    stress = null_space(J.T, max(tolerances.negligible, 100.0 * residual) * max(1.0, float(np.linalg.norm(J, 2))))
-    braced = braced_wrenches(robot, q, (loops.row_scale[:, None] * stress).T, time)
-    loose = {}
-    for name, wrench in braced.items():
-        if name in robot.joints:
-            # what couplers put along the joint's motion is no reaction
-            across = joint_bases(robot, q, name)[1]
-            wrench = _on_child(robot, q, name, applied(across @ across.T, wrench))
-        loose[name] = np.linalg.norm(wrench * six(1.0, loops.length), axis=0) > PRESENT
-    return loose

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ... import _core
 from ..._arrays import Array, ArrayLike, checked_names, checked_number
 from ...description.joints import BOUNDS, PARAMETERS, PASSIVE, Cylindrical, Gimbal, JointType, Spherical, axis_frame
 from ...description.specs import Description, JointSpec
@@ -152,8 +153,8 @@ def _with_its_tree(robot: M) -> M:
 
 def _singular_values(robot: LoopFunctions, q: Array) -> tuple[Array, float]:
     """Of the scaled J, and the largest scaled residual."""
-    loops = ScaledLoops(robot, q, 0.0)
-    return np.abs(np.linalg.svd(loops.jacobian(q), compute_uv=False)), float(np.abs(loops.residual(q)).max(initial=0.0))
+    found = _core.constraint_rank(robot, q, None, 0.0)
+    return found["singular_values"], found["closing_error"]
 
 
 def _loosest(robot: M, name: str, q: Array, needed: int, least: float) -> M | None:
@@ -162,8 +163,7 @@ def _loosest(robot: M, name: str, q: Array, needed: int, least: float) -> M | No
     if _why_not(spec):
         return None
     rows, free = robot.constraint(name).rows, _free_parameters(spec.joint)
-    others = np.delete(ScaledLoops(robot, q, 0.0).jacobian(q), rows, axis=0)
-    rank = int((np.linalg.svd(others, compute_uv=False) > least).sum())
+    rank = int((_core.constraint_rank(robot, q, name, 0.0)["singular_values"] > least).sum())
     for count in range(max(0, needed - rank), rows.stop - rows.start):
         best, largest = None, least
         for candidate in _looser(robot, spec, free, count, q):

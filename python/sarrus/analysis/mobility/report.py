@@ -1,28 +1,21 @@
-"""How a mechanism can move in one configuration, what its constraints say twice, and what its motors can do about it.
-
-Rank and null spaces are those of the scaled J, R J C (:mod:`sarrus.analysis.scaling`): they say which velocities the constraints allow here, and which
-loads on the joints are in equilibrium without any other. What becomes of these velocities is found by moving (:mod:`sarrus.analysis.mobility.finite_motion`).
-"""
+"""The mobility of one configuration as a report; its numbers are the core's (cpp/mobility)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..._arrays import Array, ArrayLike, real_array
-from ..._core import tolerances
+from ... import _core
+from ..._arrays import Array, ArrayLike, checked_time, real_array
 from ..._showing import Brief, listed, table
 from ...dynamics.loop_operations import LoopFunctions
-from ...dynamics.reactions import carried_by_tree, joint_bases
 from ...errors import ShapeError
-from ..actuation.efforts import actuation_matrix, motors_of
+from ..actuation.efforts import motors_of
 from ..independent_coordinates import frame_components
-from ..scaling import PRESENT, ScaledLoops, null_space, six, velocity_scale
-from .finite_motion import Neighbour, finite_mobility
-
-NEGLIGIBLE, NEARLY = tolerances.negligible, tolerances.nearly_singular
+from ..scaling import PRESENT, six
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,57 +207,10 @@ def mobility(
     <Mobility of 'Sarrus linkage': degrees of freedom 1 (finite 1, Kutzbach 0), redundant rows 1>
     """
     q = _one_configuration(robot, q)
-    motors = [name for name in motors_of(robot, actuated) if robot.joint(name).type.nv]
-    loops = ScaledLoops(robot, q, time)
-    residual = loops.check_closed(q)
-
-    U, s, V = np.linalg.svd(loops.jacobian(q))
-    s = np.abs(s)  # LAPACK gives -0 too
-    tolerance = max(NEGLIGIBLE, 100.0 * residual) * max(1.0, s.max(initial=0.0))
-    rank = int((s > tolerance).sum())
-    N, stress = V[rank:].T, U[:, rank:]
-    finite, because, nearby = finite_mobility(loops, q, tolerance)
-    actuation = _actuation(robot, loops, q, N, finite, nearby, motors, output) if motors else None
-
-    groups = {name: _rank(stress[robot.constraint(name).rows]) for name in robot.constraints}
-    wrenches = braced_wrenches(robot, q, (loops.row_scale[:, None] * stress).T, time)
-    unique = {name: groups.get(name) == 0 for name in dict.fromkeys((*robot._joints, *robot.constraints))}
-    for name in robot.joints:  # what couplers put along the joint's motion is no reaction
-        through = wrenches[name] * six(1.0, loops.length) @ joint_bases(robot, q, name)[1]
-        unique[name] = bool((np.abs(through) < PRESENT).all())
-
-    moving, gap = _moving(robot, N), _gap(s, rank)
-    warnings = list(_warnings_of_rank(s, rank, gap))
-    if finite is not None and finite < robot.nv - rank:
-        warnings.append(f"singular: {robot.nv - rank} degrees of freedom here, of which {finite} are finite")
-    if loops.contradicted(q, U[:, :rank]):
-        warnings.append("no velocity does what is prescribed and keeps the loops closed")
-    slowest = 1.0 if actuation is None or actuation.output_singular else actuation.singular_values.min(initial=1.0)
-    if PRESENT < slowest < NEARLY:
-        warnings.append(f"near an output singularity: joints move {1.0 / slowest:.1g} times as fast as motors")
-    return Mobility(
-        name=robot.name,
-        kutzbach=robot.nv - robot.nc,
-        degrees_of_freedom=robot.nv - rank,
-        finite_degrees_of_freedom=finite,
-        finite_because=because,
-        motions=loops.column_scale[:, None] * N,
-        rank=rank,
-        singular_values=s,
-        gap=gap,
-        tolerance=tolerance,
-        closing_error=residual,
-        length=loops.length,
-        row_scale=loops.row_scale,
-        redundant=robot.nc - rank,
-        redundant_rows=tuple(robot._row_names[k] for k in removable_rows(stress)),
-        dependent_groups={name: count for name, count in groups.items() if count},
-        unique_reactions=unique,
-        self_stress=wrenches,
-        idle=tuple(name for name in robot.joints if robot.joint(name).nv and name not in moving),
-        actuation=actuation,
-        warnings=tuple(warnings),
-    )
+    frame, components = (None, []) if output is None else frame_components("output", output)
+    found: dict[str, Any] = _core.mobility(robot, q, motors_of(robot, actuated), frame, components, checked_time(time))
+    motors = found["actuation"]
+    return Mobility(**found | {"actuation": None if motors is None else ActuationMobility(**motors)})
 
 
 def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:
@@ -272,91 +218,6 @@ def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:
     if array.shape != (robot.nq,):
         raise ShapeError(f"q has shape {array.shape}; mobility takes one configuration, ({robot.nq},)")
     return robot.normalize(array)
-
-
-# ---- motors --------------------------------------------------------------------------------------------------------------------------
-
-
-def _actuation(
-    robot: LoopFunctions, loops: ScaledLoops, q: Array, N: Array, finite: int | None, nearby: list[Neighbour],
-    motors: list[str], output: str | tuple[str, str] | None,
-) -> ActuationMobility:  # fmt: skip
-    """What motors and output feel of the motions N (nv, d), B and G, and how that is nearby."""
-    motor_scale = velocity_scale(robot, motors)
-    frame, rows = ("ground", []) if output is None else frame_components("output", output)
-    output_scale = six(1.0, loops.length)[rows]
-
-    def felt(q: Array, motions: Array) -> tuple[Array, Array]:
-        v = loops.column_scale[:, None] * motions
-        twist = robot.jacobian(q, frame, expressed_in="world_aligned")[rows] @ v
-        return actuation_matrix(robot, q, actuated=motors).T @ v / motor_scale[:, None], twist / output_scale[:, None]
-
-    def ranks(B: Array, G: Array) -> tuple[int, int, int]:
-        """Of B, of G, and how many ways motors have to move while the output stands still."""
-        return _rank(B), _rank(G), _rank(np.concatenate([B, G])) - _rank(G)
-
-    B, G = felt(q, N)
-    rank, _, unfelt = ranks(B, G)
-    locked = N.shape[1] - rank
-    # what is usual: the best of the neighbours. A structure has none: nothing moves there
-    others = [(*ranks(*felt(n.q, n.tangent)), n.tangent.shape[1]) for n in nearby]
-    known = bool(others) or finite == 0 or locked == 0
-    if not others:
-        others = [(0, 0, 0, 0)] if finite == 0 else [(*ranks(B, G), N.shape[1])]
-    usual_rank, usual_output = max(other[0] for other in others), max(other[1] for other in others)
-    usual_locked, usual_unfelt = min(other[3] - other[0] for other in others), min(other[2] for other in others)
-
-    singular_output, singular_input = locked > usual_locked, unfelt > usual_unfelt
-    jacobian = condition = None
-    if output is not None and locked == 0:
-        scaled = G @ np.linalg.pinv(B)
-        gains = np.linalg.svd(scaled, compute_uv=False)[:usual_output]
-        if gains.size:
-            condition = np.inf if singular_input else float(gains[0] / gains[-1])
-        jacobian = output_scale[:, None] * scaled / motor_scale
-    elif output is not None and singular_output:
-        condition = np.inf
-    return ActuationMobility(
-        actuators=len(B),
-        verdict="deficient" if usual_locked else "redundant" if len(B) > usual_rank else "exact",
-        locked_freedoms=locked,
-        uncontrolled=_moving(robot, N @ null_space(B, PRESENT)),
-        output_singular=singular_output if known else None,
-        input_singular=singular_input if output is not None else None,
-        singular_values=np.asarray(np.linalg.svd(B, compute_uv=False)[:usual_rank]),
-        output_jacobian=jacobian,
-        condition=condition,
-    )
-
-
-# ---- linear algebra and words --------------------------------------------------------------------------------------------------------
-
-
-def _rank(A: Array) -> int:
-    return int((np.linalg.svd(A, compute_uv=False) > PRESENT).sum())
-
-
-def _gap(s: Array, rank: int) -> float:
-    """The last singular value that counts over the first that does not."""
-    if 0 < rank < len(s) and s[rank] > s[rank - 1] * 1e-300:
-        return float(s[rank - 1] / s[rank])
-    return np.inf  # a factor beyond floats is as clear
-
-
-def _warnings_of_rank(s: Array, rank: int, gap: float) -> Iterator[str]:
-    """What is not clear about the rank by the singular values s."""
-    if gap < 1.0 / NEARLY:
-        yield f"the rank is not clear: where it ends, singular values fall by a factor of {gap:.2g} only"
-    if rank > 0 and s[rank - 1] < NEARLY:
-        few = int((s[:rank] < NEARLY).sum())
-        rounded = f", {few} are under {NEARLY:g}: numbers that a file rounds can hold fast what was meant to move"
-        yield f"nearly singular: the smallest singular value that counts is {s[rank - 1]:.1g}" + rounded * (few > 1)
-
-
-def _moving(robot: LoopFunctions, motions: Array) -> tuple[str, ...]:
-    """Joints of the tree that move in any of the scaled motions (nv, k)."""
-    moves = np.abs(motions).max(axis=1, initial=0.0) > PRESENT
-    return tuple(name for name in robot.joints if moves[robot.joint(name).v_slice].any())
 
 
 def _table(head: str, entries: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
@@ -369,42 +230,3 @@ def _table(head: str, entries: Iterable[Sequence[str]]) -> list[tuple[str, str]]
         alike.setdefault(", ".join(parts), []).append(name)
     lines = [f"{listed(names, 12)}{': ' if what else ''}{what}" for what, names in alike.items()]
     return [(head if k == 0 else "", line) for k, line in enumerate(lines)]
-
-
-# ---- what constraints say twice: rows that can go, and wrenches that brace a mechanism without loads -----------------
-# Multipliers of the null space of J^T load the joints without any load on the mechanism: what these self-stresses put through a joint is
-# what no rigid-body model can determine.
-
-
-BLOCK = 64  # rows that are looked at one by one, before all others are told what they span at once
-
-
-def removable_rows(stress: Array) -> list[int]:
-    """The last rows whose removal keeps the rank: those where the self-stresses (nc, k), restricted to them, are independent."""
-    rows: list[int] = []
-    left = stress.copy()
-    while len(rows) < stress.shape[1]:
-        size = np.linalg.norm(left, axis=1)
-        last = np.flatnonzero(size > 1e-3 * size.max())[-BLOCK:]
-        block, directions = left[last], []
-        for k in reversed(range(len(last))):
-            length = np.linalg.norm(block[k])
-            if length <= 1e-3 * size.max() or len(rows) == stress.shape[1]:
-                continue
-            direction = block[k] / length
-            block -= np.outer(block @ direction, direction)
-            directions.append(direction)
-            rows.append(int(last[k]))
-        D = np.array(directions)
-        left -= (left @ D.T) @ D
-        left[rows] = 0.0
-    return sorted(rows)
-
-
-def braced_wrenches(robot: LoopFunctions, q: Array, multipliers: Array, time: float | None) -> dict[str, Array]:
-    """Per joint and constraint (k, 6): what each of k sets of multipliers (k, nc), in equilibrium, puts through it."""
-    k = len(multipliers)
-    wrenches = np.broadcast_to(robot._loop_wrenches(q, multipliers, time=time), (k, len(robot.constraints), 6))
-    of_constraints = {name: np.array(wrenches[:, i]) for i, name in enumerate(robot.constraints)}
-    through = carried_by_tree(robot, q, wrenches)
-    return of_constraints | {name: 0.0 - through.get(name, np.zeros((k, 6))) for name in robot.joints}

@@ -1,0 +1,58 @@
+// The functions of a state for algorithms that are compiled once, in double, for all instruction set levels: rows of numbers in, rows of numbers out.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "../mechanism/mechanism.hpp"
+#include "kernels.hpp"
+#include "operation_sizes.hpp"
+
+namespace sarrus {
+
+/// Numbers of the rows that depend on q, at one configuration: Loops::pfaffian_values of them. Empty: there are no such rows.
+using RowsOfState = std::function<void(const double* q, double* values)>;
+
+class StateFunctions {
+ public:
+  StateFunctions(const Mechanism& mechanism, const KernelTable& kernels) : mechanism_(mechanism), kernels_(kernels) {}
+
+  const Mechanism& mechanism() const { return mechanism_; }
+  const Tree& tree() const { return mechanism_.tree(); }
+
+  /// Inputs in the order of operation_list.hpp, null where one is left out.
+  void ask(Operation operation, std::initializer_list<const double*> inputs, double* out, const Frame& frame = {}) const {
+    const double* in[max_inputs] = {};
+    std::copy(inputs.begin(), inputs.end(), in);
+    kernels_.one[static_cast<int>(operation)](tree(), {frame, 0, nullptr, false}, in, nullptr, out);
+  }
+
+  /// One configuration (nq) a row, next to the same other inputs: out (count x size).
+  struct Repeated {
+    const double* data;
+    int size;
+    bool same;
+  };
+  void ask_many(Operation operation, std::initializer_list<Repeated> inputs, int count, int size, double* out) const {
+    Rows rows{};
+    int k = 0;
+    for (const Repeated& input : inputs) {
+      rows.in[k] = input.data, rows.in_size[k] = input.size, rows.in_step[k] = input.same ? 0 : input.size;
+      ++k;
+    }
+    std::vector<signed char> status(static_cast<std::size_t>(count));
+    rows.out = out, rows.out_size = size, rows.status = status.data();
+    const bool apart = leaves_the_cache(tree(), kernels_.lanes);
+    (apart ? kernels_.each : kernels_.many)[static_cast<int>(operation)](tree(), {{}, 0, nullptr, false}, rows, 0, count);
+  }
+
+ private:
+  const Mechanism& mechanism_;
+  const KernelTable& kernels_;
+};
+
+}  // namespace sarrus

@@ -1,0 +1,151 @@
+#include "finite_motion.hpp"
+
+#include <cmath>
+
+#include "../loops/tolerances.hpp"
+
+namespace sarrus {
+namespace {
+
+using tolerances::present;
+
+constexpr double step_size = 0.02,
+                 small_step = 1e-3;  // of the largest velocity [rad, l]: to a configuration nearby, and about there
+constexpr int most_neighbours = 4;
+
+/// Rows scaled so that their largest entry is one.
+Matrix largest_one(Matrix v) {
+  for (Eigen::Index k = 0; k < v.rows(); ++k) v.row(k) /= std::max(v.row(k).lpNorm<Eigen::Infinity>(), 1e-300);
+  return v;
+}
+
+/// Steps along scaled velocities (k, nv), of these sizes (k) of the largest: where they end, and per step how far they went.
+struct Steps {
+  RowMajor ends, went;
+  std::vector<bool> known;
+
+  Steps(const ScaledLoops& loops, const double* q, const Matrix& aim, const Vector& size) : known(size.size()) {
+    ScaledLoops::Walk walk = loops.walk(q, size.asDiagonal() * aim);
+    ends = std::move(walk.ends), went = size.cwiseInverse().asDiagonal() * walk.went;
+    // a residual of x^2 is all that is seen of being x away from a double root
+    for (Eigen::Index k = 0; k < size.size(); ++k) known[k] = std::sqrt(walk.open(k)) < 0.01 * size(k);
+  }
+  double far(int k) const { return went.row(k).lpNorm<Eigen::Infinity>(); }
+};
+
+/// The velocities that J allows at q and that can be followed; none where that is not clear. J alone would not do: a mechanism that carries along
+/// a structure at its dead centre has a velocity everywhere that leads nowhere.
+std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, NormalNumbers& random) {
+  const Matrix N = null_space(loops.holonomic_rows(loops.jacobian(q.data())), present);
+  const int d = static_cast<int>(N.cols());
+  const Matrix directions = d ? orthogonal_from(random.draw(d, d)) : Matrix(0, 0);
+  std::optional<Neighbour> found;
+  // a few of many directions are enough where they all lead to the same
+  for (const bool few : {true, false}) {
+    if (few && d <= 16) continue;
+    const int count = few ? 8 : d;
+    const Matrix aim = directions.topRows(count) * (few ? std::sqrt(d / 8.0) : 1.0);
+    const Steps steps(loops, q.data(), aim * N.transpose(), Vector::Constant(count, small_step));
+    bool clear = std::all_of(steps.known.begin(), steps.known.end(), [](bool known) { return known; });
+    found.reset();
+    if (!clear) continue;
+    const RightFactor parts = right_singular_vectors(steps.went * N);
+    const int followed = count_above(parts.values, 0.1);
+    for (const double part : parts.values) clear = clear && !(part > 0.05 && part < 0.3);
+    if (!clear) continue;
+    found = {q, N * parts.V.leftCols(followed)};
+    if (followed < count / 2) break;
+  }
+  return found;
+}
+
+/// Of the configurations that close the loops, whatever else constrains velocities.
+FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared) {
+  const bool plain = loops.holonomic_rows(Matrix::Zero(loops.holonomic.size(), 0)).rows() == Eigen::Index(loops.holonomic.size());
+  const Matrix J = loops.holonomic_rows(loops.jacobian(q));
+  const Matrix N = plain ? motions : null_space(J, tolerance);
+  const int d = static_cast<int>(N.cols()), nv = static_cast<int>(N.rows());
+  if (d == 0) return {0, "nothing moves here", {}};
+  NormalNumbers random;
+  const int count = std::min(d, 8) + 4;
+  const bool independent = J.rows() + d == nv;
+  if (independent && plain && !compared) return {d, "the constraints are independent here", {}};
+  const Matrix drawn = largest_one(random.draw(count, d) * N.transpose());
+  Vector size(count);
+  for (int k = 0; k < count; ++k) size(k) = k % 2 ? step_size / 4.0 : step_size;
+  const auto straight = [&](const Steps& steps, int k, int first) {
+    return steps.known[k] && (steps.went.row(k) - drawn.row(first + k)).lpNorm<Eigen::Infinity>() < 0.2;
+  };
+  const auto add = [&](FiniteMotion& to, const Vector& end) {
+    to.neighbours.push_back({end, null_space(loops.holonomic_rows(loops.jacobian(end.data())), nv - d)});
+  };
+  if (independent) {
+    FiniteMotion found{d, "the constraints are independent here", {}};
+    for (int first = 0; first < count && found.neighbours.empty(); first += most_neighbours) {
+      const int some = std::min(most_neighbours, count - first);
+      const Steps steps(loops, q, drawn.middleRows(first, some), size.segment(first, some));
+      for (int k = 0; k < some; ++k)
+        if (straight(steps, k, first)) add(found, steps.ends.row(k));
+    }
+    return found;
+  }
+  Steps steps(loops, q, drawn, size);
+  int held = 0;
+  for (int k = 0; k < count; ++k) held += straight(steps, k, 0);
+  if (held == count) {
+    FiniteMotion found{d, std::to_string(count) + " random steps along possible velocities could be taken", {}};
+    for (int k = 0; k < most_neighbours; ++k) add(found, steps.ends.row(k));
+    return found;
+  }
+
+  for (int again = 0; again < 2; ++again)  // once more, where the steps led: a branch is followed, a dead end is left
+    steps = Steps(loops, q, largest_one(steps.went * N * N.transpose()), size);
+  int back = 0;
+  for (int k = 0; k < count; ++k) back += steps.known[k] && steps.far(k) < 0.02;
+  if (back == count) return {0, std::to_string(count) + " random steps along possible velocities all led back", {}};
+  FiniteMotion found;
+  int most[2] = {0, 0};
+  bool clear = true;
+  for (const int small : {0, 1}) {
+    int used = 0;
+    for (int k = small; k < count && used < most_neighbours; k += 2) {
+      if (!(steps.known[k] && steps.far(k) > 0.8 && steps.far(k) < 1.25)) continue;
+      ++used;
+      const std::optional<Neighbour> there = tangent(loops, steps.ends.row(k), random);
+      clear = clear && there;
+      if (!there) continue;
+      most[small] = std::max(most[small], static_cast<int>(there->tangent.cols()));
+      if (there->tangent.cols() > 0) found.neighbours.push_back(*there);
+    }
+  }
+  if (!clear || most[0] != most[1] || found.neighbours.empty()) {
+    found.because = "undecided: steps of different sizes and directions do not agree";
+    return found;
+  }
+  found.freedom = most[0];
+  found.because = std::string(most[0] < d ? "bifurcation: of" : "of") + " the largest branch, from " +
+                  std::to_string(found.neighbours.size()) + " configurations nearby";
+  return found;
+}
+
+}  // namespace
+
+FiniteMotion finite_motion(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared) {
+  FiniteMotion found = branches(loops, q, motions, tolerance, compared);
+  const bool held = std::find(loops.holonomic.begin(), loops.holonomic.end(), false) != loops.holonomic.end();
+  if (held && found.freedom.value_or(1) != 0) {  // velocities are constrained besides
+    found.freedom.reset();
+    for (Neighbour& n : found.neighbours) {
+      const Matrix A = loops.velocity_rows(loops.jacobian(n.q.data())) * n.tangent;
+      n.tangent = n.tangent * null_space(A, present);
+      found.freedom = std::max(found.freedom.value_or(0), static_cast<int>(n.tangent.cols()));
+    }
+  }
+  std::vector<Neighbour> largest;
+  for (Neighbour& n : found.neighbours)
+    if (found.freedom && n.tangent.cols() == *found.freedom) largest.push_back(std::move(n));
+  found.neighbours = std::move(largest);
+  return found;
+}
+
+}  // namespace sarrus

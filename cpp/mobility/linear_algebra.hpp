@@ -1,0 +1,48 @@
+// Linear algebra of one matrix whose rank is to be found.
+#pragma once
+
+#include <Eigen/Core>
+#include <cstdint>
+
+namespace sarrus {
+
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// min(m, n) of them, the largest first, each to rounding of the largest.
+Vector singular_values(Matrix A);
+/// Number of singular values above the tolerance.
+int rank(const Matrix& A, double tolerance);
+int count_above(const Vector& singular_values, double tolerance);
+
+/// Orthonormal basis (n, n - rank) of the vectors that A (m, n), of this rank, takes to nothing.
+Matrix null_space(const Matrix& A, int rank);
+Matrix null_space(const Matrix& A, double tolerance);
+/// Of what is left of each row beside those before it, the largest row first, so much of the largest counts as nothing.
+Matrix null_space_by_pivots(const Matrix& A, double negligible, double largest = 0.0);
+
+/// A^+ of a matrix with independent columns.
+Matrix pseudo_inverse(const Matrix& A);
+
+/// A = U diag(values) V^T with all n columns of V (Hestenes' rotations): for matrices of few columns.
+struct RightFactor {
+  Vector values;
+  Matrix V;
+};
+RightFactor right_singular_vectors(Matrix A);
+
+/// Orthogonal matrix (n, n) whose first columns span those of A (n, k).
+Matrix orthogonal_from(const Matrix& A);
+
+/// Normal numbers that are the same everywhere (SplitMix64, Box and Muller).
+class NormalNumbers {
+ public:
+  Matrix draw(int rows, int columns);
+
+ private:
+  double uniform();
+  std::uint64_t state_ = 0;
+};
+
+}  // namespace sarrus

@@ -1,0 +1,380 @@
+#include "mobility.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "../dynamics/kinematics.hpp"
+#include "../loops/tolerances.hpp"
+#include "actuation.hpp"
+#include "finite_motion.hpp"
+
+namespace sarrus {
+namespace {
+
+using tolerances::nearly_singular, tolerances::negligible, tolerances::present;
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+template <class... X> std::string text(const char* form, X... x) {
+  char out[160];
+  std::snprintf(out, sizeof out, form, x...);
+  return out;
+}
+
+/// Joints of the tree that move in some of the scaled motions (nv, k), or in none.
+Names joints_that(bool move, const Mechanism& mechanism, const Matrix& motions) {
+  Names names;
+  for (std::size_t j = 0; j < mechanism.joints().size(); ++j) {
+    const Mechanism::PlacedJoint& at = mechanism.joints()[j];
+    if (at.closes_a_loop || at.nv == 0) continue;
+    const bool moves = motions.cols() > 0 && motions.middleRows(at.iv, at.nv).cwiseAbs().maxCoeff() > present;
+    if (moves == move) names.push_back(mechanism.description().joints[j].name);
+  }
+  return names;
+}
+
+/// What is not clear about the rank by the singular values s.
+void warn_of_rank(const Vector& s, int rank, double gap, Names& warnings) {
+  if (gap < 1.0 / nearly_singular)
+    warnings.push_back(text("the rank is not clear: where it ends, singular values fall by a factor of %.2g only", gap));
+  if (rank > 0 && s(rank - 1) < nearly_singular) {
+    const int few = static_cast<int>((s.head(rank).array() < nearly_singular).count());
+    warnings.push_back(text("nearly singular: the smallest singular value that counts is %.1g", s(rank - 1)));
+    if (few > 1)
+      warnings.back() +=
+          text(", %d are under %g: numbers that a file rounds can hold fast what was meant to move", few, nearly_singular);
+  }
+}
+
+/// Velocities of motors, and of the output, per scaled motion; either divided by what counts as 1 rad/s.
+struct Felt {
+  Matrix motors, output;
+};
+class Feelers {
+ public:
+  Feelers(const ScaledLoops& loops, const std::vector<int>& motors, const MobilityOptions& options)
+      : loops_(loops),
+        motors_(motors),
+        rows_(options.output ? options.components : std::vector<int>()),
+        motor_unit(motor_units(loops.functions.mechanism(), motors)),
+        output_unit(rows_.size()) {
+    if (options.output) {
+      const PlacedFrame* at = loops.functions.mechanism().find_frame(*options.output);
+      if (!at) throw NameNotFoundError("no frame is named '" + *options.output + "'");
+      frame_ = {at->link, at->body, at->X, ExpressedIn::world_aligned, loops.functions.mechanism().number_of(*at)};
+    }
+    for (std::size_t r = 0; r < rows_.size(); ++r) output_unit(r) = rows_[r] < 3 ? 1.0 : loops.length;
+  }
+  Felt operator()(const double* q, const Matrix& motions) const {
+    const Matrix v = loops_.column_scale.asDiagonal() * motions;
+    Felt felt{motor_unit.cwiseInverse().asDiagonal() * (motor_rows(loops_.functions, q, motors_) * v),
+              Matrix(rows_.size(), motions.cols())};
+    if (rows_.empty()) return felt;
+    RowMajor J(6, v.rows());
+    loops_.functions.ask(Operation::jacobian, {q}, J.data(), frame_);
+    for (std::size_t r = 0; r < rows_.size(); ++r) felt.output.row(r) = J.row(rows_[r]) * v / output_unit(r);
+    return felt;
+  }
+
+ private:
+  const ScaledLoops& loops_;
+  const std::vector<int>& motors_;
+  std::vector<int> rows_;
+  Frame frame_{};
+
+ public:
+  Vector motor_unit, output_unit;
+};
+
+/// Ranks of what motors and output feel of so many motions, what motors leave free, and how many ways they have to move while the output stands still.
+struct Ranks {
+  int motors = 0, output = 0, unfelt = 0, locked = 0;
+
+  Ranks() = default;
+  Ranks(const Felt& felt, Eigen::Index motions) {
+    Matrix both(felt.motors.rows() + felt.output.rows(), motions);
+    both << felt.motors, felt.output;
+    motors = rank(felt.motors, present), output = rank(felt.output, present);
+    unfelt = rank(both, present) - output, locked = static_cast<int>(motions) - motors;
+  }
+};
+
+ActuationMobility actuation(const ScaledLoops& loops, const double* q, const Matrix& N, const FiniteMotion& finite,
+                            const std::vector<int>& motors, const MobilityOptions& options) {
+  const Feelers feelers(loops, motors, options);
+  const Felt felt = feelers(q, N);
+  const Ranks here(felt, N.cols());
+  const bool has_output = options.output.has_value();
+  // what is usual: the best of the neighbours. A structure has none: nothing moves there
+  std::vector<Ranks> others;
+  for (const Neighbour& n : finite.neighbours) others.emplace_back(feelers(n.q.data(), n.tangent), n.tangent.cols());
+  const bool known = !others.empty() || finite.freedom == 0 || here.locked == 0;
+  if (others.empty()) others.push_back(finite.freedom == 0 ? Ranks() : here);
+  Ranks usual = others.front();
+  for (const Ranks& other : others) {
+    usual.motors = std::max(usual.motors, other.motors), usual.output = std::max(usual.output, other.output);
+    usual.locked = std::min(usual.locked, other.locked), usual.unfelt = std::min(usual.unfelt, other.unfelt);
+  }
+
+  ActuationMobility found{};
+  const bool singular_output = here.locked > usual.locked, singular_input = here.unfelt > usual.unfelt;
+  found.actuators = static_cast<int>(felt.motors.rows()), found.locked_freedoms = here.locked;
+  found.verdict = usual.locked ? "deficient" : found.actuators > usual.motors ? "redundant" : "exact";
+  found.uncontrolled = joints_that(true, loops.functions.mechanism(), N * null_space(felt.motors, here.motors));
+  if (known) found.output_singular = singular_output;
+  if (has_output) found.input_singular = singular_input;
+  found.singular_values = singular_values(felt.motors);
+  found.singular_values.conservativeResize(std::min<Eigen::Index>(usual.motors, found.singular_values.size()));
+  if (has_output && here.locked == 0) {
+    const Matrix scaled =
+        N.cols() ? Matrix(felt.output * pseudo_inverse(felt.motors)) : Matrix::Zero(felt.output.rows(), found.actuators);
+    const Vector all = singular_values(scaled), gains = all.head(std::min<Eigen::Index>(usual.output, all.size()));
+    if (gains.size()) found.condition = singular_input ? infinite : gains(0) / gains(gains.size() - 1);
+    found.output_jacobian = feelers.output_unit.asDiagonal() * scaled * feelers.motor_unit.cwiseInverse().asDiagonal();
+  } else if (has_output && singular_output) {
+    found.condition = infinite;
+  }
+  return found;
+}
+
+/// The bodies and joints of a mechanism in one configuration.
+class Placed {
+ public:
+  Placed(const StateFunctions& functions, const double* q)
+      : tree_(functions.tree()), mechanism_(functions.mechanism()), block_(Kinematics<double>::size(tree_)) {
+    functions.ask(Operation::kinematics, {q}, block_.data());
+    kinematics_ = Kinematics<double>::over(tree_, block_.data());
+  }
+  const Transform<double>& link(int i) const { return kinematics_.link[i].X; }
+  /// A joint of the tree: its frame on the body that it carries, and on its child.
+  Transform<double> carried(const Mechanism::PlacedJoint& joint) const {
+    const Body& body = tree_.body[joint.body];
+    return link(body.link) * body.X_joint;
+  }
+  Transform<double> child(const Mechanism::PlacedJoint& joint) const {
+    const Body& body = tree_.body[joint.body];
+    return link(body.child_link) * body.X_child();
+  }
+  /// Orthonormal basis (6, 6 - nv) of what is perpendicular to a joint's motion space, in its frame on the body that it carries.
+  Matrix across(const Mechanism::PlacedJoint& joint) const {
+    const Transform<double> X = carried(joint);
+    const Vec3<double>& origin = link(tree_.body[joint.body].link).p;
+    Matrix phi(6, joint.nv);
+    for (int k = 0; k < joint.nv; ++k) {
+      const Motion<double>& s = kinematics_.column[joint.iv + k];
+      const Vec3<double> v = s.linear + cross<double>(s.angular, Vec3<double>(X.p - origin));
+      phi.col(k) << X.R.transpose() * s.angular, X.R.transpose() * v;
+    }
+    return orthogonal_from(phi).rightCols(6 - joint.nv);
+  }
+
+ private:
+  const Tree& tree_;
+  const Mechanism& mechanism_;
+  std::vector<double> block_;
+  Kinematics<double> kinematics_;
+};
+
+/// Wrenches (k, 6), in a frame's axes at its origin, seen from another frame.
+Matrix seen_from(const Transform<double>& to, const Transform<double>& from, const Matrix& wrenches) {
+  Matrix seen(wrenches.rows(), 6);
+  for (Eigen::Index k = 0; k < wrenches.rows(); ++k) {
+    const Vec3<double> F = from.R * Vec3<double>(wrenches.row(k).tail<3>());
+    const Vec3<double> N = from.R * Vec3<double>(wrenches.row(k).head<3>()) + cross<double>(Vec3<double>(from.p - to.p), F);
+    seen.row(k) << N.transpose() * to.R, F.transpose() * to.R;
+  }
+  return seen;
+}
+
+/// Wrenches (k, 6) through each constraint and then each joint of the tree, of multipliers (nc, k) in equilibrium: [moment; force] on the child of a
+/// constraint, and on the body that a joint carries, at its frame and in its axes.
+Named<Matrix> braced_wrenches(const StateFunctions& functions, const Placed& placed, const double* q, const Matrix& multipliers,
+                              const std::optional<double>& time) {
+  const Mechanism& mechanism = functions.mechanism();
+  const Tree& tree = functions.tree();
+  const Loops& loops = tree.loops;
+  const int count = static_cast<int>(multipliers.cols()), constraints = static_cast<int>(mechanism.constraints().size());
+  Named<Matrix> all;
+  for (int i = 0; i < constraints; ++i) all.push_back({mechanism.constraint_name(i), Matrix(count, 6)});
+  for (std::size_t j = 0; j < mechanism.joints().size(); ++j)
+    if (!mechanism.joints()[j].closes_a_loop) all.push_back({mechanism.description().joints[j].name, Matrix(count, 6)});
+  RowMajor wrenches(loops.constraints, 6);
+  std::vector<Force<double>> beyond(tree.bodies);  // on a body and all that it carries, in the world's axes about its origin
+  for (int k = 0; k < count; ++k) {
+    functions.ask(Operation::loop_wrenches, {q, multipliers.col(k).data(), time ? &*time : nullptr}, wrenches.data());
+    std::fill(beyond.begin(), beyond.end(), Force<double>::zero());
+    for (int i = 0; i < constraints; ++i) {
+      const int at = mechanism.constraints()[i];
+      const Constraint& c = loops.constraint[at];
+      all[i].second.row(k) = wrenches.row(at);
+      if (c.child < 0) continue;
+      const Transform<double> X = placed.link(c.child) * c.X_child;
+      const Mat3<double> R = X.R * Mat3<double>(c.R_described.transpose());
+      const Force<double> f = {R * Vec3<double>(wrenches.row(at).head<3>()), R * Vec3<double>(wrenches.row(at).tail<3>())};
+      const Vec3<double> N = f.angular + cross<double>(X.p, f.linear);
+      beyond[c.body[1]] += {N, f.linear}, beyond[c.body[0]] -= {N, f.linear};
+    }
+    for (int b = tree.bodies - 1; b > 0; --b) beyond[tree.body[b].parent] += beyond[b];
+    int next = constraints;
+    for (const Mechanism::PlacedJoint& joint : mechanism.joints()) {
+      if (joint.closes_a_loop) continue;
+      const Transform<double> X = placed.carried(joint);
+      const Force<double>& f = beyond[joint.body];
+      const Vec3<double> N = f.angular - cross<double>(X.p, f.linear);
+      all[next++].second.row(k) << -(X.R.transpose() * N).transpose(), -(X.R.transpose() * f.linear).transpose();
+    }
+  }
+  return all;
+}
+
+/// [moment; l force].
+Matrix in_one_unit(Matrix wrenches, double length) {
+  wrenches.rightCols<3>() *= length;
+  return wrenches;
+}
+
+Names named_rows(const ScaledLoops& loops, const std::vector<int>& rows) {
+  Names names;
+  for (const int r : rows) names.push_back(loops.row_name(r));
+  return names;
+}
+
+}  // namespace
+
+std::vector<int> removable_rows(const Matrix& stress) {
+  constexpr int block_size = 64;  // rows that are looked at one by one, before all others lose what they span at once
+  std::vector<int> rows;
+  Matrix left = stress;
+  while (static_cast<Eigen::Index>(rows.size()) < stress.cols()) {
+    const Vector size = left.rowwise().norm();
+    const double least = 1e-3 * size.maxCoeff();
+    std::vector<int> last;
+    for (int k = static_cast<int>(size.size()) - 1; k >= 0 && static_cast<int>(last.size()) < block_size; --k)
+      if (size(k) > least) last.push_back(k);
+    RowMajor block(last.size(), stress.cols()), directions(last.size(), stress.cols());
+    for (std::size_t k = 0; k < last.size(); ++k) block.row(k) = left.row(last[k]);
+    int found = 0;
+    for (std::size_t k = 0; k < last.size() && static_cast<Eigen::Index>(rows.size()) < stress.cols(); ++k) {
+      const double length = block.row(k).norm();
+      if (length <= least) continue;
+      directions.row(found) = block.row(k) / length;
+      const Vector along = block * directions.row(found).transpose();
+      block -= along * directions.row(found++);
+      rows.push_back(last[k]);
+    }
+    const Matrix D = directions.topRows(found);
+    left -= (left * D.transpose()).eval() * D;
+    for (const int k : rows) left.row(k).setZero();
+  }
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+Mobility mobility(const StateFunctions& functions, const double* q, const MobilityOptions& options, RowsOfState rows) {
+  const Mechanism& mechanism = functions.mechanism();
+  const int nv = functions.tree().nv, nc = functions.tree().loops.rows;
+  std::vector<int> motors;
+  for (const int j : options.actuated ? joints_by_names(mechanism, *options.actuated) : actuated_joints(mechanism))
+    if (mechanism.description().joints[j].nv > 0) motors.push_back(j);
+  const ScaledLoops loops(functions, q, options.time, std::move(rows));
+
+  Mobility found{};
+  found.name = mechanism.description().name, found.length = loops.length;
+  found.row_scale = loops.row_scale;
+  found.closing_error = loops.check_closed(q);
+  const Matrix J = loops.jacobian(q);
+  const Vector& s = found.singular_values = singular_values(J);
+  found.tolerance = std::max(negligible, 100.0 * found.closing_error) * std::max(1.0, s.size() ? s(0) : 0.0);
+  const int rank = found.rank = count_above(s, found.tolerance);
+  const Matrix N = null_space(J, rank), stress = null_space(J.transpose(), rank);
+  const FiniteMotion finite = finite_motion(loops, q, N, found.tolerance, !motors.empty());
+  if (!motors.empty()) found.actuation = actuation(loops, q, N, finite, motors, options);
+
+  found.kutzbach = nv - nc, found.degrees_of_freedom = nv - rank, found.redundant = nc - rank;
+  found.finite_degrees_of_freedom = finite.freedom, found.finite_because = finite.because;
+  found.motions = loops.column_scale.asDiagonal() * N;
+  found.gap = rank > 0 && rank < s.size() && s(rank) > s(rank - 1) * 1e-300 ? s(rank - 1) / s(rank) : infinite;
+  found.redundant_rows = named_rows(loops, removable_rows(stress));
+  const Placed placed(functions, q);
+  found.self_stress = braced_wrenches(functions, placed, q, loops.row_scale.asDiagonal() * stress, options.time);
+  found.idle = joints_that(false, mechanism, N);
+
+  Named<bool> constraints;
+  for (std::size_t i = 0; i < mechanism.constraints().size(); ++i) {
+    const Constraint& c = functions.tree().loops.constraint[mechanism.constraints()[i]];
+    const std::string& name = mechanism.constraint_name(static_cast<int>(i));
+    const int dependent = stress.cols() ? sarrus::rank(stress.middleRows(c.row, c.rows), present) : 0;
+    if (dependent) found.dependent_groups.push_back({name, dependent});
+    constraints.push_back({name, dependent == 0});
+  }
+  std::size_t wrench = constraints.size(), closing = 0;
+  for (std::size_t j = 0; j < mechanism.joints().size(); ++j) {
+    const Mechanism::PlacedJoint& joint = mechanism.joints()[j];
+    if (joint.closes_a_loop) {
+      found.unique_reactions.push_back(constraints[closing++]);
+      continue;
+    }
+    // what couplers put along the joint's motion is no reaction
+    const auto& [name, wrenches] = found.self_stress[wrench++];
+    const bool unique = wrenches.rows() == 0 || joint.nv == 6 ||
+                        (in_one_unit(wrenches, loops.length) * placed.across(joint)).cwiseAbs().maxCoeff() < present;
+    found.unique_reactions.push_back({name, unique});
+  }
+  found.unique_reactions.insert(found.unique_reactions.end(), constraints.begin() + closing, constraints.end());
+
+  Names& warnings = found.warnings;
+  warn_of_rank(s, rank, found.gap, warnings);
+  if (finite.freedom && *finite.freedom < nv - rank)
+    warnings.push_back("singular: " + std::to_string(nv - rank) + " degrees of freedom here, of which " +
+                       std::to_string(*finite.freedom) + " are finite");
+  const Vector c = loops.prescribed(q);
+  if ((stress.transpose() * c).norm() > present * c.norm())
+    warnings.push_back("no velocity does what is prescribed and keeps the loops closed");
+  if (found.actuation && !found.actuation->output_singular.value_or(false) && found.actuation->singular_values.size()) {
+    const double slowest = found.actuation->singular_values.minCoeff();
+    if (slowest > present && slowest < nearly_singular)
+      warnings.push_back(text("near an output singularity: joints move %.1g times as fast as motors", 1.0 / slowest));
+  }
+  return found;
+}
+
+Named<Vector> open_reactions(const StateFunctions& functions, const double* q, const std::optional<double>& time,
+                             RowsOfState rows) {
+  const Mechanism& mechanism = functions.mechanism();
+  const ScaledLoops loops(functions, q, time, std::move(rows));
+  const Vector phi = loops.residual(q);
+  const Matrix J = loops.jacobian(q);
+  const Vector s = singular_values(J);
+  const double open = phi.size() ? phi.cwiseAbs().maxCoeff() : 0.0;
+  const double tolerance = std::max(negligible, 100.0 * open) * std::max(1.0, s.size() ? s(0) : 0.0);
+  const Matrix stress = null_space(J.transpose(), count_above(s, tolerance));
+  const Placed placed(functions, q);
+  Named<Matrix> braced = braced_wrenches(functions, placed, q, loops.row_scale.asDiagonal() * stress, time);
+  std::size_t next = mechanism.constraints().size();
+  for (const Mechanism::PlacedJoint& joint : mechanism.joints()) {
+    if (joint.closes_a_loop) continue;
+    Matrix& wrenches = braced[next++].second;
+    const Matrix across = placed.across(joint);
+    wrenches = (wrenches * across).eval() * across.transpose();
+    if (joint.reversed) wrenches = -seen_from(placed.child(joint), placed.carried(joint), wrenches);
+  }
+  Named<Vector> sizes;
+  for (const auto& [name, wrenches] : braced)
+    sizes.push_back({name, in_one_unit(wrenches, loops.length).colwise().norm().transpose()});
+  return sizes;
+}
+
+ConstraintRank constraint_rank(const StateFunctions& functions, const double* q, const std::optional<std::string>& without,
+                               const std::optional<double>& time, RowsOfState rows) {
+  const Mechanism& mechanism = functions.mechanism();
+  const ScaledLoops loops(functions, q, time, std::move(rows));
+  Matrix J = loops.jacobian(q);
+  for (std::size_t i = 0; without && i < mechanism.constraints().size(); ++i) {
+    const Constraint& c = functions.tree().loops.constraint[mechanism.constraints()[i]];
+    if (mechanism.constraint_name(static_cast<int>(i)) == *without) J.middleRows(c.row, c.rows).setZero();
+  }
+  const Vector phi = loops.residual(q);
+  return {singular_values(J), phi.size() ? phi.cwiseAbs().maxCoeff() : 0.0};
+}
+
+}  // namespace sarrus

@@ -1,0 +1,97 @@
+// How a mechanism can move in one configuration, which of its constraints are redundant, and what its motors can do about it.
+//
+// Rank and null spaces are those of R J C (scaled_loops.hpp): which velocities the constraints allow here, and which loads on the joints are in
+// equilibrium without any other. What becomes of these velocities is found by moving (finite_motion.hpp). A motion that no motor feels is an output
+// singularity, a motor that the output does not feel an input singularity (Gosselin and Angeles, IEEE Trans. Robotics and Automation 6, 1990).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scaled_loops.hpp"
+
+namespace sarrus {
+
+template <class X> using Named = std::vector<std::pair<std::string, X>>;
+using Names = std::vector<std::string>;
+
+struct MobilityOptions {
+  std::optional<Names> actuated;  // joints with motors; none: those of the description
+  std::optional<std::string> output;  // the frame whose velocity the mechanism is there for
+  std::vector<int> components = {0, 1, 2, 3, 4, 5};  // of that velocity, rx ry rz tx ty tz in the world's axes: those that matter
+  std::optional<double> time;  // [s], where motion is prescribed
+};
+
+/// What motors can do in one configuration; docs of Python's class of the same name say what each field is.
+struct ActuationMobility {
+  int actuators, locked_freedoms;
+  std::string verdict;  // "exact", "redundant" or "deficient"
+  Names uncontrolled;
+  std::optional<bool> output_singular, input_singular;
+  Vector singular_values;
+  std::optional<Matrix> output_jacobian;
+  std::optional<double> condition;
+
+  template <class Field> void fields(Field field) {
+    field("actuators", actuators), field("verdict", verdict), field("locked_freedoms", locked_freedoms);
+    field("uncontrolled", uncontrolled), field("output_singular", output_singular), field("input_singular", input_singular);
+    field("singular_values", singular_values), field("output_jacobian", output_jacobian), field("condition", condition);
+  }
+};
+
+struct Mobility {
+  std::string name;
+  int kutzbach, degrees_of_freedom;
+  std::optional<int> finite_degrees_of_freedom;
+  std::string finite_because;
+  Matrix motions;  // (nv, degrees of freedom)
+  int rank;
+  Vector singular_values;
+  double gap, tolerance, closing_error, length;
+  Vector row_scale;
+  int redundant;
+  Names redundant_rows;
+  Named<int> dependent_groups;
+  Named<bool> unique_reactions;
+  Named<Matrix> self_stress;  // (redundant, 6) of each joint and constraint
+  Names idle;
+  std::optional<ActuationMobility> actuation;
+  Names warnings;
+
+  template <class Field> void fields(Field field) {
+    field("name", name), field("kutzbach", kutzbach), field("degrees_of_freedom", degrees_of_freedom);
+    field("finite_degrees_of_freedom", finite_degrees_of_freedom), field("finite_because", finite_because);
+    field("motions", motions), field("rank", rank), field("singular_values", singular_values), field("gap", gap);
+    field("tolerance", tolerance), field("closing_error", closing_error), field("length", length), field("row_scale", row_scale);
+    field("redundant", redundant), field("redundant_rows", redundant_rows), field("dependent_groups", dependent_groups);
+    field("unique_reactions", unique_reactions), field("self_stress", self_stress), field("idle", idle);
+    field("actuation", actuation), field("warnings", warnings);
+  }
+};
+
+/// At a configuration (nq) that closes the loops; AssemblyError where it leaves them open. `rows` are those that depend on q.
+Mobility mobility(const StateFunctions& functions, const double* q, const MobilityOptions& options = {}, RowsOfState rows = {});
+
+/// Largest size of each component [moment; l force] (6) that self-stresses of unit size put through each joint and constraint, on the child: what
+/// no rigid-body model determines. Efforts along a joint's motion are no part of it. Loops need not be closed.
+Named<Vector> open_reactions(const StateFunctions& functions, const double* q, const std::optional<double>& time = {},
+                             RowsOfState rows = {});
+
+/// How many rows of constraints count: singular values of R J C, and the largest entry of R phi. Without the rows of one constraint, if it is named.
+struct ConstraintRank {
+  Vector singular_values;
+  double closing_error;
+
+  template <class Field> void fields(Field field) {
+    field("singular_values", singular_values), field("closing_error", closing_error);
+  }
+};
+ConstraintRank constraint_rank(const StateFunctions& functions, const double* q, const std::optional<std::string>& without = {},
+                               const std::optional<double>& time = {}, RowsOfState rows = {});
+
+/// The last rows whose removal keeps the rank: those where the self-stresses (nc, k), restricted to them, are independent.
+std::vector<int> removable_rows(const Matrix& stress);
+
+}  // namespace sarrus

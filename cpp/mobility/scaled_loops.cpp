@@ -1,0 +1,172 @@
+#include "scaled_loops.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "../joints/visit.hpp"
+#include "../loops/tolerances.hpp"
+
+namespace sarrus {
+
+bool slides(const JointDescription& joint, int k) {
+  return visit_every(joint.kind, joint.nv, [&](auto type) {
+    int listed = 0, velocity = 0;
+    for (const Coordinate& one : type.velocities)
+      if (type.has(joint.constants, listed++) && velocity++ == k) return one.is_length();
+    return false;
+  });
+}
+
+namespace {
+
+/// Most that a row between coordinates could be: of a polynomial, by its coefficients, since its slope may vanish.
+double row_size(const Constraint& c, const Vector& column_scale, const Eigen::RowVectorXd& row) {
+  const Coupler* coupler = std::get_if<Coupler>(&c.kind);
+  if (!coupler) return row.norm();
+  double square = 0.0;
+  for (int i = 0; i < c.columns; ++i) {
+    const std::vector<double>& coefficients = coupler->coefficients[static_cast<std::size_t>(i)];
+    const double unit = column_scale(c.column[i]);
+    double size = 0.0;
+    for (std::size_t k = 0; k < coefficients.size(); ++k)
+      size += static_cast<double>(k + 1) * std::abs(coefficients[k]) * std::pow(unit, static_cast<double>(k + 1));
+    square += size * size;
+  }
+  return std::sqrt(square);
+}
+
+}  // namespace
+
+ScaledLoops::ScaledLoops(const StateFunctions& f, const double* q, const std::optional<double>& time, RowsOfState rows)
+    : functions(f),
+      length(f.tree().length),
+      column_scale(Eigen::Map<const Vector>(f.tree().unit, f.tree().nv)),
+      time_(time),
+      rows_(std::move(rows)) {
+  const Loops& loops = f.tree().loops;
+  const Mechanism& mechanism = f.mechanism();
+  row_scale = Vector::Ones(loops.rows), holonomic.resize(loops.rows);
+  const Matrix J = jacobian(q);
+  // a row's wrench is in its own constraint: all of them in as many calls as a constraint has rows
+  std::vector<double> multipliers(loops.rows), wrenches(6 * loops.constraints);
+  for (int r = 0; r < 6; ++r) {
+    std::fill(multipliers.begin(), multipliers.end(), 0.0);
+    bool any = false;
+    for (int i = 0; i < loops.constraints; ++i)
+      if (const Constraint& c = loops.constraint[i]; c.child >= 0 && r < c.rows) multipliers[c.row + r] = 1.0, any = true;
+    if (!any) break;
+    f.ask(Operation::loop_wrenches, {q, multipliers.data(), at()}, wrenches.data());
+    for (int i = 0; i < loops.constraints; ++i) {
+      const Constraint& c = loops.constraint[i];
+      if (c.child < 0 || r >= c.rows) continue;
+      const Eigen::Map<const Vec3<double>> moment(wrenches.data() + 6 * i), force(wrenches.data() + 6 * i + 3);
+      row_scale(c.row + r) = std::sqrt(moment.squaredNorm() + length * length * force.squaredNorm());
+    }
+  }
+  for (std::size_t i = 0; i < mechanism.constraints().size(); ++i) {
+    const Constraint& c = loops.constraint[mechanism.constraints()[i]];
+    visit_constraint(c.kind, [&](const auto& kind) {
+      for (int r = 0; r < c.rows; ++r) holonomic[c.row + r] = kind.holonomic(r);
+    });
+    for (int r = 0; c.child < 0 && r < c.rows; ++r) row_scale(c.row + r) = row_size(c, column_scale, J.row(c.row + r));
+  }
+  for (double& size : row_scale) size = size > 0.0 ? 1.0 / size : 1.0;
+}
+
+std::string ScaledLoops::row_name(int row) const {
+  const Mechanism& mechanism = functions.mechanism();
+  for (std::size_t i = 0; i < mechanism.constraints().size(); ++i) {
+    const Constraint& c = functions.tree().loops.constraint[mechanism.constraints()[i]];
+    if (row < c.row || row >= c.row + c.rows) continue;
+    const std::string& name = mechanism.constraint_name(static_cast<int>(i));
+    return name + ": " + visit_constraint(c.kind, [&](const auto& kind) { return kind.row_name(row - c.row); });
+  }
+  return {};
+}
+
+std::vector<double> ScaledLoops::values(const double* q) const {
+  std::vector<double> numbers(functions.tree().loops.pfaffian_values);
+  if (!numbers.empty()) rows_(q, numbers.data());
+  return numbers;
+}
+
+Matrix ScaledLoops::jacobian(const double* q) const {
+  const Tree& tree = functions.tree();
+  RowMajor J(tree.loops.rows, tree.nv);
+  functions.ask(Operation::constraint_jacobian, {q, at(), values(q).data()}, J.data());
+  return row_scale.asDiagonal() * J * column_scale.asDiagonal();
+}
+Vector ScaledLoops::residual(const double* q) const {
+  Vector phi(functions.tree().loops.rows);
+  functions.ask(Operation::constraint_residual, {q, at(), values(q).data()}, phi.data());
+  return phi.cwiseProduct(row_scale);
+}
+Vector ScaledLoops::prescribed(const double* q) const {
+  Vector c(functions.tree().loops.rows);
+  functions.ask(Operation::constraint_velocity, {q, at(), values(q).data()}, c.data());
+  return c.cwiseProduct(row_scale);
+}
+
+Matrix ScaledLoops::rows_of(const Matrix& J, bool holds_positions) const {
+  std::vector<int> chosen;
+  for (std::size_t r = 0; r < holonomic.size(); ++r)
+    if (holonomic[r] == holds_positions) chosen.push_back(static_cast<int>(r));
+  if (chosen.size() == holonomic.size()) return J;
+  Matrix some(chosen.size(), J.cols());
+  for (std::size_t r = 0; r < chosen.size(); ++r) some.row(r) = J.row(chosen[r]);
+  return some;
+}
+
+double ScaledLoops::check_closed(const double* q) const {
+  const Vector off = residual(q).cwiseAbs();
+  if (off.size() == 0) return 0.0;
+  Eigen::Index worst;
+  const double most = off.maxCoeff(&worst);
+  if (most <= tolerances::given_closed) return most;
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "' is off by %.3g (%.1g of the mechanism's size, %g is allowed); mobility is that of a closed ",
+                residual(q)(worst) / row_scale(worst), most, tolerances::given_closed);
+  throw AssemblyError("q does not close the loops: '" + row_name(static_cast<int>(worst)) + text +
+                      "configuration, which assemble or project_configuration find");
+}
+
+ScaledLoops::Walk ScaledLoops::walk(const double* q, const Matrix& x) const {
+  const Tree& tree = functions.tree();
+  const int count = static_cast<int>(x.rows());
+  constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
+  Walk walked{RowMajor::Constant(count, tree.nq, nothing), RowMajor::Constant(count, tree.nv, nothing),
+              Vector::Constant(count, std::numeric_limits<double>::infinity())};
+  std::vector<int> sound;
+  for (int k = 0; k < count; ++k)
+    if (x.row(k).allFinite()) sound.push_back(k);
+  const int n = static_cast<int>(sound.size()), numbers = tree.loops.pfaffian_values;
+  RowMajor starts(n, tree.nq), given(n, numbers), closed(n, tree.nq + 1);
+  for (int k = 0; k < n; ++k) {
+    const Vector step = column_scale.cwiseProduct(x.row(sound[k]).transpose());
+    functions.ask(Operation::integrate, {q, step.data()}, starts.row(k).data());
+    if (numbers) rows_(starts.row(k).data(), given.row(k).data());
+  }
+  Vector scale(tree.nv + tree.loops.rows);
+  scale.head(tree.nv) = column_scale;
+  for (int r = 0; r < tree.loops.rows; ++r) scale(tree.nv + r) = holonomic[r] ? row_scale(r) : 0.0;
+  const double steps[3] = {1.0, 100.0, 1e300};  // damping of the first one, how many at most, and from however far
+  functions.ask_many(Operation::close,
+                     {{starts.data(), tree.nq, false},
+                      {scale.data(), static_cast<int>(scale.size()), true},
+                      {steps, 3, true},
+                      {at(), 1, true},
+                      {numbers ? given.data() : nullptr, numbers, false}},
+                     n, tree.nq + 1, closed.data());
+  for (int k = 0; k < n; ++k) {
+    if (!closed.row(k).allFinite()) continue;
+    walked.open(sound[k]) = closed(k, tree.nq);
+    walked.ends.row(sound[k]) = closed.row(k).head(tree.nq);
+    functions.ask(Operation::difference, {q, walked.ends.row(sound[k]).data()}, walked.went.row(sound[k]).data());
+    walked.went.row(sound[k]).array() /= column_scale.transpose().array();
+  }
+  return walked;
+}
+
+}  // namespace sarrus

@@ -1,0 +1,62 @@
+// The constraints of a mechanism in units in which rotations and displacements compare. Radians and metres are compared by the mechanism's
+// characteristic length l: one radian weighs as much as a displacement of l. Of the constraints J v = c, with residual phi, this makes
+// R J C, R c and R phi. C multiplies the velocities of sliding joints by l; R divides each row by what it could be at most, the size of its wrench
+// [moment; l force], so that a row that has become small shows that it is near a singularity. Masses do not matter.
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../kernels/state_functions.hpp"
+#include "linear_algebra.hpp"
+
+namespace sarrus {
+
+/// The loops are open.
+struct AssemblyError : std::domain_error {
+  using std::domain_error::domain_error;
+};
+
+class ScaledLoops {
+ public:
+  /// About one configuration.
+  ScaledLoops(const StateFunctions& functions, const double* q, const std::optional<double>& time = {}, RowsOfState rows = {});
+
+  Matrix jacobian(const double* q) const;  // R J C (nc, nv)
+  Vector residual(const double* q) const;  // R phi (nc)
+  Vector prescribed(const double* q) const;  // R c (nc)
+  Matrix holonomic_rows(const Matrix& J) const { return rows_of(J, true); }
+  Matrix velocity_rows(const Matrix& J) const { return rows_of(J, false); }
+  /// The largest entry of R phi; AssemblyError where it is more than given configurations may leave.
+  double check_closed(const double* q) const;
+
+  /// Rows along scaled velocities (k, nv) from q and onto the loops: where they end (k, nq), how far that is in scaled velocities (k, nv), and the
+  /// residuals that are left (k), infinite where there is no such configuration.
+  struct Walk {
+    RowMajor ends, went;
+    Vector open;
+  };
+  Walk walk(const double* q, const Matrix& x) const;
+
+  const StateFunctions& functions;
+  const double length;
+  Vector column_scale, row_scale;
+  std::vector<bool> holonomic;  // of each row
+
+  std::string row_name(int row) const;
+
+ private:
+  const double* at() const { return time_ ? &*time_ : nullptr; }
+  std::vector<double> values(const double* q) const;
+  Matrix rows_of(const Matrix& J, bool holds_positions) const;
+
+  std::optional<double> time_;
+  RowsOfState rows_;
+};
+
+/// Whether velocity k of a joint is a sliding one.
+bool slides(const JointDescription& joint, int k);
+
+}  // namespace sarrus
