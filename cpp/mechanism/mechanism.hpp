@@ -10,7 +10,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -18,14 +17,10 @@
 
 #include "constraint_list.hpp"
 #include "elimination.hpp"
+#include "errors.hpp"
 #include "substructures.hpp"
 
 namespace sarrus {
-
-/// The description is wrong; the message names the part.
-struct ModelError : std::invalid_argument {
-  using std::invalid_argument::invalid_argument;
-};
 
 struct BodyDescription {
   std::string name;
