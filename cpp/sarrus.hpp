@@ -1,6 +1,7 @@
-// sarrus in C++: a Description makes a Robot, whose methods are the functions of a state under the names that they have in Python.
+// sarrus in C++: a Builder, or a file, makes a Robot, whose methods are the functions of a state under the names that they have in Python.
 //
-//   sarrus::Robot robot(description);                    throws ModelError
+//   const sarrus::Robot robot = sarrus::load("robot.json");    throws ModelError; or builder.build(): see model/builder.hpp
+//   robot.joint("crank").v_start                         parts by their names; NameNotFoundError
 //   sarrus::Workspace work;                              of one thread
 //   const sarrus::Frame tool = robot.frame("tool");
 //   const sarrus::Answer a = robot.forward_dynamics(work, q, v, tau);
@@ -17,6 +18,7 @@
 
 #include <array>
 #include <initializer_list>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -28,6 +30,8 @@
 #include "mechanism/mechanism.hpp"
 #include "mobility/actuation.hpp"
 #include "mobility/mobility.hpp"
+#include "model/builder.hpp"
+#include "model/text.hpp"
 #include "simulation/driver.hpp"
 #include "simulation/events.hpp"
 
@@ -91,26 +95,6 @@ class Workspace {
   std::array<std::vector<double>, operations> of_;
 };
 
-/// Of a thin uniform rod between two points of the body.
-inline Inertia<double> rod(double mass, const Vec3<double>& a, const Vec3<double>& b) {
-  const Sym3<double> aa = symmetric_product(a, a), bb = symmetric_product(b, b), ab = symmetric_product(a, b);
-  const auto second = [&](double Sym3<double>::* k) { return mass / 6.0 * (aa.*k + bb.*k + ab.*k); };  // of the Euler tensor
-  using S = Sym3<double>;
-  const double xx = second(&S::xx), yy = second(&S::yy), zz = second(&S::zz);
-  return {mass, (a + b) * (0.5 * mass), {yy + zz, -second(&S::xy), -second(&S::xz), xx + zz, -second(&S::yz), xx + yy}};
-}
-
-/// A joint along one axis, between a point of the parent and one of the child, whose axes are parallel at zero.
-inline JointDescription joint(JointKind kind, std::string name, std::string parent, std::string child, const Vec3<double>& axis,
-                              const Vec3<double>& at_parent = zero3<double>(), const Vec3<double>& at_child = zero3<double>()) {
-  JointDescription j{};
-  j.name = std::move(name), j.parent = std::move(parent), j.child = std::move(child);
-  j.kind = kind, j.axis = axis, j.axis2 = axis, j.nq = j.nv = 1;
-  j.at_parent = {Mat3<double>::Identity(), at_parent}, j.at_child = {Mat3<double>::Identity(), at_child};
-  for (auto* passive : {&j.armature, &j.damping, &j.friction, &j.stiffness, &j.rest}) passive->assign(1, 0.0);
-  return j;
-}
-
 /// What a call of an operation looks like, by the words of operation_list.hpp.
 struct Signature {
   const char *name, *inputs, *axes;
@@ -133,13 +117,69 @@ constexpr Signature signature(Operation operation) {
   return all[static_cast<int>(operation)];
 }
 
+/// A joint by its name: its type, and where its coordinates and velocities stand in q and v, which hold none of a joint that closes a loop.
+struct Joint {
+  const model::Joint& written;
+  int q_start, nq, v_start, nv;
+  bool closes_loop;
+};
+
 class Robot : public Mechanism {
  public:
-  explicit Robot(Description description) : Mechanism(std::move(description)) {
+  explicit Robot(const Builder& builder)
+      : Mechanism(model::core_description(builder.complete())),
+        written_(std::make_shared<const model::Description>(builder.description())) {
     for (int i = 0; i < operations; ++i) sizes_[i] = sizes(signature(static_cast<Operation>(i)));
+    check_coordinates("home", written_->home);
+    for (const auto& [name, coordinates] : written_->configurations)
+      check_coordinates("configuration '" + name + "'", coordinates);
   }
   /// The same with other numbers, in microseconds: see Mechanism.
-  Robot(const Robot& other, Description changed) : Mechanism(other, std::move(changed)), sizes_(other.sizes_) {}
+  Robot(const Robot& other, const Builder& changed)
+      : Mechanism(other, model::core_description(changed.complete())),
+        sizes_(other.sizes_),
+        written_(std::make_shared<const model::Description>(changed.description())) {}
+
+  /// All of it as plain data, with names.
+  const model::Description& written() const { return *written_; }
+  const std::string& name() const { return written_->name; }
+  /// A sentence for each entry of a file or of the description that has no effect.
+  std::vector<std::string> warnings() const {
+    std::vector<std::string> all = written_->warnings;
+    for (const std::string& joint : tree().loops.rows > 0 ? idle() : massless())
+      all.push_back("nothing has inertia along joint '" + joint + "': forward dynamics has no answer");
+    for (std::string& sentence : model::doubtful(*written_)) all.push_back(std::move(sentence));
+    return all;
+  }
+
+  Joint joint(const std::string& name) const {
+    const std::size_t k = model::joint_index(*written_, name);
+    const PlacedJoint& at = joints()[k];
+    return {written_->joints[k], at.iq, at.nq, at.iv, at.nv, at.closes_a_loop};
+  }
+  /// Names of the joints that motors drive.
+  std::vector<std::string> actuated() const {
+    std::vector<std::string> names;
+    for (const model::Joint& joint : written_->joints)
+      if (joint.actuated) names.push_back(joint.name);
+    return names;
+  }
+  /// The neutral configuration, with these coordinates of joints.
+  Numbers configuration(const model::JointCoordinates& coordinates = {}) const {
+    Numbers q(static_cast<std::size_t>(tree().nq), 0.0);
+    for (const int k : quaternions()) q[static_cast<std::size_t>(k) + 3] = 1.0;
+    for (const auto& [name, numbers] : coordinates) {
+      const Joint at = joint(name);
+      if (at.closes_loop || static_cast<int>(numbers.size()) != at.nq)
+        throw std::invalid_argument("joint '" + name + "' has " + std::to_string(at.closes_loop ? 0 : at.nq) +
+                                    " coordinates in q; got " + std::to_string(numbers.size()));
+      std::copy(numbers.begin(), numbers.end(), q.begin() + at.q_start);
+    }
+    return q;
+  }
+  Numbers home() const { return configuration(written_->home); }
+  /// The configuration of that name.
+  Numbers configuration(const std::string& name) const { return configuration(model::named_configuration(*written_, name)); }
 
 #define SARRUS_METHOD(name, ...)                                                                    \
   template <class... Arguments> Answer name(Workspace& work, const Arguments&... arguments) const { \
@@ -162,7 +202,7 @@ class Robot : public Mechanism {
   /// To be looked up once, before a loop begins; what is asked of it is in its own axes, or in those of the world.
   Frame frame(const std::string& name, ExpressedIn axes = ExpressedIn::frame) const {
     const PlacedFrame* at = find_frame(name);
-    if (!at) throw std::invalid_argument("no frame is named '" + name + "'");
+    if (!at) no_such_name("frame", name, frame_names());
     return {at->link, at->body, at->X, axes};
   }
 
@@ -198,6 +238,12 @@ class Robot : public Mechanism {
       throw std::invalid_argument(std::string(asked) + "(q): q has " + std::to_string(q.size()) + " entries; it needs " +
                                   std::to_string(tree().nq));
     return q.data();
+  }
+  void check_coordinates(const std::string& of, const model::JointCoordinates& coordinates) const {
+    for (const auto& [name, numbers] : coordinates)
+      if (joint(name).closes_loop)
+        throw ModelError(of + " gives joint '" + name +
+                         "', which closes a loop and so has no coordinates: leave it out, or add it with tree=True");
   }
 
   struct Sizes {
@@ -279,6 +325,11 @@ class Robot : public Mechanism {
   }
 
   std::array<Sizes, operations> sizes_;
+  std::shared_ptr<const model::Description> written_;
 };
+
+inline Robot model::Builder::build() const { return Robot(*this); }
+/// The mechanism in a file of sarrus' own form, JSON.
+inline Robot load(const std::string& path) { return load_builder(path).build(); }
 
 }  // namespace sarrus

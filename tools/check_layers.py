@@ -15,6 +15,7 @@ CPP = (
     "joints",
     "constraints",
     "mechanism",
+    "model",
     "dynamics",
     "loops",
     "contact",

@@ -8,6 +8,7 @@
 #include "../loops/pivoted_qr.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
+#include "../model/builder.hpp"
 #include "built.hpp"
 #include "changes.hpp"
 #include "contact.hpp"
@@ -21,6 +22,7 @@
 #include "simulation.hpp"
 #include "spatial.hpp"
 #include "state.hpp"
+#include "values.hpp"
 
 namespace sarrus::bindings {
 namespace {
@@ -363,6 +365,23 @@ void bind_tolerances(py::module_& m) {
   lead.attr("off_loops") = sarrus::lead::off_loops, lead.attr("numbers") = sarrus::lead::numbers;
 }
 
+/// JSON of sarrus' own form: a document, checked, and its text.
+void bind_documents(py::module_& m) {
+  m.def(
+      "read_json",
+      [](const py::str& text, const std::string& source) {
+        return to_python(model::document_of(model::read_json(from_text(text), source).description()));
+      },
+      py::arg("text"), py::arg("source"));
+  m.def(
+      "write_json",
+      [](const py::dict& document) { return to_text(model::write_json(model::described(from_python_value(document)))); },
+      py::arg("document"));
+  m.def(
+      "json_in_lines", [](const py::handle& value) { return to_text(json_in_lines(from_python_value(value))); },
+      py::arg("value"));
+}
+
 void bind_kernels(py::module_& m) {  // which of them this processor runs
   m.def("level", [] { return kernels().level; });
   m.def("lanes", [] { return kernels().lanes; });
@@ -442,6 +461,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   m.def("joint_table", &joint_table);
   m.def("compiler", &compiler);
   m.def("constraint_kinds", &constraint_kinds);
+  bind_documents(m);
   bind_kernels(m);
   bind_tolerances(m);
 

@@ -24,7 +24,7 @@ void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 using Vector = std::array<double, 3>;  // of the tree's velocities: motor, pin1, pivot
 
 int main() {
-  const sarrus::Robot robot(four_bar(0.4, 1.1, 0.9, 1.0));
+  const sarrus::Robot robot = four_bar(0.4, 1.1, 0.9, 1.0);
   sarrus::Workspace work;
   const double dt = 1e-3;
 

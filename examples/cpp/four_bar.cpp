@@ -15,9 +15,9 @@ void print(const char* what, const Numbers& x) {
 }
 
 int main() {
-  const sarrus::Robot robot(four_bar(0.4, 1.1, 0.9, 1.0));
+  const sarrus::Robot robot = four_bar(0.4, 1.1, 0.9, 1.0);
 
-  const Numbers q = robot.configuration_by_mass(Numbers{0.5, -1.7, -1.9});  // onto the loop, from nearby
+  const Numbers q = robot.configuration_by_mass(robot.home());  // onto the loop, from nearby
   const Numbers v = robot.velocity_by_mass(q, Numbers{6.0, -8.0, -4.0});
   const Numbers tau = {2.0, 0.0, 0.0};
   print("q", q);

@@ -26,9 +26,13 @@ def printed(examples):
     return numbers_of(examples, "four_bar")
 
 
-def numbers_of(folder, name):
+def run(folder, name, *arguments):
     (program,) = (p for p in folder.glob(f"**/{name}*") if p.is_file() and os.access(p, os.X_OK))
-    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+
+
+def numbers_of(folder, name, *arguments):
+    done = run(folder, name, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = (line.split(":") for line in done.stdout.splitlines())
     return {name: np.array(numbers.split(), dtype=np.float64) for name, numbers in lines}
@@ -158,3 +162,26 @@ def test_a_mobility_report_has_the_fields_of_python(examples):
         assert_allclose(np.array(line.split(), float), numbers, rtol=1e-12, atol=1e-12, err_msg=name)
     assert found.redundant == 3
     assert found.actuation.verdict == "exact"
+
+
+def test_a_file_that_python_wrote(examples, tmp_path):
+    robot = sarrus.mechanisms.delta()
+    robot.save(tmp_path / "delta.json")
+    printed = numbers_of(examples, "load", tmp_path / "delta.json")
+    home = np.concatenate([x for _, x in robot.description.home])
+    joints = {name: robot.joint(name) for name in (*robot.joints, *robot.loop_joints)}
+    for name, joint in joints.items():
+        assert printed.pop(name).tolist() == [
+            joint.q_slice.start,
+            joint.nq,
+            joint.v_slice.start,
+            joint.nv,
+            joint.closes_loop,
+        ]
+    assert printed.keys() == {"home", "q", "gravity_forces"} and len(home) == robot.nq
+    assert_allclose(printed["home"], home, rtol=0.0, atol=0.0)
+    q = robot.project_configuration(printed["home"])
+    assert_allclose(printed["q"], q, rtol=0.0, atol=1e-12)
+    assert_allclose(printed["gravity_forces"], robot.gravity_forces(q), rtol=0.0, atol=1e-10)
+    (tmp_path / "delta.json").write_text((tmp_path / "delta.json").read_text().replace('"platform"', '"platfrom"', 1))
+    assert "did you mean 'platf" in run(examples, "load", tmp_path / "delta.json").stderr

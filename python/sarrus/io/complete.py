@@ -1,8 +1,8 @@
-"""sarrus' own form: JSON that holds everything a description does. docs/files.md has an example, :func:`schema` is the grammar.
+"""The library's own form: JSON that holds everything a description does. docs/files.md has an example, :func:`schema` is the grammar.
 
-Reading, writing and the schema all follow the fields of the dataclasses in `sarrus.description` and the types that these are declared
-with; there is no list of joints or constraints here. A field that is as the class has it by default is left out. An object whose class
-has several kinds (a joint's type, a constraint, a shape) tells which in "type". Pairs (name, value) make an object.
+The core reads and writes it (cpp/model/document.cpp), for C++ and Python. Descriptions cross as plain values; these and the schema follow the fields of
+the dataclasses in `sarrus.description` and the types that these are declared with: there is no list of joints or constraints here. An object
+whose class has several kinds (a joint's type, a constraint, a shape) has its kind in "type". Pairs (name, value) make an object.
 """
 
 from __future__ import annotations
@@ -12,30 +12,28 @@ import json
 import math
 import os
 import types
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeGuard, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from .. import _core
 from .._arrays import NDArray
 from .._files import is_within, relative, replacing
 from ..building.builder import Builder
 from ..description import Description, TargetSpec
-from ..errors import ModelError, ShapeError, did_you_mean, printable
+from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..shapes import Mesh
-from ..spatial import Inertia, Rotation
-from .document import no_body_has
+from ..spatial import Inertia
 
 FORMAT = 1
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
-WIDTH = 120
 
-# what many real robots have is kept, with a warning
+# what many real robots have is kept, with a warning of the core's
 _MAKE: dict[type, Callable[..., Any]] = {Inertia: partial(Inertia, check=False)}
 
 
@@ -48,7 +46,7 @@ def save(robot: Mechanism, path: Path, *, lossy: bool = False) -> list[Path]:
 
 
 def write(description: Description, beside: str = "") -> str:
-    """The document of a description; folders of meshes are told from the folder `beside`, where it is to lie.
+    """Return the document of a description; folders of meshes are relative to the folder `beside`, where it is to lie.
 
     >>> import sarrus
     >>> from sarrus.io import complete
@@ -56,39 +54,29 @@ def write(description: Description, beside: str = "") -> str:
     >>> complete.read(text).build() == sarrus.mechanisms.pendulum()
     True
     """
-    plain = _plain(Description, _with_folders(description, partial(relative, beside)), "")
-    return _text({"format": FORMAT, **plain}) + "\n"
+    moved = _with_folders(description, partial(relative, beside))
+    return _core.write_json({"format": FORMAT, **_plain(Description, moved, "")})
 
 
 def read(
     text: str | bytes, *, source: str = "<string>", floating_base: bool | None = None, beside: str = "",
     package_dirs: Iterable[str] = (),
 ) -> Builder:  # fmt: skip
-    """Builder of the mechanism in a document; `source` is what errors call it. The other arguments are those of :func:`sarrus.load`.
+    """Return a builder of the mechanism in a document; `source` is its name in errors. The other arguments are those of :func:`sarrus.load`.
 
-    Raises ModelError, which says where: line and column of what is no JSON, else the path to it.
+    Raises ModelError with the line and column of what is no JSON, else with the path to it.
     """
-    document = _parsed(text, source)
-    with _at(source):
-        if floating_base:
-            raise ModelError(
-                "floating_base is for formats that leave it open; this one says how its bodies hang together"
-            )
-        if not isinstance(document, dict) or "format" not in document:
-            raise ModelError('is no mechanism in sarrus\' own form: an object with "format": 1 is wanted')
-        number = document.pop("format")
-        document.pop("$schema", None)  # which editors look for
-        if number != FORMAT or isinstance(number, bool):
-            newer = isinstance(number, int) and number > FORMAT
-            cure = "a newer sarrus has written it" if newer else f"{FORMAT} is the format that is read"
-            raise ModelError(f'"format" is {_shown(number)}: {cure}')
-        description = _with_own_folders(_made(Description, document, ""), beside, tuple(package_dirs))
-        builder = Builder._of(description)
-        for body in description.bodies:
-            fault = no_body_has(body.inertia)
-            if fault and not any(fault in warning for warning in builder.warnings):
-                builder.warnings.append(f"body '{body.name}': {fault}")
-    return builder
+    if floating_base:
+        cure = "floating_base is for formats that leave it open; this one says how its bodies hang together"
+        raise ModelError(f"{source}: {cure}")
+    if not isinstance(text, str):
+        try:
+            text = text.decode(json.detect_encoding(text))
+        except UnicodeDecodeError as error:
+            raise ModelError(f"{source}: cannot decode: {error}") from None
+    document = _core.read_json(text, source)
+    del document["format"]
+    return Builder._of(_with_own_folders(_made(Description, document), beside, tuple(package_dirs)))
 
 
 # ---- what a declared type says ---------------------------------------------------------------------------------------
@@ -150,19 +138,17 @@ def _named_values(hint: Any) -> Any:
     return None
 
 
-# ---- writing ---------------------------------------------------------------------------------------------------------
+# ---- plain values ----------------------------------------------------------------------------------------------------
 
 
 def _plain(hint: Any, value: Any, path: str) -> Any:
-    """The value as JSON has it."""
+    """Return the value as JSON has it."""
     if is_dataclass(value) and not isinstance(value, type):
-        cls, plain = type(value), {}
-        if cls not in _choices(hint) or len(_choices(hint)) > 1:
-            plain["type"] = cls.__name__.removesuffix("Spec")
-        for name, (declared, default) in _declared(cls).items():
-            part = getattr(value, name)
-            if not _same(part, default):
-                plain[name] = _plain(declared, part, f"{path}.{name}" if path else name)
+        cls = type(value)
+        several = cls not in _choices(hint) or len(_choices(hint)) > 1
+        plain = {"type": cls.__name__.removesuffix("Spec")} if several else {}
+        for name, (declared, _) in _declared(cls).items():
+            plain[name] = _plain(declared, getattr(value, name), f"{path}.{name}" if path else name)
         return plain
     if isinstance(value, np.ndarray):
         return _plain(Any, value.tolist(), path)
@@ -182,166 +168,32 @@ def _plain(hint: Any, value: Any, path: str) -> Any:
     raise ModelError(f"{path} is {what}, which no file can hold: give numbers in its place, or pickle the mechanism")
 
 
-def _same(value: Any, default: Any) -> bool:
-    if default is inspect.Parameter.empty:
-        return False
-    if isinstance(value, np.ndarray):
-        default = default.matrix if isinstance(default, Rotation) else default
-        usual = None if default is None else np.broadcast_to(np.array(default, float), value.shape)
-        return usual is not None and value.tobytes() == usual.tobytes()
-    return type(value) is type(default) and bool(value == default)
-
-
-def _text(value: Any, indent: int = 0, before: int = 0) -> str:
-    """JSON that people can read: what fits into a line stands in one."""
-    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    if len(line) + indent + before <= WIDTH or not value or not isinstance(value, dict | list):
-        return line
-    lead, end = " " * (indent + 2), " " * indent
-    if isinstance(value, list):
-        parts = [_text(x, indent + 2) for x in value]
-        return "[\n" + ",\n".join(lead + part for part in parts) + f"\n{end}]"
-    keys = [json.dumps(key, ensure_ascii=False) + ": " for key in value]
-    parts = [key + _text(x, indent + 2, len(key)) for key, x in zip(keys, value.values(), strict=True)]
-    return "{\n" + ",\n".join(lead + part for part in parts) + f"\n{end}}}"
-
-
-# ---- reading ---------------------------------------------------------------------------------------------------------
-
-
-def _made(hint: Any, value: Any, path: str) -> Any:
-    """What the value in the file stands for, by the declared type."""
+def _made(hint: Any, value: Any) -> Any:
+    """Return the object of a plain value, which the core has checked, by the declared type."""
     choices = _choices(hint)
-    if value is None and len(get_args(hint)) > len(choices):
+    if value is None:
         return None
     if hint is Any or _is_numbers(hint):
-        return _numbers(value, path)
-    _check(bool(choices), path, "null", value)
-    if kinds := _kinds(hint):
-        return _object(kinds, value, path)
+        return _numbers(value)
     only = choices[0]
-    if _is_class(only):
-        return _object(only, value, path)
+    if isinstance(value, dict) and (_is_class(only) or len(choices) > 1):
+        kinds = _kinds(hint)
+        cls = kinds[value["type"]] if kinds else only
+        declared = _declared(cls)
+        return _MAKE.get(cls, cls)(**{key: _made(declared[key][0], x) for key, x in value.items() if key != "type"})
     if (of := _named_values(only)) is not None:
-        _check(isinstance(value, dict), path, "an object", value)
-        return tuple((name, _made(of, x, f"{path}['{name}']")) for name, x in value.items())
+        return tuple((name, _made(of, x)) for name, x in value.items())
     if get_origin(only) is tuple:
-        return _tuple(get_args(only), value, path)
-    if only is float:
-        return _number(value, path)
-    names = {str: "a text", bool: "true or false", int: "an integer"}
-    _check(type(value) is only, path, names[only], value)
-    return value
+        hints = get_args(only)
+        each = hints[:1] * len(value) if hints[1:] == (...,) else hints
+        return tuple(map(_made, each, value))
+    return float(value) if only is float else value
 
 
-def _tuple(hints: tuple[Any, ...], value: Any, path: str) -> tuple[Any, ...]:
-    _check(isinstance(value, list), path, "a list", value)
-    if hints[1:] != (...,):
-        _check(len(value) == len(hints), path, f"a list of {len(hints)}", value)
-    else:
-        hints = hints[:1] * len(value)
-    names = [x.get("name") if isinstance(x, dict) else None for x in value]
-    paths = [f"{path}[{k}]" + (f" '{name}'" if isinstance(name, str) else "") for k, name in enumerate(names)]
-    return tuple(map(_made, hints, value, paths))
-
-
-def _object(kinds: dict[str, type] | type, value: Any, path: str) -> Any:
-    _check(isinstance(value, dict), path, "an object", value)
-    entries = dict(value)
-    if isinstance(kinds, dict):
-        name = entries.pop("type", None)
-        if not isinstance(name, str) or name not in kinds:
-            _fail(path, f'has the "type" {_shown(name)}{did_you_mean(name, kinds)}')
-        cls = kinds[name]
-    else:
-        cls = kinds
-    declared = _declared(cls)
-    for key in entries:
-        if key not in declared:
-            _fail(path, f"has an unknown key {_shown(key)}{did_you_mean(key, declared)}")
-    for key, (_, default) in declared.items():
-        if key not in entries and default is inspect.Parameter.empty:
-            _fail(path, f'has no "{key}"')
-    parts = {key: _made(declared[key][0], x, f"{path}.{key}" if path else key) for key, x in entries.items()}
-    with _at(path):
-        return _MAKE.get(cls, cls)(**parts)
-
-
-def _numbers(value: Any, path: str) -> Any:
-    """Numbers in lists, as deep as they are; constructors say how many they want, and know axes by name."""
+def _numbers(value: Any) -> Any:
     if isinstance(value, list):
-        return [_numbers(x, f"{path}[{k}]") for k, x in enumerate(value)]
-    return value if value is None or (isinstance(value, str) and value not in ("inf", "-inf")) else _number(value, path)
-
-
-def _number(value: Any, path: str) -> float:
-    if value in ("inf", "-inf"):
-        return float(value)
-    _check(isinstance(value, int | float) and not isinstance(value, bool), path, "a number", value)
-    try:
-        return float(value)
-    except OverflowError:
-        _fail(path, f"is {_shown(value)}, which is not finite")
-
-
-def _check(fine: bool, path: str, expected: str, value: Any) -> None:
-    if not fine:
-        _fail(path, f"wants {expected}, not {_shown(value)}")
-
-
-def _fail(path: str, message: str) -> NoReturn:
-    raise ModelError(_short(printable(f"{path} {message}" if path else message)))
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=repr)
-    return text if len(text) <= 60 else text[:60] + " …"
-
-
-@contextmanager
-def _at(place: str) -> Iterator[None]:
-    """Inside, errors begin with the place."""
-    try:
-        yield
-    except (ModelError, ShapeError, KeyError) as error:
-        raise ModelError(_short(f"{place}: {error}" if place else str(error))) from None
-    except (OverflowError, TypeError) as error:
-        raise ModelError(_short(f"{place}: {error}")) from None
-
-
-def _short(message: str) -> str:
-    """Names in a document may have any length and hold anything, and what an error tells of them has not."""
-    message = printable(message)
-    return message if len(message) <= 4000 else f"{message[:3000]} … {message[-900:]}"
-
-
-def _parsed(text: str | bytes, source: str) -> Any:
-    def constant(name: str) -> NoReturn:
-        raise ModelError(f'{source}: {name} is no number of JSON; without a limit is "inf" or "-inf"')
-
-    def number(digits: str) -> float:
-        if not math.isfinite(float(digits)):
-            raise ModelError(f"{source}: {digits[:60]} is beyond what a number can be")
-        return float(digits)
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        unique_pairs = dict(pairs)
-        if len(unique_pairs) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ModelError(f"{source}: the key {_shown(twice)} stands twice in one object")
-        return unique_pairs
-
-    try:
-        return json.loads(text, parse_constant=constant, parse_float=number, object_pairs_hook=unique)
-    except json.JSONDecodeError as error:
-        raise ModelError(f"{source}:{error.lineno}:{error.colno}: not well-formed JSON: {error.msg}") from None
-    except ModelError:
-        raise
-    except RecursionError:
-        raise ModelError(f"{source}: is nested too deeply for a model") from None
-    except ValueError as error:  # undecodable bytes, integers of thousands of digits
-        raise ModelError(f"{source}: cannot decode: {error}") from None
+        return [_numbers(x) for x in value]
+    return float(value) if value in ("inf", "-inf") else value
 
 
 # ---- folders of meshes -----------------------------------------------------------------------------------------------
@@ -452,4 +304,4 @@ def _defined(name: str, make: Callable[[], dict[str, Any]], definitions: dict[st
 
 
 if __name__ == "__main__":
-    print(_text(schema()))
+    print(_core.json_in_lines(schema()))

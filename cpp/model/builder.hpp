@@ -1,0 +1,150 @@
+// A mechanism written down by hand, or read from a file: bodies, joints between any two of them, and what else ties their motion. Every part is
+// checked as it is added; what it refers to must be there already, but for the bodies of joints. The world is the body "ground".
+//
+//   sarrus::Builder b("pendulum");
+//   b.add_body("bob", sarrus::rod(2.0, {0, 0, 0}, {0, 0, -0.5}));
+//   b.add_joint("pivot", sarrus::revolute("y"), "ground", "bob");
+//   const sarrus::Robot robot = b.build();                          // with sarrus.hpp
+//
+// ModelError, from all methods: a name that is taken (joints and constraints share theirs, and so do bodies and frames), numbers that are not
+// finite or have the wrong sign, a body tied to itself. NameNotFoundError: a part that is not there.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "description.hpp"
+
+namespace sarrus {
+class Robot;  // sarrus.hpp
+}
+
+namespace sarrus::model {
+
+/// Where a frame sits in a body: at a point, or also turned.
+struct Placement {
+  Transform<double> X = Transform<double>::identity();
+  Placement() = default;
+  Placement(const Transform<double>& pose) : X(pose) {}
+  Placement(double x, double y, double z) : X{Mat3<double>::Identity(), vec3(x, y, z)} {}
+};
+
+/// What a joint is besides its type: driven by a motor; kept in the spanning tree, or closing a loop.
+struct Role {
+  bool actuated = false, tree = false, loop = false;
+};
+constexpr Role actuated{true, false, false}, in_tree{false, true, false}, closes_loop{false, false, true};
+
+class Builder {
+ public:
+  explicit Builder(std::string name = "mechanism", const Point& gravity = {0.0, 0.0, -9.81});
+  /// All of a description, written anew, so that everything is checked as if it had been written by hand.
+  explicit Builder(const Description& description);
+
+  void add(Body);
+  void add(Joint);
+  void add(Frame);
+  void add(Spring);
+  void add(Constraint);
+  void add(Visual);
+  void add(Shape);
+  /// In place of what was set of the same two shapes or groups.
+  void add(Contact);
+
+  void add_body(std::string name, Inertia inertia = {}) { add(Body{std::move(name), std::move(inertia)}); }
+  /// Between two bodies, which may be added later, or frames that are there already.
+  void add_joint(std::string name, JointType joint, std::string parent, std::string child, const Placement& at_parent = {},
+                 const Placement& at_child = {}, Role role = {}) {
+    add(Joint{std::move(name),
+              std::move(joint),
+              std::move(parent),
+              std::move(child),
+              at_parent.X,
+              at_child.X,
+              role.actuated,
+              role.tree,
+              role.loop,
+              {}});
+  }
+  void add_frame(std::string name, std::string body, const Placement& placement = {}) {
+    add(Frame{std::move(name), std::move(body), placement.X});
+  }
+  void add_spring(std::string name, BodyPoint first, BodyPoint second, double stiffness, double rest_length,
+                  double damping = 0.0) {
+    add(Spring{std::move(name), std::move(first), std::move(second), stiffness, rest_length, damping});
+  }
+  void add_distance(std::string name, BodyPoint first, BodyPoint second, double length) {
+    add(Distance{std::move(name), std::move(first), std::move(second), length});
+  }
+  /// Sum of polynomials in coordinates = offset + law(t).
+  void add_coupler(std::string name, std::vector<Term> terms, double offset = 0.0, std::optional<Law> law = {}) {
+    add(Coupler{std::move(name), std::move(terms), offset, std::move(law)});
+  }
+  /// q(t) = law(t) of a coordinate of a joint.
+  void add_prescribed_motion(std::string name, std::string joint, Law law, int index = 0) {
+    add(Coupler{std::move(name), {{std::move(joint), index, {1.0}}}, 0.0, std::move(law)});
+  }
+  void add_pfaffian(std::string name, std::vector<std::vector<double>> rows, std::vector<std::string> joints,
+                    std::vector<double> value = {0.0}) {
+    add(Pfaffian{std::move(name), std::move(rows), std::move(joints), std::move(value), {}});
+  }
+  /// A plausible configuration, from which loops are closed: joints to their coordinates; those left out are neutral.
+  void set_home(const JointCoordinates& home);
+  void set_configuration(const std::string& name, const JointCoordinates& coordinates);
+  void warn(std::string sentence) { written_.warnings.push_back(std::move(sentence)); }
+
+  /// What has been written so far.
+  const Description& description() const { return written_; }
+  /// The same, if a mechanism can be made of it: it has bodies, and joints refer to these.
+  const Description& complete() const;
+  Robot build() const;  // sarrus.hpp
+
+ private:
+  using Index = std::unordered_map<std::string, std::size_t>;
+
+  std::string new_name(const std::string& kind, const std::string& name) const;
+  const std::string& known_body(const std::string& name, const std::string& what) const;
+  const Joint& tree_joint(const std::string& name, const std::string& what) const;
+  void check_coordinate(const Term& term, const std::string& what) const;
+  void check_ends(const BodyPoint& first, const BodyPoint& second, const std::string& what) const;
+  JointCoordinates coordinates(const JointCoordinates& by_joint, const std::string& of) const;
+  void place(Joint& joint, const std::string& what) const;
+  void check(Distance&) const;
+  void check(Rolling&) const;
+  void check(Coupler&) const;
+  void check(Pfaffian&) const;
+  void check(BetweenFrames&) const;
+
+  Description written_;
+  Index bodies_, joints_, frames_, springs_, constraints_, shapes_;
+  std::map<std::string, int> groups_;
+};
+
+/// A builder of the mechanism in a JSON document; `source` is what errors call it. docs/files.md describes the form.
+Builder read_json(const std::string& text, const std::string& source = "<string>");
+Builder load_builder(const std::string& path);
+/// The document of a description: what JSON is written of, and the text.
+Value document_of(const Description& description);
+std::string write_json(const Description& description);
+/// The description in a document, not checked but for the types of its fields.
+Description described(const Value& document);
+
+// inertias of uniform bodies about their middle, of a rod between two points [kg, m]
+Inertia rod(double mass, const Point& start, const Point& end, double radius = 0.0);
+Inertia box(double mass, const Point& size);
+Inertia sphere(double mass, double radius);
+Inertia cylinder(double mass, double radius, double length, const Value& axis = "z");
+
+}  // namespace sarrus::model
+
+namespace sarrus {
+
+using model::actuated, model::closes_loop, model::in_tree, model::Builder, model::Placement, model::Role;
+using model::box, model::cylinder, model::rod, model::sphere;
+using model::cylindrical, model::fixed, model::free_joint, model::joint_type, model::planar, model::prismatic, model::revolute,
+    model::spherical;
+using model::load_builder, model::read_json, model::write_json;
+
+}  // namespace sarrus

@@ -1,0 +1,182 @@
+#include "values.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "../mechanism/errors.hpp"
+#include "../spatial/conversions.hpp"
+#include "text.hpp"
+
+namespace sarrus::model {
+namespace {
+
+bool all_finite(const std::vector<double>& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
+}
+
+double length_of(double x, double y, double z) {
+  return static_cast<double>(
+      std::sqrt(static_cast<long double>(x) * x + static_cast<long double>(y) * y + static_cast<long double>(z) * z));
+}
+
+/// Finite numbers of this shape; -0 becomes 0.
+std::vector<double> finite_array(const std::string& name, const Value& value, const std::vector<std::size_t>& shape) {
+  const auto array = numbers_of(value);
+  if (!array) throw ModelError(name + " must be an array " + shape_text(shape) + " of real numbers: got " + shown(value));
+  if (array->shape != shape)
+    throw ModelError(name + " has shape " + shape_text(array->shape) + "; it must be " + shape_text(shape));
+  if (!all_finite(array->numbers)) throw ModelError(name + " = " + shown(value) + " is not finite");
+  std::vector<double> numbers = array->numbers;
+  for (double& x : numbers) x += 0.0;
+  return numbers;
+}
+
+Mat3<double> matrix(const std::vector<double>& x) {
+  Mat3<double> A;
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) A(i, j) = x[static_cast<std::size_t>(3 * i + j)];
+  return A;
+}
+Sym3<double> symmetric(const Mat3<double>& A) { return {A(0, 0), A(0, 1), A(0, 2), A(1, 1), A(1, 2), A(2, 2)}; }
+
+}  // namespace
+
+std::optional<NumberArray> numbers_of(const Value& value) {
+  if (value.is_number()) return NumberArray{{}, {value.number()}};
+  if (!value.is_list()) return std::nullopt;
+  NumberArray all{{value.list().size()}, {}};
+  for (const Value& x : value.list()) {
+    const auto row = numbers_of(x);
+    if (!row) return std::nullopt;
+    if (&x == value.list().data()) all.shape.insert(all.shape.end(), row->shape.begin(), row->shape.end());
+    if (!std::equal(all.shape.begin() + 1, all.shape.end(), row->shape.begin(), row->shape.end())) return std::nullopt;
+    all.numbers.insert(all.numbers.end(), row->numbers.begin(), row->numbers.end());
+  }
+  return all;
+}
+
+Vec3<double> unit_axis(const Value& axis) {
+  if (axis.is_text()) {
+    const std::string& name = axis.text();
+    const std::size_t letter = name.find_first_not_of("+-");
+    if (letter == std::string::npos || name.size() > 2 || letter + 1 != name.size() || name[letter] < 'x' || name[letter] > 'z')
+      throw ModelError("an axis is 'x', 'y', 'z', one of these with a minus, or three numbers; got '" + name + "'");
+    return Vec3<double>::Unit(name[letter] - 'x') * (name[0] == '-' ? -1.0 : 1.0) + zero3<double>();
+  }
+  const auto array = numbers_of(axis);
+  if (!array) throw ModelError("an axis is a name or three numbers; got " + shown(axis));
+  if (array->shape != std::vector<std::size_t>{3} || !all_finite(array->numbers))
+    throw ModelError("an axis needs three finite numbers; got " + shown(axis));
+  Vec3<double> a = vec3(array->numbers[0], array->numbers[1], array->numbers[2]);
+  const double most = a.cwiseAbs().maxCoeff();
+  if (most < 1e-12) throw ModelError("an axis needs a direction; got " + shown(axis));
+  if (std::abs(length_of(a(0), a(1), a(2)) - 1.0) > 4e-16) {
+    a = a / most;  // before it is squared
+    a = a / length_of(a(0), a(1), a(2));
+  }
+  return a + zero3<double>();  // -0 becomes 0, so that equal axes hash alike
+}
+
+Mat3<double> rotation(const std::string& name, const Mat3<double>& R) {
+  constexpr double four_digits = 2e-4, rounding = 16.0 * 0x1p-52;
+  double defect = 0.0;
+  for (int i = 0; i < 3; ++i)
+    for (int j = i; j < 3; ++j) {
+      const double x = R(0, i) * R(0, j) + R(1, i) * R(1, j) + R(2, i) * R(2, j) - (i == j ? 1.0 : 0.0);
+      if (!(std::abs(x) <= defect)) defect = std::abs(x);
+    }
+  if (!(defect <= four_digits)) {
+    char off[32];
+    std::snprintf(off, sizeof off, "%.2g", defect);
+    throw ModelError(name + " = " + shown(R) + " is not a rotation: R^T R is off the identity by " + off);
+  }
+  if (dot<double>(R.col(0), cross<double>(R.col(1), R.col(2))) < 0.0)
+    throw ModelError(name + " = " + shown(R) + " is a reflection: its determinant is -1; is an axis left-handed?");
+  return defect > rounding ? Mat3<double>(nearest_rotation(R) + Mat3<double>::Zero()) : R;
+}
+
+std::string Inertia::fault() const {
+  constexpr double printed_digits = 1e-5;  // by which six printed ones may miss the triangle inequality
+  const Sym3<double> I = symmetric(about_com);
+  if (is_physical(mass, I, printed_digits)) return {};
+  const Vec3<double> principal = principal_moments(I);
+  // a radius of gyration under a micron is what rounding leaves of a point mass
+  if (principal.cwiseAbs().maxCoeff() <= 1e-12 * std::abs(mass)) return {};
+  std::vector<std::string> moments;
+  for (int k = 0; k < 3; ++k) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", principal(k));
+    moments.push_back(text);
+  }
+  return "no body of " + six_digits(mass) + " kg has principal moments of inertia " + sarrus::joined(moments) +
+         " kg m²; the values are kept";
+}
+
+sarrus::Inertia<double> Inertia::about_origin() const {
+  return {mass, com * mass, parallel_axes<double>(mass, com, symmetric(about_com))};
+}
+
+Inertia checked(Inertia b) {
+  const Mat3<double>& I = b.about_com;
+  const double uneven = (I - I.transpose()).cwiseAbs().maxCoeff();
+  if (uneven > 1e-8 * I.cwiseAbs().maxCoeff()) throw ModelError("about_com = " + shown(I) + " is not symmetric");
+  if (!std::isfinite(b.mass * dot(b.com, b.com)))
+    throw ModelError("com = " + shown(b.com) + " is so far off that a mass of " + six_digits(b.mass) +
+                     " has no finite inertia about the origin");
+  if (uneven > 0.0) b.about_com = Mat3<double>(0.5 * I + 0.5 * I.transpose());
+  return b;
+}
+
+LawFields::LawFields(const Law& law) : starts(law.start), coefficients(law.start.size()), harmonics(law.harmonic.size() / 3) {
+  const auto terms = static_cast<std::ptrdiff_t>(law.coefficient.size() / std::max(starts.size(), std::size_t{1}));
+  auto next = law.coefficient.begin();
+  for (std::vector<double>& piece : coefficients) piece.assign(next, next + terms), next += terms;
+  for (std::size_t k = 0; k < law.harmonic.size(); ++k) harmonics[k / 3][k % 3] = law.harmonic[k];
+}
+
+Law LawFields::made() const {
+  Law law;
+  const auto take = [](const std::vector<double>& from, std::vector<double>& to) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  Value::List rows, waves;
+  bool even = true;
+  for (const std::vector<double>& piece : coefficients)
+    rows.push_back(piece), take(piece, law.coefficient), even = even && piece.size() == coefficients[0].size();
+  for (const Point& wave : harmonics)
+    waves.push_back(Value(vector(wave))), law.harmonic.insert(law.harmonic.end(), wave.begin(), wave.end());
+  law.start = starts;
+  const auto require = [](const char* name, bool fine, const char* form, const Value& given) {
+    if (!fine) throw ModelError(std::string(name) + " must be " + form + " finite numbers; got " + shown(given, true));
+  };
+  require("starts", all_finite(law.start), "a sequence of", starts);
+  require("coefficients", even, "rows of equally many", rows);
+  require("coefficients", all_finite(law.coefficient), "rows of", rows);
+  require("harmonics", all_finite(law.harmonic), "rows of", waves);
+  if (starts.empty() || coefficients.size() != starts.size() || law.coefficient.empty()) {
+    const std::size_t terms = law.coefficient.empty() ? 0 : coefficients[0].size();
+    throw ModelError("a law needs as many rows of coefficients as starts, one or more; got " +
+                     shape_text({terms ? coefficients.size() : 0, terms}) + " coefficients for " + std::to_string(starts.size()) +
+                     " starts");
+  }
+  if (!std::is_sorted(starts.begin(), starts.end()))
+    throw ModelError("the pieces of a law start one after the other; got starts " + shown(starts));
+  return law;
+}
+
+Transform<double> TransformFields::made() const {
+  const Mat3<double> R = model::rotation("rotation", matrix(finite_array("rotation", rotation, {3, 3})));
+  const std::vector<double> p = finite_array("translation", translation, {3});
+  return {R, vec3(p[0], p[1], p[2])};
+}
+
+Inertia InertiaFields::made() const {
+  const Mat3<double> I = matrix(finite_array("about_com", about_com, {3, 3}));
+  if ((I - I.transpose()).cwiseAbs().maxCoeff() > 1e-8 * I.cwiseAbs().maxCoeff())
+    throw ModelError("about_com = " + shown(I) + " is not symmetric");
+  const double m = finite_array("mass", mass, {})[0];
+  const std::vector<double> c = finite_array("com", com, {3});
+  return checked({m, vec3(c[0], c[1], c[2]), I});
+}
+
+}  // namespace sarrus::model

@@ -1,0 +1,76 @@
+// Numbers, axes, places, inertias and laws as they are given, and their checks. Errors show the given value.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../constraints/law.hpp"
+#include "../spatial/inertia.hpp"
+#include "value.hpp"
+
+namespace sarrus::model {
+
+using Point = std::array<double, 3>;
+inline Vec3<double> vector(const Point& p) { return vec3(p[0], p[1], p[2]); }
+
+constexpr double largest = 1e100;  // distance [m] with whose square one can still compute
+
+/// Numbers in rows, as deep as they are; none: something else than numbers, or rows of unequal lengths.
+struct NumberArray {
+  std::vector<std::size_t> shape;
+  std::vector<double> numbers;
+};
+std::optional<NumberArray> numbers_of(const Value& value);
+
+/// A unit vector: "x", "-z" or three numbers. A unit vector stays as it is, so that it reads as it was written.
+Vec3<double> unit_axis(const Value& axis);
+
+/// The rotation nearest to R, which has at least four correct digits.
+Mat3<double> rotation(const std::string& name, const Mat3<double>& R);
+
+/// Mass [kg], centre of mass [m], and the tensor about it [kg m2], in the body's frame.
+struct Inertia {
+  double mass = 0.0;
+  Vec3<double> com = zero3<double>();
+  Mat3<double> about_com = Mat3<double>::Zero();
+
+  /// Why no body has it; empty: a body may.
+  std::string fault() const;
+  sarrus::Inertia<double> about_origin() const;
+};
+/// Finite and symmetric; whether a body can have it is another question, as many real models hold such.
+Inertia checked(Inertia inertia);
+
+/// The fields of a law, a transform and an inertia as documents hold them.
+struct LawFields {
+  std::vector<double> starts = {0.0};
+  std::vector<std::vector<double>> coefficients = {{0.0}};
+  std::vector<Point> harmonics;
+  template <class F> void fields(F field) {
+    field("starts", starts, {0.0}), field("coefficients", coefficients, {{0.0}}), field("harmonics", harmonics, {});
+  }
+  explicit LawFields(const Law& law);
+  LawFields() = default;
+  Law made() const;
+};
+struct TransformFields {
+  Value rotation = Mat3<double>(Mat3<double>::Identity()), translation = zero3<double>();
+  template <class F> void fields(F field) {
+    field("rotation", rotation, Mat3<double>(Mat3<double>::Identity())), field("translation", translation, zero3<double>());
+  }
+  explicit TransformFields(const Transform<double>& X) : rotation(X.R), translation(X.p) {}
+  TransformFields() = default;
+  Transform<double> made() const;
+};
+struct InertiaFields {
+  double mass = 0.0;
+  Value com, about_com;
+  template <class F> void fields(F field) { field("mass", mass), field("com", com), field("about_com", about_com); }
+  explicit InertiaFields(const Inertia& of) : mass(of.mass), com(of.com), about_com(of.about_com) {}
+  InertiaFields() = default;
+  Inertia made() const;
+};
+
+}  // namespace sarrus::model
