@@ -128,7 +128,7 @@ def in_pinocchio(problem: Problem, dt: float, times: np.ndarray) -> Motion:
         held.append(loop.createData())
     pin.initConstraintDynamics(model, data, loops, held)
     settings = pin.ProximalSettings(1e-12, 1e-12, 10)
-    q, v = sarrus.interop.to_pinocchio(robot, model, problem.q, problem.v)
+    q, v = sarrus.interop.to_pinocchio_state(robot, model, problem.q, problem.v)
     q, v, no_effort, samples, seconds = np.array(q), np.array(v), np.zeros(model.nv), [], 0.0
     frames = [model.getFrameId(name, pin.FrameType.BODY) for name in robot.bodies]
 

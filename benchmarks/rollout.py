@@ -68,7 +68,7 @@ def mujoco_runs(
     model.opt.timestep, model.opt.integrator = DT, getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
     data = mujoco.MjData(model)
     order = [model.joint(i).name for i in range(model.njnt)]
-    qpos, qvel = sarrus.interop.to_mujoco(robot, q, v, joints=order)
+    qpos, qvel = sarrus.interop.to_mujoco_state(robot, q, v, joints=order)
     kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
     states = np.zeros((len(q), mujoco.mj_stateSize(model, kind)))
     states[:, 1 : 1 + model.nq], states[:, 1 + model.nq : 1 + model.nq + model.nv] = qpos, qvel

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import sarrus
-from sarrus.design import Path, Variable, _Problem, design
+from sarrus.design import FramePath, Variable, _Problem, design
 from sarrus.dimensions import checked_inputs
 
 from .tables import Row, Run, installed
@@ -44,7 +44,7 @@ VARIABLES = [
 ]  # fmt: skip
 
 
-def task(seed: int = 1, spread: float = 0.08) -> tuple[sarrus.Mechanism, dict[str, np.ndarray], Path]:
+def task(seed: int = 1, spread: float = 0.08) -> tuple[sarrus.Mechanism, dict[str, np.ndarray], FramePath]:
     """A six-bar, crank angles, and 30 points of the curve of another one, drawn at random."""
     from sarrus.dimensions import Dimensions
 
@@ -56,7 +56,7 @@ def task(seed: int = 1, spread: float = 0.08) -> tuple[sarrus.Mechanism, dict[st
         q = wanted.follow(crank)
         if (good := np.isfinite(q).all(axis=(1, 2))).any():
             points = wanted.pose(q, "tracer")[int(np.argmax(good)), :, :3, 3]
-            return robot, crank, Path("tracer", points)
+            return robot, crank, FramePath("tracer", points)
 
 
 def rows(run: Run) -> Iterator[Row]:

@@ -8,6 +8,9 @@ import sys
 import sarrus
 from sarrus.io import formats
 
+for _name in dir(sarrus.Mechanism):
+    getattr(sarrus.Mechanism, _name)  # methods of deferred modules take their places
+
 MODULES = sorted(
     {name for name in sarrus.__all__ if inspect.ismodule(getattr(sarrus, name))}
     | {

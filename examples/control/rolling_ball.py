@@ -12,7 +12,7 @@ from following import Figures, Panel, along, command_line, norm, rise, table, wr
 
 import sarrus
 from sarrus import control
-from sarrus.rolling import Plane, RollingContact, Sphere
+from sarrus.rolling import PlaneSurface, RollingContact, SphereSurface
 
 BALL, CIRCLE, SQUEEZE, TURN = 0.05, 0.06, 10.0, 4.0  # radii [m], force [N], time [s]
 
@@ -39,7 +39,7 @@ def circle(t: np.ndarray | float) -> np.ndarray:
 
 def planned(t: np.ndarray) -> np.ndarray:
     """Coordinates of contact (n, 5) by Montana's equations."""
-    ball, h = RollingContact(Plane(), Sphere(BALL)), 1e-5
+    ball, h = RollingContact(PlaneSurface(), SphereSurface(BALL)), 1e-5
 
     def plan(t: float, eta: np.ndarray) -> np.ndarray:
         return ball.along(eta, (circle(t + h) - circle(t - h)) / (2 * h))
@@ -68,7 +68,7 @@ def main(figures: Figures = None, duration: float = TURN) -> dict[str, float]:
     X = run.frame("ball")
     goal = X[0, :2, 3] + circle(run.t)
     position = norm(X[:, :2, 3] - goal)
-    contact = RollingContact(Plane(), Sphere(BALL))
+    contact = RollingContact(PlaneSurface(), SphereSurface(BALL))
     known = contact.pose(eta)[:, :3, :3]
     known = known @ known[0].T  # since the start
     turned = X[np.searchsorted(run.t, t[::10] - 1e-9), :3, :3] @ X[0, :3, :3].T

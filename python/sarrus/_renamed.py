@@ -73,4 +73,11 @@ RENAMED = {
         "Factors": RESULTS + "PoeFactors",
         "PinLoads": RESULTS + "JointWrenches",
     },
+    "sarrus.design": {"Path": "sarrus.design.FramePath"},
+    "sarrus.interop": {
+        f"{way}_{program}": f"sarrus.interop.{way}_{program}_state"
+        for way in ("to", "from")
+        for program in ("mujoco", "pinocchio")
+    },
+    "sarrus.rolling": {name: f"sarrus.rolling.{name}Surface" for name in ("Cylinder", "Plane", "Sphere", "Torus")},
 }  # fmt: skip

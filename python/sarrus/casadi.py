@@ -1,5 +1,8 @@
 """Functions of a mechanism for CasADi, with their Jacobians: ``pip install casadi``.
 
+They call the core: any mechanism, without a compiler, also functions that search, such as `assemble`. Where the time of an evaluation counts, or a program
+runs without Python, :func:`sarrus.generation.generate` with ``targets=["casadi"]`` writes functions of one mechanism as C, with their Jacobians.
+
 Each makes a callback of single states that solvers differentiate once (hessians: those of IPOPT's limited memory). Gradients by q are by its entries, those
 of quaternions along no change of their length; on loops they are along what these allow.
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _arrays
 from ._arrays import Array, ArrayLike
+from ._deferred import attributes
 from ._files import needed
 from ._motor_motions import MotorChanges, MotorMotions
 from ._showing import Brief
@@ -27,8 +28,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "Budget", "Clearance", "Design", "JointAngle", "MotorEfforts", "Path", "Reaction", "TransmissionAngle", "Variable", "design", "tolerances",
+    "Budget",
+    "Clearance",
+    "Design",
+    "FramePath",
+    "JointAngle",
+    "MotorEfforts",
+    "Reaction",
+    "TransmissionAngle",
+    "Variable",
+    "design",
+    "tolerances",
 ]  # fmt: skip
+
+__getattr__ = attributes(__name__, {})
 
 STEP = 1e-4  # of a dimension's range, to either side
 BROKEN = 1e3  # a residual where loops do not close
@@ -78,7 +91,7 @@ def _of_inputs(what: str, x: Any, q: Array, *more: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Path(_Checked):
+class FramePath(_Checked):
     """A frame's origin passes through points at the inputs: a coupler curve; or the frame takes poses there, a motion.
 
     Attributes
@@ -113,7 +126,7 @@ class Path(_Checked):
         return J.reshape(-1, J.shape[-1])
 
     def _points(self, q: Array) -> Array:
-        return _of_inputs("points of a Path", self.points, q, *((4, 4) if np.ndim(self.points) == 3 else (3,)))
+        return _of_inputs("points of a FramePath", self.points, q, *((4, 4) if np.ndim(self.points) == 3 else (3,)))
 
     def _turned(self, poses: Array, X: Array) -> Array:
         return log(np.swapaxes(poses[:, :3, :3], -1, -2) @ X[..., :3, :3])
@@ -326,7 +339,7 @@ def design(
     ----------
     inputs : led joint with one coordinate to (n,) values [rad, m]
     variables : which dimensions may change, named as :mod:`sarrus.dimensions` has them, and within which bounds
-    objectives : :class:`Path`, :class:`JointAngle`, :class:`TransmissionAngle`, :class:`MotorEfforts`, :class:`Reaction`, :class:`Clearance`, or an object with
+    objectives : :class:`FramePath`, :class:`JointAngle`, :class:`TransmissionAngle`, :class:`MotorEfforts`, :class:`Reaction`, :class:`Clearance`, or an object with
         ``rows(variants, q)`` and, for exact derivatives, ``derivatives(robot, q, moves)``; one whose rows are zero wherever it holds is a constraint, as strict as its `scale` is small
     near : where loops are closed at the first inputs, as :meth:`sarrus.Mechanism.follow`: it chooses the branch
     starts : drawn evenly within the bounds
@@ -351,12 +364,12 @@ def design(
 
     >>> import numpy as np
     >>> import sarrus
-    >>> from sarrus.design import Path, Variable, design
+    >>> from sarrus.design import FramePath, Variable, design
     >>> robot = sarrus.mechanisms.four_bar()
     >>> crank = np.linspace(0.3, 2.4, 6)
     >>> wanted = robot.replace(placements={"pin1.parent": (0.45, 0, 0)})
     >>> points = wanted.pose(wanted.follow({"motor": crank}), "pin2.parent")[:, :3, 3]
-    >>> made = design(robot, {"motor": crank}, [Variable("pin1.parent.x", -0.1, 0.1)], [Path("pin2.parent", points)], starts=4, improved=1)
+    >>> made = design(robot, {"motor": crank}, [Variable("pin1.parent.x", -0.1, 0.1)], [FramePath("pin2.parent", points)], starts=4, improved=1)
     >>> round(made.changes["pin1.parent.x"], 9)
     0.05
     """
@@ -427,7 +440,7 @@ class _Problem:
         self.count, self.sizes = 0, list[int]()
         if not variables or not self.objectives:
             raise ModelError(
-                "there are no objectives or no variables: give a Path, or another of sarrus.design, and a Variable"
+                "there are no objectives or no variables: give a FramePath, or another of sarrus.design, and a Variable"
             )
         self.exact = [hasattr(of, "derivatives") for of in self.objectives]
         self.frames = list(dict.fromkeys(of.frame for of in self.objectives if hasattr(of, "frame")))

@@ -1,4 +1,4 @@
-"""States in the order and the conventions of other programs.
+"""States in the order and the conventions of other programs; models themselves are taken and made by :mod:`sarrus.io`.
 
 MuJoCo's qpos and qvel, next to q and v:
 
@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from ._arrays import Array, ArrayLike, checked_names, real_array
+from ._deferred import attributes
 from .description.joints import Free, Gimbal, Helical, JointType, Planar, Prismatic, Revolute, Spherical, Universal
 from .errors import ModelError, ShapeError, check_name, raise_no_such_name
 from .mechanism import Joint, Mechanism, checked_mechanism
@@ -51,7 +52,9 @@ from .mechanism import Joint, Mechanism, checked_mechanism
 if TYPE_CHECKING:
     import pinocchio
 
-__all__ = ["from_mujoco", "from_pinocchio", "to_mujoco", "to_pinocchio"]
+__all__ = ["from_mujoco_state", "from_pinocchio_state", "to_mujoco_state", "to_pinocchio_state"]
+
+__getattr__ = attributes(__name__, {})
 
 
 def __dir__() -> list[str]:
@@ -63,12 +66,14 @@ FROM_QPOS = {1: [0], 4: [1, 2, 3, 0], 7: [4, 5, 6, 3, 0, 1, 2]}
 
 
 @overload
-def to_mujoco(robot: Mechanism, q: ArrayLike, v: None = None, *, joints: Iterable[str] | None = None) -> Array: ...
+def to_mujoco_state(
+    robot: Mechanism, q: ArrayLike, v: None = None, *, joints: Iterable[str] | None = None
+) -> Array: ...
 @overload
-def to_mujoco(
+def to_mujoco_state(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, *, joints: Iterable[str] | None = None
 ) -> tuple[Array, Array]: ...
-def to_mujoco(
+def to_mujoco_state(
     robot: Mechanism, q: ArrayLike, v: ArrayLike | None = None, *, joints: Iterable[str] | None = None
 ) -> Array | tuple[Array, Array]:
     """The state as MuJoCo has it: qpos, or with a v (qpos, qvel).
@@ -95,21 +100,21 @@ def to_mujoco(
     >>> import sarrus
     >>> from sarrus import interop
     >>> stone = sarrus.loads("<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
-    >>> interop.to_mujoco(stone, [0, 0, 0.6, 0.8, 1, 2, 3], [0, 0, 5, 1, 0, 0])[0].tolist()
+    >>> interop.to_mujoco_state(stone, [0, 0, 0.6, 0.8, 1, 2, 3], [0, 0, 5, 1, 0, 0])[0].tolist()
     [1.0, 2.0, 3.0, 0.8, 0.0, 0.0, 0.6]
     """
     return _turned(robot, q, v, joints, back=False)
 
 
 @overload
-def from_mujoco(
+def from_mujoco_state(
     robot: Mechanism, qpos: ArrayLike, qvel: None = None, *, joints: Iterable[str] | None = None
 ) -> Array: ...
 @overload
-def from_mujoco(
+def from_mujoco_state(
     robot: Mechanism, qpos: ArrayLike, qvel: ArrayLike, *, joints: Iterable[str] | None = None
 ) -> tuple[Array, Array]: ...
-def from_mujoco(
+def from_mujoco_state(
     robot: Mechanism, qpos: ArrayLike, qvel: ArrayLike | None = None, *, joints: Iterable[str] | None = None
 ) -> Array | tuple[Array, Array]:
     """The state from MuJoCo's: q, or with a qvel (q, v). Quaternions are kept as they are. See :func:`to_mujoco`.
@@ -117,7 +122,7 @@ def from_mujoco(
     >>> import sarrus
     >>> from sarrus import interop
     >>> stone = sarrus.loads("<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
-    >>> q, v = interop.from_mujoco(stone, [1, 2, 3, 0, 0, 0, 1], [1, 0, 0, 0, 0, 5])
+    >>> q, v = interop.from_mujoco_state(stone, [1, 2, 3, 0, 0, 0, 1], [1, 0, 0, 0, 0, 5])
     >>> q.tolist(), (v + 0.0).tolist()  # turned by half a turn about z
     ([0.0, 0.0, 1.0, 0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 5.0, -1.0, 0.0, 0.0])
     """
@@ -194,10 +199,10 @@ FREE_Q, FREE_V = [3, 4, 5, 6, 0, 1, 2], [3, 4, 5, 0, 1, 2]
 
 
 @overload
-def to_pinocchio(robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: None = None) -> Array: ...
+def to_pinocchio_state(robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: None = None) -> Array: ...
 @overload
-def to_pinocchio(robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]: ...
-def to_pinocchio(
+def to_pinocchio_state(robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]: ...
+def to_pinocchio_state(
     robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike | None = None
 ) -> Array | tuple[Array, Array]:
     """The state as Pinocchio has it: its q, or with a v (q, v).
@@ -226,7 +231,7 @@ def to_pinocchio(
     >>> from sarrus import interop
     >>> model = pinocchio.buildModelFromUrdf("robot.urdf")  # doctest: +SKIP
     >>> robot = sarrus.load("robot.urdf")  # doctest: +SKIP
-    >>> pinocchio.rnea(model, model.createData(), *interop.to_pinocchio(robot, model, q, v), a)  # doctest: +SKIP
+    >>> pinocchio.rnea(model, model.createData(), *interop.to_pinocchio_state(robot, model, q, v), a)  # doctest: +SKIP
     """
     x, y = _sized("q", q, checked_mechanism(robot).nq), _sized("v", np.zeros(robot.nv) if v is None else v, robot.nv)
     x_new, y_new = np.zeros((*x.shape[:-1], checked_model(model).nq)), np.zeros((*y.shape[:-1], model.nv))
@@ -243,17 +248,19 @@ def to_pinocchio(
 
 
 @overload
-def from_pinocchio(robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: None = None) -> Array: ...
+def from_pinocchio_state(robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: None = None) -> Array: ...
 @overload
-def from_pinocchio(robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]: ...
-def from_pinocchio(
+def from_pinocchio_state(
+    robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike
+) -> tuple[Array, Array]: ...
+def from_pinocchio_state(
     robot: Mechanism, model: pinocchio.Model, q: ArrayLike, v: ArrayLike | None = None
 ) -> Array | tuple[Array, Array]:
     """The state from Pinocchio's: the robot's q, or with a v (q, v). Angles from cosine and sine are within half a turn; joints that mimic
     others are where these have them. See :func:`to_pinocchio`.
 
     >>> from sarrus import interop
-    >>> q = interop.from_pinocchio(robot, model, pinocchio.neutral(model))  # doctest: +SKIP
+    >>> q = interop.from_pinocchio_state(robot, model, pinocchio.neutral(model))  # doctest: +SKIP
     """
     nq, nv = checked_mechanism(robot).nq, robot.nv
     x = _sized("q", q, checked_model(model).nq, "Pinocchio's model")

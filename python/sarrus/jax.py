@@ -1,5 +1,8 @@
 """Functions of a mechanism for JAX, with their gradients: ``pip install jax``.
 
+They call the core: every mechanism, runs included, without a compiler. Code of one mechanism that JAX calls without Python is made by
+:func:`sarrus.generation.generate` with ``targets=["jax"]`` and loaded by :func:`sarrus.generation.jax_functions`.
+
 Arrays are of float64 (``jax.config.update("jax_enable_x64", True)``), on the CPU; leading axes are batches and broadcast. The core is called back
 on JAX's own memory (``jax.experimental.buffer_callback``; before jax 0.6 ``jax.pure_callback``), under ``jit`` too, and ``vmap`` makes one call of a batch. Functions go back (``grad``, ``vjp``, ``jacrev``: ``jax.custom_vjp``); those of
 `forward`, of the same names, on (``jvp``, ``jacfwd``: ``jax.custom_jvp``): JAX lets one do one of the two. Gradients by q are by its entries, those of

@@ -1,13 +1,15 @@
 """Two surfaces that roll and slide on each other: Montana's equations of contact, for planes, spheres, cylinders, tori and patches of your own.
 
+These surfaces have coordinates and curvature. Shapes of bodies, which are drawn and which touch in simulations, are those of :mod:`sarrus.shapes`.
+
 Where they touch are two coordinates u (2,) on each, and an angle psi between the frames that these make there. The frame of a surface at u has
 x along its first coordinate line, z along the normal, out of what is solid, and y across both. In contact both points are one, both
 normals oppose, and psi turns the one x onto the other. How fast the five coordinates go, in rolling, sliding and spinning, is a matter
 of each surface's metric, curvature and torsion:
 
 >>> import numpy as np
->>> from sarrus.rolling import Plane, RollingContact, Sphere
->>> ball = RollingContact(Plane(), Sphere(0.1))
+>>> from sarrus.rolling import PlaneSurface, RollingContact, SphereSurface
+>>> ball = RollingContact(PlaneSurface(), SphereSurface(0.1))
 >>> ball.rates([0.0, 0.0, 0.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0, 0.0])   # about y at 2 rad/s: along x at 0.2 m/s
 array([0.2, 0. , 2. , 0. , 0. ])
 
@@ -27,9 +29,21 @@ from typing import Any
 import numpy as np
 
 from ._arrays import Array, ArrayLike, check_callable, checked_number, common_axes, real_array, real_rows
+from ._deferred import attributes
 from .errors import IntegrationError, ModelError, ShapeError, StateError
 
-__all__ = ["Cylinder", "Patch", "Plane", "RollingContact", "Sphere", "Surface", "SurfaceGeometry", "Torus"]
+__all__ = [
+    "CylinderSurface",
+    "Patch",
+    "PlaneSurface",
+    "RollingContact",
+    "SphereSurface",
+    "Surface",
+    "SurfaceGeometry",
+    "TorusSurface",
+]
+
+__getattr__ = attributes(__name__, {})
 
 LARGEST = 1e50  # [m] lengths of which fourth powers and their inverses are numbers
 SINGULAR = 1e-9  # determinants below this times the product of the columns' lengths: no inverse that means something
@@ -87,8 +101,8 @@ class Surface:
 
         Examples
         --------
-        >>> from sarrus.rolling import Cylinder
-        >>> Cylinder(0.5).geometry([0.3, 1.0]).curvature.round(12).tolist()
+        >>> from sarrus.rolling import CylinderSurface
+        >>> CylinderSurface(0.5).geometry([0.3, 1.0]).curvature.round(12).tolist()
         [[2.0, 0.0], [0.0, 0.0]]
         """
         u = real_rows("u", u, 2)
@@ -118,7 +132,7 @@ class Surface:
 
 
 @dataclass(frozen=True)
-class Plane(Surface):
+class PlaneSurface(Surface):
     """The plane z = 0, solid below; u = (x, y) [m]."""
 
     def point(self, u: ArrayLike) -> Array:
@@ -138,7 +152,7 @@ class Plane(Surface):
 
 
 @dataclass(frozen=True)
-class Cylinder(Surface):
+class CylinderSurface(Surface):
     """A cylinder around the z axis; u = (angle around z [rad], height [m]).
 
     Attributes
@@ -177,7 +191,7 @@ class Cylinder(Surface):
 
 
 @dataclass(frozen=True)
-class Torus(Surface):
+class TorusSurface(Surface):
     """A tube around the z axis; u = (angle around z, angle around the tube, from outside upwards) [rad].
 
     Attributes
@@ -225,7 +239,7 @@ class Torus(Surface):
         return np.asarray(np.sign(self.tube) * np.sign(self._turned(u)[-1]))
 
 
-class Sphere(Torus):
+class SphereSurface(TorusSurface):
     """A sphere about the origin; u = (longitude, latitude) [rad]. It has no frame at the poles.
 
     Parameters
@@ -237,7 +251,7 @@ class Sphere(Torus):
         super().__init__(0.0, radius)  # a tube around a point
 
     def __repr__(self) -> str:
-        return f"Sphere({self.tube!r})"
+        return f"SphereSurface({self.tube!r})"
 
 
 @dataclass(frozen=True)
@@ -321,8 +335,8 @@ class RollingContact:
     A ball rolls round a square of 0.1 m; on its own surface the sides are great circles, and it comes back turned:
 
     >>> import numpy as np
-    >>> from sarrus.rolling import Plane, RollingContact, Sphere
-    >>> ball = RollingContact(Plane(), Sphere(0.1))
+    >>> from sarrus.rolling import PlaneSurface, RollingContact, SphereSurface
+    >>> ball = RollingContact(PlaneSurface(), SphereSurface(0.1))
     >>> sides = [(0.1, 0.0), (0.0, 0.1), (-0.1, 0.0), (0.0, -0.1)]
     >>> eta = np.zeros(5)
     >>> for side in sides:
@@ -341,7 +355,7 @@ class RollingContact:
         for name in ("first", "second"):
             if not isinstance(getattr(self, name), Surface):
                 raise ModelError(
-                    f"{name} must be a surface, such as sarrus.rolling.Sphere(0.1); got {getattr(self, name)!r}"
+                    f"{name} must be a surface, such as sarrus.rolling.SphereSurface(0.1); got {getattr(self, name)!r}"
                 )
 
     def pose(self, eta: ArrayLike) -> Array:
@@ -373,8 +387,8 @@ class RollingContact:
         Examples
         --------
         >>> import numpy as np
-        >>> from sarrus.rolling import Plane, RollingContact, Sphere
-        >>> ball = RollingContact(Plane(), Sphere(0.1))
+        >>> from sarrus.rolling import PlaneSurface, RollingContact, SphereSurface
+        >>> ball = RollingContact(PlaneSurface(), SphereSurface(0.1))
         >>> pose = ball.pose([0.3, 0.2, 0.5, 0.4, 0.0])
         >>> pose[2, 3] += 0.05
         >>> eta, gap = ball.locate(pose, np.zeros(5))

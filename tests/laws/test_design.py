@@ -8,9 +8,9 @@ import sarrus
 from sarrus.analysis.assembly.closing import on_its_tree
 from sarrus.design import (
     Clearance,
+    FramePath,
     JointAngle,
     MotorEfforts,
-    Path,
     Reaction,
     TransmissionAngle,
     Variable,
@@ -46,8 +46,8 @@ def objectives(robot):
     points = other_points(robot)
     points[2] = np.nan
     return {
-        "path": Path("tracer", points, scale=0.5),
-        "poses": Path("tracer", robot.pose(robot.follow(CRANK), "tracer"), scale=0.5, turn=0.1),
+        "path": FramePath("tracer", points, scale=0.5),
+        "poses": FramePath("tracer", robot.pose(robot.follow(CRANK), "tracer"), scale=0.5, turn=0.1),
         "angle": JointAngle("pivot", np.linspace(1.2, 1.6, 8)),
         "of a joint that closes": JointAngle("pin2", np.linspace(1.2, 1.6, 8), scale=2.0),
         "transmission": TransmissionAngle("pin2", least=1.5),
@@ -177,7 +177,7 @@ def test_a_row_means_what_it_says():
 
 def test_lengths_that_made_a_curve_are_found():
     robot = four_bar()
-    made = design(robot, CRANK, LENGTHS, [Path("tracer", other_points(robot))], starts=32, improved=3)
+    made = design(robot, CRANK, LENGTHS, [FramePath("tracer", other_points(robot))], starts=32, improved=3)
     assert made.cost < 1e-20 < made.first_cost
     assert_allclose(list(made.changes.values()), [0.04, -0.05, 0.03, 0.04], atol=1e-7)
     assert_allclose(made.robot.pose(made.q, "tracer")[:, :3, 3], other_points(robot), atol=1e-9)
@@ -188,7 +188,7 @@ def test_lengths_that_made_a_curve_are_found():
 def test_a_constraint_holds_in_what_is_made():
     """The curve alone leads to a bad transmission angle; with the constraint it is kept, and the curve gives way."""
     robot = four_bar()
-    path, kept = Path("tracer", other_points(robot)), TransmissionAngle("pin2", least=np.radians(54), scale=1e-3)
+    path, kept = FramePath("tracer", other_points(robot)), TransmissionAngle("pin2", least=np.radians(54), scale=1e-3)
 
     def least(made):
         return np.abs(np.arcsin(np.sin(made.robot.joint_states(made.q).q["pin2"][:, 0]))).min()
@@ -205,7 +205,9 @@ def test_a_constraint_holds_in_what_is_made():
 def test_nothing_that_closes_is_an_error():
     robot = four_bar()
     with pytest.raises(sarrus.AssemblyError, match="wider bounds"):
-        design(robot, CRANK, [Variable("pivot.parent.x", 5.0, 6.0)], [Path("tracer", other_points(robot))], starts=4)
+        design(
+            robot, CRANK, [Variable("pivot.parent.x", 5.0, 6.0)], [FramePath("tracer", other_points(robot))], starts=4
+        )
 
 
 @pytest.mark.parametrize("name", ["slider_crank", "delta", "double_pendulum"])
@@ -272,16 +274,19 @@ REFUSED = {
     "nothing": (lambda r: design(r, CRANK, LENGTHS, []), "no objectives"),
     "no variables": (lambda r: design(r, CRANK, [], [JointAngle("pivot", np.zeros(8))]), "no variables"),
     "too few points": (
-        lambda r: design(r, CRANK, LENGTHS, [Path("tracer", np.zeros((7, 3)))]),
-        r"points of a Path must be one for each of 8 inputs, \(8, 3\); got shape \(7, 3\)",
+        lambda r: design(r, CRANK, LENGTHS, [FramePath("tracer", np.zeros((7, 3)))]),
+        r"points of a FramePath must be one for each of 8 inputs, \(8, 3\); got shape \(7, 3\)",
     ),
-    "a point for all": (lambda r: design(r, CRANK, LENGTHS, [Path("tracer", np.zeros(3))]), r"got shape \(3,\)"),
+    "a point for all": (lambda r: design(r, CRANK, LENGTHS, [FramePath("tracer", np.zeros(3))]), r"got shape \(3,\)"),
     "one value for all": (lambda r: design(r, CRANK, LENGTHS, [JointAngle("pivot", [0.0])]), r"values .* \(1,\)"),
     "rates of too few": (
         lambda r: design(r, CRANK, LENGTHS, [MotorEfforts({"motor": [1.0]}, {"motor": np.zeros(8)})]),
         "rates of 'motor' must be",
     ),
-    "no such frame": (lambda r: design(r, CRANK, LENGTHS, [Path("tracr", np.zeros((8, 3)))]), "did you mean 'tracer'"),
+    "no such frame": (
+        lambda r: design(r, CRANK, LENGTHS, [FramePath("tracr", np.zeros((8, 3)))]),
+        "did you mean 'tracer'",
+    ),
     "no such joint": (lambda r: design(r, CRANK, LENGTHS, [TransmissionAngle("pin")]), "did you mean 'pin"),
     "joint of several": (
         lambda r: design(
@@ -292,8 +297,11 @@ REFUSED = {
         ),
         "joints with one coordinate",
     ),
-    "scale of none": (lambda r: Path("tracer", np.zeros((8, 3)), scale=0.0), "scale of a Path must be positive"),
-    "frame by number": (lambda r: Path(5, np.zeros((8, 3))), "frame of a Path must be a str"),
+    "scale of none": (
+        lambda r: FramePath("tracer", np.zeros((8, 3)), scale=0.0),
+        "scale of a FramePath must be positive",
+    ),
+    "frame by number": (lambda r: FramePath(5, np.zeros((8, 3))), "frame of a FramePath must be a str"),
     "one rate": (lambda r: MotorEfforts(3.0, {}), "velocity of a MotorEfforts must be a mapping"),
     "no objective": (
         lambda r: design(r, CRANK, LENGTHS, ["pivot"]),

@@ -9,7 +9,7 @@ from benchmarks.loop_models import almost_flat
 from sarrus import mechanisms
 from sarrus.analysis.assembly.closing import closing
 from sarrus.calibration import Measurements, calibrate
-from sarrus.design import Path, Variable, design
+from sarrus.design import FramePath, Variable, design
 from tests.laws.test_choice_laws import recut as cut_anywhere
 from tests.random_closed import random_closed
 from tests.random_mechanisms import ALL_JOINTS, random_mechanism
@@ -316,7 +316,7 @@ def test_an_arm_led_by_all_its_joints_is_calibrated_and_designed():
     found = calibrate(robot, measured, dimensions=["lower joint.parent.x"])
     assert_allclose(found.changes["lower joint.parent.x"], 0.003, atol=1e-8)
     variables = [Variable("lower joint.parent.x", -0.01, 0.01)]
-    best = design(robot, LED, variables, [Path("hand", hand)], starts=1)
+    best = design(robot, LED, variables, [FramePath("hand", hand)], starts=1)
     assert_allclose(best.robot.pose(best.robot.follow(LED), "hand")[:, :3, 3], hand, atol=1e-6)
 
 

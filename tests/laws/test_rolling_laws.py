@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
 import sarrus
-from sarrus.rolling import Cylinder, Patch, Plane, RollingContact, Sphere, Surface, Torus
+from sarrus.rolling import CylinderSurface, Patch, PlaneSurface, RollingContact, SphereSurface, Surface, TorusSurface
 
 NAN = float("nan")
 
@@ -19,21 +19,21 @@ def wavy(u):
 
 def sheared_ball(u):
     """A ball of 0.3 m whose coordinates are another mixture of longitude and latitude."""
-    return Sphere(0.3).point(np.stack([u[..., 0] + 0.5 * u[..., 1], u[..., 1] - 0.2 * u[..., 0] ** 2], axis=-1))
+    return SphereSurface(0.3).point(np.stack([u[..., 0] + 0.5 * u[..., 1], u[..., 1] - 0.2 * u[..., 0] ** 2], axis=-1))
 
 
 SURFACES = {
-    "plane": Plane(),
-    "sphere": Sphere(0.3),
-    "hollow sphere": Sphere(-2.0),
-    "cylinder": Cylinder(0.4),
-    "hollow cylinder": Cylinder(-1.5),
-    "torus": Torus(1.0, 0.2),
-    "hollow torus": Torus(3.0, -1.1),
+    "plane": PlaneSurface(),
+    "sphere": SphereSurface(0.3),
+    "hollow sphere": SphereSurface(-2.0),
+    "cylinder": CylinderSurface(0.4),
+    "hollow cylinder": CylinderSurface(-1.5),
+    "torus": TorusSurface(1.0, 0.2),
+    "hollow torus": TorusSurface(3.0, -1.1),
     "patch": Patch(wavy),
     "sheared": Patch(sheared_ball),
 }
-BALL = RollingContact(Plane(), Sphere(1.0))
+BALL = RollingContact(PlaneSurface(), SphereSurface(1.0))
 # pairs that are not flat against each other
 PAIRS = [
     (one, two)
@@ -98,19 +98,19 @@ def test_frames_metrics_and_curvatures_are_what_points_do(name):
 def test_normals_point_out_of_what_is_solid(hollow):
     """Away from the middle of a ball, a cylinder, a tube, and behind the poles too; the other way in hollow ones."""
     for u in drawn("normals").uniform(-3, 3, (20, 2)):
-        for surface in (Sphere(0.3 * hollow), Cylinder(0.3 * hollow), Torus(1.0, 0.3 * hollow)):
+        for surface in (SphereSurface(0.3 * hollow), CylinderSurface(0.3 * hollow), TorusSurface(1.0, 0.3 * hollow)):
             here = surface.geometry(u)
-            middle = np.array([0, 0, u[1]]) if isinstance(surface, Cylinder) else np.zeros(3)
-            if surface == Torus(1.0, 0.3 * hollow):
+            middle = np.array([0, 0, u[1]]) if isinstance(surface, CylinderSurface) else np.zeros(3)
+            if surface == TorusSurface(1.0, 0.3 * hollow):
                 middle = np.array([np.cos(u[0]), np.sin(u[0]), 0.0])
             assert_allclose(here.frame[:, 2], hollow * (here.point - middle) / 0.3, atol=1e-12)
-            assert here.curvature.trace() * hollow > 0 or isinstance(surface, Torus)
+            assert here.curvature.trace() * hollow > 0 or isinstance(surface, TorusSurface)
 
 
 def test_known_curvatures():
     """A sphere's, from its definition; a torus' Gaussian curvature, cos b / (r (R + r cos b))."""
     b = 0.7
-    sphere, torus = Sphere(0.5).geometry([0.2, b]), Torus(1.0, 0.25).geometry([0.2, b])
+    sphere, torus = SphereSurface(0.5).geometry([0.2, b]), TorusSurface(1.0, 0.25).geometry([0.2, b])
     assert_allclose(sphere.metric, np.diag([0.5 * np.cos(b), 0.5]), atol=1e-12)
     assert_allclose(sphere.curvature, 2.0 * np.eye(2), atol=1e-12)
     assert_allclose(sphere.torsion, [[2.0 * np.tan(b), 0.0]], atol=1e-12)
@@ -154,11 +154,14 @@ def test_either_body_may_come_first(one, two):
 
 def test_a_motion_does_not_depend_on_coordinates():
     """A ball in longitude and latitude, and in a mixture of them, by differences, moves in the same way under the same pushes."""
-    common = RollingContact(Torus(1.0, 0.4), Sphere(0.3)), RollingContact(Torus(1.0, 0.4), SURFACES["sheared"])
+    common = (
+        RollingContact(TorusSurface(1.0, 0.4), SphereSurface(0.3)),
+        RollingContact(TorusSurface(1.0, 0.4), SURFACES["sheared"]),
+    )
     u = np.array([0.2, 0.3])
     eta = np.array([0.1, 0.4, u[0] + 0.5 * u[1], u[1] - 0.2 * u[0] ** 2, 0.6]), np.array([0.1, 0.4, *u, 0.0])
     # psi is from the x axes, which differ
-    turned = Sphere(0.3).geometry(eta[0][2:4]).frame.T @ SURFACES["sheared"].geometry(u).frame[:, 0]
+    turned = SphereSurface(0.3).geometry(eta[0][2:4]).frame.T @ SURFACES["sheared"].geometry(u).frame[:, 0]
     eta[1][4] = 0.6 + np.arctan2(turned[1], turned[0])
     assert_allclose(common[1].pose(eta[1]), common[0].pose(eta[0]), atol=1e-9)
 
@@ -174,7 +177,7 @@ def test_a_motion_does_not_depend_on_coordinates():
 
 def test_a_ball_rolls_on_a_plane_as_turns_about_its_middle():
     """Round a square with sides of one radian: Rx(1) Ry(-1) Rx(-1) Ry(1)."""
-    ball, eta = RollingContact(Plane(), Sphere(0.1)), np.array([0.0, 0.0, 0.3, 0.2, 0.5])
+    ball, eta = RollingContact(PlaneSurface(), SphereSurface(0.1)), np.array([0.0, 0.0, 0.3, 0.2, 0.5])
     before = ball.pose(eta)[:3, :3]
     for side in ((0.1, 0.0), (0.0, 0.1), (-0.1, 0.0), (0.0, -0.1)):
         eta = ball.motion(eta, lambda t, eta, side=side: ball.along(eta, side), [0.0, 1.0], tolerance=1e-7)[-1]
@@ -187,7 +190,7 @@ def test_a_ball_rolls_on_a_plane_as_turns_about_its_middle():
 
 def test_holonomy_is_the_area_on_the_ball():
     """Contact goes round a closed curve on the ball, which rolls without spin on a plane: it has turned by the area over the radius squared."""
-    ball = RollingContact(Sphere(0.1), Plane())
+    ball = RollingContact(SphereSurface(0.1), PlaneSurface())
 
     def curve(t):
         return np.array([0.5 * np.cos(t), 0.4 + 0.3 * np.sin(t)])
@@ -207,7 +210,7 @@ def test_holonomy_is_the_area_on_the_ball():
 
 def test_a_ball_in_a_bowl():
     """Pure rolling: its middle is on a sphere of the difference of the radii, and is as fast as the angular velocity times its radius."""
-    contact, eta = RollingContact(Sphere(-1.0), Sphere(0.2)), np.array([0.3, -0.9, 0.1, 0.2, 0.4])
+    contact, eta = RollingContact(SphereSurface(-1.0), SphereSurface(0.2)), np.array([0.3, -0.9, 0.1, 0.2, 0.4])
     velocity = np.array([0.7, -0.4, 0.0, 0.0, 0.0])
     assert np.linalg.norm(contact.pose(eta)[:3, 3]) == pytest.approx(0.8)
     rate, h = contact.rates(eta, velocity), 1e-5
@@ -216,7 +219,7 @@ def test_a_ball_in_a_bowl():
 
 
 def test_along_is_the_inverse_of_rates():
-    contact = RollingContact(SURFACES["patch"], Sphere(0.3))
+    contact = RollingContact(SURFACES["patch"], SphereSurface(0.3))
     eta, _ = state("along")
     velocity = contact.along(eta, [0.3, -0.2], spin=0.4, sliding=[0.1, 0.05])
     assert_allclose(velocity[2:], [0.4, 0.1, 0.05])
@@ -246,7 +249,7 @@ def test_it_is_what_the_constraint_of_rolling_does(spin):
     b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.2))
     b.add_joint("float", sarrus.Free(), "ground", "ball")
     b.add_rolling("contact", "ball", radius=0.2, on_radius=0.5, spin=spin)
-    robot, contact = b.build(), RollingContact(Sphere(0.5), Sphere(0.2))
+    robot, contact = b.build(), RollingContact(SphereSurface(0.5), SphereSurface(0.2))
     eta = np.array([0.1, 0.3, -0.2, 0.4, 0.7])
     X = contact.pose(eta)
     q = np.r_[Rotation.from_matrix(X[:3, :3]).as_quat(), X[:3, 3]]
@@ -261,7 +264,7 @@ def test_it_is_what_the_constraint_of_rolling_does(spin):
 
 
 def test_many_states_are_as_one_and_a_bad_one_is_nan_alone():
-    contact = RollingContact(Torus(1.0, 0.3), Sphere(0.2))
+    contact = RollingContact(TorusSurface(1.0, 0.3), SphereSurface(0.2))
     etas, velocities = (np.array(x) for x in zip(*(state("many", str(k)) for k in range(5)), strict=True))
     etas[2, 3] = np.pi / 2
     rates, poses = contact.rates(etas, velocities), contact.pose(etas)
@@ -272,35 +275,35 @@ def test_many_states_are_as_one_and_a_bad_one_is_nan_alone():
 
 
 def test_a_radius_of_few_digits():
-    assert Cylinder(np.float16(0.5)).radius == 0.5  # with which 1e50 is no number
+    assert CylinderSurface(np.float16(0.5)).radius == 0.5  # with which 1e50 is no number
 
 
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: Sphere(0.0), sarrus.ModelError, "must not be zero"),
-        (lambda: Torus(0.1, 1e60), sarrus.ModelError, "between 1e-50 and 1e.50 m"),
-        (lambda: Torus(1e-60, 0.1), sarrus.ModelError, "between 1e-50 and 1e.50 m"),
-        (lambda: Cylinder(NAN), ValueError, "radius must be finite"),
-        (lambda: Torus(-1.0, 0.2), sarrus.ModelError, "ring"),
+        (lambda: SphereSurface(0.0), sarrus.ModelError, "must not be zero"),
+        (lambda: TorusSurface(0.1, 1e60), sarrus.ModelError, "between 1e-50 and 1e.50 m"),
+        (lambda: TorusSurface(1e-60, 0.1), sarrus.ModelError, "between 1e-50 and 1e.50 m"),
+        (lambda: CylinderSurface(NAN), ValueError, "radius must be finite"),
+        (lambda: TorusSurface(-1.0, 0.2), sarrus.ModelError, "ring"),
         (lambda: Patch(3), sarrus.ModelError, "place must be a function"),
         (lambda: Patch(wavy, 3), sarrus.ModelError, "slopes must be a function"),
         (lambda: Patch(lambda u: u).geometry([0.0, 0.0]), sarrus.ShapeError, "place returned"),
-        (lambda: RollingContact(Plane(), 0.1), sarrus.ModelError, "second must be a surface"),
-        (lambda: Sphere(1.0).geometry([0.0, np.pi / 2]), sarrus.StateError, "no frame at"),
-        (lambda: Sphere(1.0).geometry([0.0]), sarrus.ShapeError, "u has shape"),
+        (lambda: RollingContact(PlaneSurface(), 0.1), sarrus.ModelError, "second must be a surface"),
+        (lambda: SphereSurface(1.0).geometry([0.0, np.pi / 2]), sarrus.StateError, "no frame at"),
+        (lambda: SphereSurface(1.0).geometry([0.0]), sarrus.ShapeError, "u has shape"),
         (
-            lambda: RollingContact(Plane(), Plane()).rates(np.zeros(5), np.ones(5)),
+            lambda: RollingContact(PlaneSurface(), PlaneSurface()).rates(np.zeros(5), np.ones(5)),
             sarrus.StateError,
             "touch along a line",
         ),
         (
-            lambda: RollingContact(Plane(), Cylinder(1.0)).rates(np.zeros(5), np.ones(5)),
+            lambda: RollingContact(PlaneSurface(), CylinderSurface(1.0)).rates(np.zeros(5), np.ones(5)),
             sarrus.StateError,
             "touch along a line",
         ),
         (
-            lambda: RollingContact(Sphere(-1.0), Sphere(1.0)).rates(np.zeros(5), np.ones(5)),
+            lambda: RollingContact(SphereSurface(-1.0), SphereSurface(1.0)).rates(np.zeros(5), np.ones(5)),
             sarrus.StateError,
             "touch along",
         ),

@@ -8,7 +8,7 @@ import sarrus
 from sarrus import Builder, ContactPoint, Free, Inertia, Prismatic, Revolute
 from sarrus.identification import Samples
 from sarrus.identification.identify import check_states
-from sarrus.rolling import Cylinder, Plane, RollingContact, Sphere, Torus
+from sarrus.rolling import CylinderSurface, PlaneSurface, RollingContact, SphereSurface, TorusSurface
 from tests.laws.test_invariance_laws import nearly_flat
 from tests.random_closed import ALL_CONSTRAINTS, DRIVEN, random_closed
 from tests.variants import scaled
@@ -240,9 +240,9 @@ def test_rounding_of_what_is_held_finds_forces(seed):
 def test_where_surfaces_face_each_other_is_found(metre):
     """From a hundredth of the coordinates away, in what is told in micrometres, too."""
     for one, other, lengths in (
-        (Plane(), Sphere(0.1 * metre), [metre, metre, 1.0, 1.0]),
-        (Cylinder(0.5 * metre), Sphere(0.1 * metre), [1.0, metre, 1.0, 1.0]),
-        (Plane(), Torus(0.3 * metre, 0.1 * metre), [metre, metre, 1.0, 1.0]),
+        (PlaneSurface(), SphereSurface(0.1 * metre), [metre, metre, 1.0, 1.0]),
+        (CylinderSurface(0.5 * metre), SphereSurface(0.1 * metre), [1.0, metre, 1.0, 1.0]),
+        (PlaneSurface(), TorusSurface(0.3 * metre, 0.1 * metre), [metre, metre, 1.0, 1.0]),
     ):
         contact = RollingContact(one, other)
         eta = np.array([0.3, 0.2, 0.5, 0.4, 0.1]) * [*lengths, 1.0]

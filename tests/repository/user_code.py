@@ -72,5 +72,5 @@ sarrus.simulate(robot, q, v, 0.1, stabilisation="ggl")  # type: ignore[arg-type]
 
 # ---- other programs --------------------------------------------------------------------------------------------------
 
-qpos: Array = interop.to_mujoco(robot, q)
-qpos, qvel = interop.to_mujoco(robot, q, v)
+qpos: Array = interop.to_mujoco_state(robot, q)
+qpos, qvel = interop.to_mujoco_state(robot, q, v)

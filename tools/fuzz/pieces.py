@@ -163,7 +163,7 @@ def led(m: Any) -> Any:
 def objectives(m: Any) -> Any:
     rates = {name: np.ones(3) for name in m.actuated}
     return [
-        sarrus.design.Path(m.frames[-1], np.zeros((3, 3))), sarrus.design.JointAngle(m.joints[-1], np.zeros(3)),
+        sarrus.design.FramePath(m.frames[-1], np.zeros((3, 3))), sarrus.design.JointAngle(m.joints[-1], np.zeros(3)),
         sarrus.design.TransmissionAngle(m.joints[-1]), sarrus.design.MotorEfforts(rates, rates), sarrus.design.Clearance(1.0),
         sarrus.design.Reaction(m.joints[-1], rates, rates, axes=("x",)),
     ]  # fmt: skip

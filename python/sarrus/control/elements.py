@@ -300,6 +300,8 @@ def _is_poisson(element: RigidContact | ShapeContacts) -> bool:
 class RigidContact(Element):
     """A point or sphere of a body on a plane of the world, or of another body, without compliance, for steps of ``method="contact"``.
 
+    Of one state that is known to touch, :class:`sarrus.ContactPoint` is the same contact.
+
     Where it touches, its impulse lies within Coulomb's cone; what hits comes back by `restitution`, but for hits slower than gravity makes in three
     steps. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the forces. Of a run's :attr:`Trajectory.z <sarrus.Trajectory.z>` each has four
     numbers: the mean force of the step that leads to a sample, along the normal and two tangents [N], the least ones where forces are not unique (squares

@@ -116,7 +116,8 @@ def path_through(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Path:
-    """A motion q(t), v(t), a(t) through way-points, made by :func:`path_through`.
+    """A motion q(t), v(t), a(t) through way-points, made by :func:`path_through`; what a designed mechanism is to trace is a
+    :class:`sarrus.design.FramePath`.
 
     Attributes
     ----------

@@ -22,6 +22,9 @@ __all__ = ["ContactMotion", "ContactPoint", "contact_dynamics", "contact_impact"
 class ContactPoint:
     """Where a body touches: a point of it, or a ball, on a plane of another one.
 
+    It is for :meth:`~sarrus.Mechanism.contact_dynamics` and :meth:`~sarrus.Mechanism.contact_impact`, which have one state and touch there. In a
+    simulation, where a body comes and goes, the same contact is :class:`sarrus.control.RigidContact`.
+
     Attributes
     ----------
     frame : body or frame; its origin is the point, or the ball's centre

@@ -91,6 +91,8 @@ def jax_functions(
     """Functions that were generated with the target "jax", for JAX: float64 arrays with leading axes to a tuple of results, under ``jit``, ``vmap`` and
     ``grad`` (reverse only). They run on the CPU; rows are NaN where the status is not 0. Derivatives by q are by its entries.
 
+    For one mechanism whose code is compiled. Functions of any mechanism, runs among them, by calls of the core: :mod:`sarrus.jax`.
+
     >>> import jax, sarrus, tempfile
     >>> jax.config.update("jax_enable_x64", True)
     >>> robot = sarrus.mechanisms.pendulum()

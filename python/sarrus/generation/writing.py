@@ -116,7 +116,8 @@ def generate(
     most_statements : of one function; ModelError for more, which compilers take minutes for
     targets : what else is written of the same functions: "casadi", NAME_casadi.c with Jacobians, for ``casadi.external``; "jax", NAME_jax.cc with
         gradients, for :func:`jax_functions`; "cuda", NAME.cu, a thread a state; "fmu", NAME.fmu (FMI 2.0, co-simulation) of a function ``step``; and
-        "check", NAME_check.py, which compiles the C and compares it with the core's answers. All but "cuda" and "check" are of double precision
+        "check", NAME_check.py, which compiles the C and compares it with the core's answers. All but "cuda" and "check" are of double precision. Without a compiler, and
+        for any mechanism, :mod:`sarrus.casadi` and :mod:`sarrus.jax` call the core
 
     Raises
     ------

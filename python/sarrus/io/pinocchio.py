@@ -63,7 +63,7 @@ def from_pinocchio(model: pinocchio.Model, constraints: Iterable[Any] = ()) -> M
 
     Returns
     -------
-    Mechanism; what is not used is listed in `robot.warnings`. How its q and v are Pinocchio's: :func:`sarrus.interop.from_pinocchio`
+    Mechanism; what is not used is listed in `robot.warnings`. How its q and v are Pinocchio's: :func:`sarrus.interop.from_pinocchio_state`
 
     Raises
     ------
@@ -168,7 +168,7 @@ class _Reader:
             return
         robot = Mechanism(self.builder._described())
         for name, q in configurations.items():
-            here = interop.from_pinocchio(robot, self.model, q)
+            here = interop.from_pinocchio_state(robot, self.model, q)
             known = {joint: here[robot.joint(joint).q_slice] for joint in robot.joints if robot.joint(joint).nq}
             self.builder.set_configuration(name, known)
             if name == "home":
@@ -298,7 +298,7 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
     Returns
     -------
     (pinocchio.Model, StdVec_RigidConstraintModel); what became of each part: :mod:`sarrus.io.pinocchio`. How its q and v are the
-    mechanism's: :func:`sarrus.interop.to_pinocchio`
+    mechanism's: :func:`sarrus.interop.to_pinocchio_state`
 
     Raises
     ------
@@ -359,7 +359,7 @@ def to_pinocchio(robot: Mechanism, *, lossy: bool = False) -> tuple[Any, Any]:
         warn_of_model(f"{d.name}: damping and friction are in the model, and in none of Pinocchio's algorithms")
     named = ({"home": d.home} if d.home else {}) | dict(d.configurations)
     for name, coordinates in named.items():
-        model.referenceConfigurations[name] = interop.to_pinocchio(robot, model, robot._at(coordinates))
+        model.referenceConfigurations[name] = interop.to_pinocchio_state(robot, model, robot._at(coordinates))
     return model, constraints
 
 

@@ -59,7 +59,7 @@ def test_agrees_with_mujoco(path):
         for i, (ours, (theirs, _, _)) in enumerate(zip(named, reference["joints"], strict=True))
     )
     assert_allclose(
-        interop.to_mujoco(robot, robot.configuration("qpos0")),
+        interop.to_mujoco_state(robot, robot.configuration("qpos0")),
         stacked(reference, reference["qpos0"]),
         rtol=0,
         atol=1e-12,
@@ -69,7 +69,7 @@ def test_agrees_with_mujoco(path):
     for case in reference["configurations"]:
         within = case["tolerance"]
         qpos, qvel, force = (stacked(reference, case[key]) for key in ("q", "v", "tau"))
-        q, v = interop.from_mujoco(robot, qpos, qvel)
+        q, v = interop.from_mujoco_state(robot, qpos, qvel)
         T, rate = velocity_map(robot, q, v)
         back = np.linalg.inv(T)
         sites = {f"{name}_site" if name in robot.bodies else name: pose for name, pose in case["sites"].items()}

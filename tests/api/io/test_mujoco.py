@@ -110,13 +110,13 @@ def states(mujoco, model, count=3):
 def compare(mujoco, model, robot):
     """Poses, mass matrix and qpos0."""
     assert (robot.nq, robot.nv) == (model.nq, model.nv)
-    assert_allclose(interop.to_mujoco(robot, robot.configuration("qpos0")), model.qpos0, rtol=0, atol=1e-10)
+    assert_allclose(interop.to_mujoco_state(robot, robot.configuration("qpos0")), model.qpos0, rtol=0, atol=1e-10)
     assert_allclose(
         robot.gravity, 0.0 * robot.gravity if "gravity is switched off" in str(robot.warnings) else model.opt.gravity
     )
     for data in states(mujoco, model):
-        q, v = interop.from_mujoco(robot, data.qpos.copy(), data.qvel.copy())
-        for back, theirs in zip(interop.to_mujoco(robot, q, v), (data.qpos, data.qvel), strict=True):
+        q, v = interop.from_mujoco_state(robot, data.qpos.copy(), data.qvel.copy())
+        for back, theirs in zip(interop.to_mujoco_state(robot, q, v), (data.qpos, data.qvel), strict=True):
             assert_allclose(back, theirs, rtol=0, atol=1e-12)
         for k in range(1, model.nbody):
             pose = robot.pose(q, model.body(k).name or f"body{k}")
@@ -148,21 +148,21 @@ def test_states_by_hand():
     robot, h = floating().build(), np.sqrt(0.5)
     q = [0, 0, h, h, 1, 2, 3, 0.6, 0, 0, 0.8, 5]
     v = [1, 2, 3, 10, 0, 20, 4, 5, 6, 7]
-    qpos, qvel = interop.to_mujoco(robot, q, v)
+    qpos, qvel = interop.to_mujoco_state(robot, q, v)
     assert_allclose(qpos, [1, 2, 3, h, 0, 0, h, 0.8, 0.6, 0, 0, 5])
     assert_allclose(qvel, [0, 10, 20, 1, 2, 3, 4, 5, 6, 7], atol=1e-14)
-    for ours, back in zip((q, v), interop.from_mujoco(robot, qpos, qvel), strict=True):
+    for ours, back in zip((q, v), interop.from_mujoco_state(robot, qpos, qvel), strict=True):
         assert_allclose(back, ours, atol=1e-14)
-    qpos = interop.to_mujoco(robot, q, joints=["hinge", "free", "ball"])
+    qpos = interop.to_mujoco_state(robot, q, joints=["hinge", "free", "ball"])
     assert_allclose(qpos, [5, 1, 2, 3, h, 0, 0, h, 0.8, 0.6, 0, 0])
-    assert_allclose(interop.from_mujoco(robot, qpos, joints=["hinge", "free", "ball"]), q)
+    assert_allclose(interop.from_mujoco_state(robot, qpos, joints=["hinge", "free", "ball"]), q)
 
 
 def test_velocity_is_of_the_body_in_the_world():
     """MuJoCo's linear velocity is the rate of the position, its angular one is in the body's axes."""
     robot, rng = floating().build(), np.random.default_rng(3)
     q, v = robot.random(rng), rng.normal(size=robot.nv)
-    qvel = interop.to_mujoco(robot, q, v)[1]
+    qvel = interop.to_mujoco_state(robot, q, v)[1]
     assert_allclose(qvel[:3], robot.velocity(q, v, "a", expressed_in="world_aligned")[3:], atol=1e-13)
     assert_allclose(qvel[3:6], robot.velocity(q, v, "a")[:3], atol=1e-13)
 
@@ -170,11 +170,11 @@ def test_velocity_is_of_the_body_in_the_world():
 def test_many_states():
     robot, rng = floating().build(), np.random.default_rng(4)
     q, v = robot.random(rng, (3, 2)), rng.normal(size=(2, robot.nv))
-    qpos, qvel = interop.to_mujoco(robot, q, v)
+    qpos, qvel = interop.to_mujoco_state(robot, q, v)
     assert (qpos.shape, qvel.shape) == ((3, 2, robot.nq), (3, 2, robot.nv))
-    one = interop.to_mujoco(robot, q[2, 1], v[1])
+    one = interop.to_mujoco_state(robot, q[2, 1], v[1])
     assert_allclose(np.concatenate(one), np.concatenate([qpos[2, 1], qvel[2, 1]]), atol=1e-14)
-    back = interop.from_mujoco(robot, qpos, qvel)
+    back = interop.from_mujoco_state(robot, qpos, qvel)
     assert_allclose(back[0], q)
     assert_allclose(back[1], np.broadcast_to(v, (3, 2, robot.nv)), atol=1e-13)
 
@@ -182,25 +182,25 @@ def test_many_states():
 def test_bad_states():
     robot = floating().build()
     with pytest.raises(sarrus.ShapeError, match=r"q has shape \(3,\); this mechanism wants \(..., 12\)"):
-        interop.to_mujoco(robot, np.zeros(3))
+        interop.to_mujoco_state(robot, np.zeros(3))
     with pytest.raises(sarrus.ShapeError, match=r"qvel has shape \(\); this mechanism wants \(..., 10\)"):
-        interop.from_mujoco(robot, np.zeros(12), 1.0)
+        interop.from_mujoco_state(robot, np.zeros(12), 1.0)
     with pytest.raises(sarrus.NameNotFoundError, match="joints: no moving joint is named 'weld'"):
-        interop.to_mujoco(robot, robot.neutral(), joints=["free", "ball", "weld"])
+        interop.to_mujoco_state(robot, robot.neutral(), joints=["free", "ball", "weld"])
     with pytest.raises(sarrus.ModelError, match=r"each moving joint of the robot once; left out: .'ball'., of 2 named"):
-        interop.to_mujoco(robot, robot.neutral(), joints=["free", "hinge"])
+        interop.to_mujoco_state(robot, robot.neutral(), joints=["free", "hinge"])
     with pytest.raises(TypeError, match="mechanism must be a Mechanism"):
-        interop.to_mujoco(None, [0.0])
+        interop.to_mujoco_state(None, [0.0])
     other = floating()
     other.add_body("e", sarrus.Inertia.sphere(1.0, 0.1))
     other.add_joint("plane", sarrus.Planar("z"), "ground", "e")
     with pytest.raises(sarrus.ModelError, match="joint 'plane' is Planar: MuJoCo has hinges"):
-        interop.to_mujoco(other.build(), np.zeros(15))
+        interop.to_mujoco_state(other.build(), np.zeros(15))
     other = floating()
     other.add_body("e", sarrus.Inertia.sphere(1.0, 0.1))
     other.add_joint("loose", sarrus.Free(), "ground", "e", at_child=(1, 0, 0))
     with pytest.raises(sarrus.ModelError, match="joint 'loose': MuJoCo's free joints give the pose of a body's frame"):
-        interop.to_mujoco(other.build(), np.zeros(19))
+        interop.to_mujoco_state(other.build(), np.zeros(19))
 
 
 # --- compiled models ----------------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ def test_forces():
     rng = np.random.default_rng(1)
     for data in states(mujoco, model):
         for robot in robots:
-            q, v = interop.from_mujoco(robot, data.qpos.copy(), data.qvel.copy())
+            q, v = interop.from_mujoco_state(robot, data.qpos.copy(), data.qvel.copy())
             a = rng.normal(size=model.nv)
             T, h = velocity_map(robot, q), 1e-6
             rate = (
@@ -341,8 +341,8 @@ def test_equalities(equality):
     model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
     for data in states(mujoco, model):
         for robot in robots:
-            q = robot.assemble(near=interop.from_mujoco(robot, data.qpos.copy()))
-            data.qpos[:] = interop.to_mujoco(robot, q)
+            q = robot.assemble(near=interop.from_mujoco_state(robot, data.qpos.copy()))
+            data.qpos[:] = interop.to_mujoco_state(robot, q)
             mujoco.mj_forward(model, data)
             assert_allclose(data.efc_pos[: data.ne], 0, atol=1e-11)
             theirs = data.efc_J.reshape(-1, model.nv)[: data.ne] @ velocity_map(robot, q)

@@ -46,7 +46,7 @@ def converted(robot, **options):
 def velocity_map(robot, model):
     """T with Pinocchio's v = T v."""
     q = np.tile(robot.neutral(), (robot.nv, 1))
-    return interop.to_pinocchio(robot, model, q, np.eye(robot.nv))[1].T
+    return interop.to_pinocchio_state(robot, model, q, np.eye(robot.nv))[1].T
 
 
 def passive(robot, v):
@@ -67,7 +67,7 @@ def along_couplers(robot, q):
 def compare_trees(robot, model, q, v, tau, tolerance=1e-11):
     """Mass matrix, bias, inverse dynamics, and poses of all that has a name in both."""
     data, T = model.createData(), velocity_map(robot, model)
-    q_theirs, v_theirs = interop.to_pinocchio(robot, model, q, v)
+    q_theirs, v_theirs = interop.to_pinocchio_state(robot, model, q, v)
     L = np.linalg.pinv(T)  # v of all joints, of those that are Pinocchio's
     if model.nv < robot.nv:
         N = along_couplers(robot, q)
@@ -96,7 +96,7 @@ def compare_trees(robot, model, q, v, tau, tolerance=1e-11):
             assert_allclose(robot.pose(q, frame.name), pose.homogeneous, rtol=0, atol=1e-11)
     if model.nv == robot.nv:
         # the same velocity leads to the same configuration
-        ahead = interop.to_pinocchio(robot, model, robot.integrate(q, 0.3 * v))
+        ahead = interop.to_pinocchio_state(robot, model, robot.integrate(q, 0.3 * v))
         assert_allclose(pin.difference(model, ahead, pin.integrate(model, q_theirs, 0.3 * v_theirs)), 0, atol=1e-12)
 
 
@@ -106,7 +106,7 @@ def their_acceleration(robot, model, constraints, q, v, tau, mu):
     states = pin.StdVec_RigidConstraintData()
     states.extend([constraint.createData() for constraint in constraints])
     pin.initConstraintDynamics(model, data, constraints, states)
-    q_theirs, v_theirs = interop.to_pinocchio(robot, model, q, v)
+    q_theirs, v_theirs = interop.to_pinocchio_state(robot, model, q, v)
     settings = pin.ProximalSettings(1e-14, mu, 200)
     tau = T @ (tau - passive(robot, v))
     return T.T @ pin.constraintDynamics(model, data, q_theirs, v_theirs, tau, constraints, states, settings)
@@ -195,14 +195,14 @@ def test_attributes_of_no_library():
 def test_states_by_hand():
     robot, model, h = sarrus.io.from_pinocchio(arm_of_no_library()), arm_of_no_library(), np.sqrt(0.5)
     q, v = [0, 0, h, h, 1, 2, 3, np.pi / 3, 0.1, 0.2], [1, 2, 3, 4, 5, 6, 7, 8, 9]
-    theirs = interop.to_pinocchio(robot, model, q, v)
+    theirs = interop.to_pinocchio_state(robot, model, q, v)
     assert_allclose(theirs[0], [1, 2, 3, 0, 0, h, h, 0.5, np.sqrt(0.75), 0.1, 0.2])
     assert_allclose(theirs[1], [4, 5, 6, 1, 2, 3, 7, 8, 9])
-    for ours, back in zip((q, v), interop.from_pinocchio(robot, model, *theirs), strict=True):
+    for ours, back in zip((q, v), interop.from_pinocchio_state(robot, model, *theirs), strict=True):
         assert_allclose(back, ours, atol=1e-15)
     # many at once
-    assert_allclose(interop.to_pinocchio(robot, model, [[q], [q]])[1, 0], theirs[0])
-    assert interop.from_pinocchio(robot, model, [theirs[0]] * 2, theirs[1])[1].shape == (9,)
+    assert_allclose(interop.to_pinocchio_state(robot, model, [[q], [q]])[1, 0], theirs[0])
+    assert interop.from_pinocchio_state(robot, model, [theirs[0]] * 2, theirs[1])[1].shape == (9,)
 
 
 def test_the_order_of_joints_is_the_model_s():
@@ -211,12 +211,12 @@ def test_the_order_of_joints_is_the_model_s():
     b._joints = dict(reversed(b._joints.items()))
     other = b.build()
     q, v = robot.random(np.random.default_rng(1)), np.arange(9.0)
-    q_other, v_other = interop.from_pinocchio(other, model, *interop.to_pinocchio(robot, model, q, v))
+    q_other, v_other = interop.from_pinocchio_state(other, model, *interop.to_pinocchio_state(robot, model, q, v))
     assert other.joints == robot.joints[::-1]
     assert_allclose(v_other[other.joint("base").v_slice], v[:6])
     assert_allclose(other.mass_matrix(q_other)[::-1, ::-1][-3:, -3:], other.mass_matrix(q_other)[:3, :3][::-1, ::-1])
     assert_allclose(
-        interop.to_pinocchio(other, model, q_other, v_other)[1], interop.to_pinocchio(robot, model, q, v)[1]
+        interop.to_pinocchio_state(other, model, q_other, v_other)[1], interop.to_pinocchio_state(robot, model, q, v)[1]
     )
     assert_allclose(other.potential_energy(q_other), robot.potential_energy(q))
 
@@ -224,35 +224,35 @@ def test_the_order_of_joints_is_the_model_s():
 def test_bad_states():
     robot, model = sarrus.io.from_pinocchio(arm_of_no_library()), arm_of_no_library()
     with pytest.raises(sarrus.ShapeError, match=r"q has shape \(11,\); this mechanism wants \(..., 10\)"):
-        interop.to_pinocchio(robot, model, np.zeros(11))
+        interop.to_pinocchio_state(robot, model, np.zeros(11))
     with pytest.raises(sarrus.ShapeError, match=r"q has shape \(10,\); Pinocchio's model wants \(..., 11\)"):
-        interop.from_pinocchio(robot, model, np.zeros(10))
+        interop.from_pinocchio_state(robot, model, np.zeros(10))
     with pytest.raises(TypeError, match="mechanism must be a Mechanism"):
-        interop.to_pinocchio(None, model, [0.0])
-    for turn in (interop.to_pinocchio, interop.from_pinocchio):
+        interop.to_pinocchio_state(None, model, [0.0])
+    for turn in (interop.to_pinocchio_state, interop.from_pinocchio_state):
         with pytest.raises(TypeError, match=r"model must be a pinocchio.Model, or have its attributes; got None"):
             turn(robot, None, robot.neutral())
     model.names[2] = "wheeel"
     with pytest.raises(sarrus.NameNotFoundError, match="model: no joint is named 'wheeel'; did you mean 'wheel'"):
-        interop.to_pinocchio(robot, model, robot.neutral())
+        interop.to_pinocchio_state(robot, model, robot.neutral())
     model = arm_of_no_library()
     for parts in (model.names, model.joints):
         del parts[4]
     with pytest.raises(sarrus.ModelError, match="the model has no joint 'screw', which the robot has"):
-        interop.to_pinocchio(robot, model, robot.neutral())
+        interop.to_pinocchio_state(robot, model, robot.neutral())
     model = arm_of_no_library()
     model.joints[4] = SimpleNamespace(shortname=lambda: "JointModelSpherical", idx_q=10, idx_v=8, nq=4, nv=3)
     with pytest.raises(
         sarrus.ModelError, match="joint 'screw' is Helical, with 1 coordinates, and in Pinocchio a JointModelSph"
     ):
-        interop.to_pinocchio(robot, model, robot.neutral())
+        interop.to_pinocchio_state(robot, model, robot.neutral())
     b = sarrus.Builder()
     b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("base", sarrus.Free(), "ball", "ground")
     model = arm_of_no_library()
     model.names, model.joints = model.names[:2], model.joints[:2]
     with pytest.raises(sarrus.ModelError, match=r"joint 'base' \(Free\) is passed from its child to its parent"):
-        interop.to_pinocchio(b.build(), model, [0, 0, 0, 1, 0, 0, 0])
+        interop.to_pinocchio_state(b.build(), model, [0, 0, 0, 1, 0, 0, 0])
 
 
 def test_pinocchio_is_asked_for(monkeypatch):
@@ -316,8 +316,8 @@ def test_joints(kind):
     model = chain(KINDS[kind]())
     robot = sarrus.io.from_pinocchio(model)
     q_theirs, v_theirs, a = their_state(model)
-    q, v = interop.from_pinocchio(robot, model, q_theirs, v_theirs)
-    back = interop.to_pinocchio(robot, model, q, v)
+    q, v = interop.from_pinocchio_state(robot, model, q_theirs, v_theirs)
+    back = interop.to_pinocchio_state(robot, model, q, v)
     assert_allclose(back[0], q_theirs, atol=1e-14)
     assert_allclose(back[1], v_theirs, atol=1e-14)
     compare_trees(robot, model, q, v, a)
@@ -342,7 +342,7 @@ def test_mimics(leader, inner):
     model.appendBodyToJoint(at, pin.Inertia.Random(), pin.SE3.Random())
     robot = sarrus.io.from_pinocchio(model)
     assert (robot.nv, model.nv, robot.constraints) == (model.nv + 1, 4, ("mimic follows j1",))
-    q, v = interop.from_pinocchio(robot, model, *their_state(model)[:2])
+    q, v = interop.from_pinocchio_state(robot, model, *their_state(model)[:2])
     assert abs(robot.constraint_residual(q)).max() < 1e-14
     assert_allclose(robot.constraint_jacobian(q) @ v, 0, atol=1e-14)
     compare_trees(robot, model, q, v, robot.project_velocity(q, np.arange(5.0)))
@@ -418,12 +418,12 @@ def test_configurations():
     robot = sarrus.io.from_pinocchio(model)
     assert tuple(dict(robot.description.configurations)) == ("home", "up")
     for name in dict(robot.description.configurations):
-        theirs = interop.to_pinocchio(robot, model, robot.configuration(name))
+        theirs = interop.to_pinocchio_state(robot, model, robot.configuration(name))
         assert_allclose(theirs, model.referenceConfigurations[name], atol=1e-14)
     again = converted(robot)[0]
     assert {x.key() for x in again.referenceConfigurations} == {"home", "up"}
     assert_allclose(
-        interop.from_pinocchio(robot, again, again.referenceConfigurations["up"]), robot.configuration("up")
+        interop.from_pinocchio_state(robot, again, again.referenceConfigurations["up"]), robot.configuration("up")
     )
 
 
@@ -455,7 +455,7 @@ def test_rigid_constraints(kinds):
     robot = sarrus.io.from_pinocchio(model, constraints)
     assert robot.constraints == tuple(f"contact{k}" for k in range(len(kinds)))
     assert robot.nc == sum(map(int, kinds))
-    q = interop.from_pinocchio(robot, model, q)
+    q = interop.from_pinocchio_state(robot, model, q)
     assert abs(robot.constraint_residual(q)).max() < 1e-13
     rng = np.random.default_rng(4)
     v, tau = robot.project_velocity(q, rng.normal(size=robot.nv)), rng.normal(size=robot.nv)
@@ -494,7 +494,7 @@ def test_random_trees(at, robot, seed):
     q, v, _ = random_state(robot, np.random.default_rng(seed), at)
     compare_trees(robot, model, q, v, v[::-1].copy())
     again = sarrus.io.from_pinocchio(model)
-    q, v = interop.from_pinocchio(again, model, *interop.to_pinocchio(robot, model, q, v))
+    q, v = interop.from_pinocchio_state(again, model, *interop.to_pinocchio_state(robot, model, q, v))
     compare_trees(again, model, q, v, v[::-1].copy())
 
 
@@ -519,7 +519,7 @@ def test_random_loops(closed):
     q, v, tau, _ = closed.state
     compare_accelerations(closed.robot, model, constraints, q, v, tau)
     again = sarrus.io.from_pinocchio(model, constraints)
-    q, v = interop.from_pinocchio(again, model, *interop.to_pinocchio(closed.robot, model, q, v))
+    q, v = interop.from_pinocchio_state(again, model, *interop.to_pinocchio_state(closed.robot, model, q, v))
     assert abs(again.constraint_residual(q)).max(initial=0.0) < 1e-9
     compare_accelerations(
         again, model, constraints, q, v, velocity_map(again, model).T @ velocity_map(closed.robot, model) @ tau
@@ -550,7 +550,7 @@ def test_gallery(name):
     for robot in (mechanism, again):
         q, v, tau = state(mechanism)
         if robot is again:
-            q, v = interop.from_pinocchio(again, model, *interop.to_pinocchio(mechanism, model, q, v))
+            q, v = interop.from_pinocchio_state(again, model, *interop.to_pinocchio_state(mechanism, model, q, v))
             tau = velocity_map(again, model).T @ velocity_map(mechanism, model) @ tau
         compare_trees(robot, model, q, v, v if model.nv < robot.nv else tau)
         if len(constraints) and model.nv == robot.nv:
@@ -637,7 +637,7 @@ def test_there_and_back():
     assert_allclose([hinge.velocity_limit, hinge.effort_limit], [[4], [5]])
     assert_allclose(again.configuration("home"), robot._at(robot.description.home))
     q, v, tau = state(robot)
-    q, v = interop.from_pinocchio(again, model, *interop.to_pinocchio(robot, model, q, v))
+    q, v = interop.from_pinocchio_state(again, model, *interop.to_pinocchio_state(robot, model, q, v))
     assert_allclose(again.forward_dynamics(q, v, tau), robot.forward_dynamics(q, v, tau), atol=1e-10)
     for frame in ("a", "c", "tool", "f"):
         assert_allclose(again.pose(q, frame), robot.pose(q, frame), atol=1e-13)
@@ -655,7 +655,7 @@ def test_couplers_one_after_another():
     robot = b.build()
     model, _ = converted(robot)
     assert (model.nv, list(model.mimicked_joints)) == (1, [1, 1])
-    q, v = interop.from_pinocchio(robot, model, np.array([0.4]), np.array([0.7]))
+    q, v = interop.from_pinocchio_state(robot, model, np.array([0.4]), np.array([0.7]))
     assert abs(robot.constraint_residual(q)).max() < 1e-15
     assert_allclose(robot.constraint_jacobian(q) @ v, 0, atol=1e-15)
     compare_trees(robot, model, q, v, v)
@@ -668,7 +668,7 @@ def test_couplers_one_after_another():
     robot = b.build()
     model, _ = converted(robot)
     assert (model.nv, list(model.mimicked_joints)) == (1, [1, 1, 1, 1])
-    q, v = interop.from_pinocchio(robot, model, np.array([0.4]), np.array([0.7]))
+    q, v = interop.from_pinocchio_state(robot, model, np.array([0.4]), np.array([0.7]))
     assert abs(robot.constraint_residual(q)).max() < 1e-14
     compare_trees(robot, model, q, v, v)
     b.add_coupler("three", {"ja": 1.0, "jc": 1.0})
@@ -702,10 +702,10 @@ def test_robots_of_others(path, floating):
     assert taken.nv == read.nv == model.nv
     q_theirs, v_theirs, a = their_state(model)
     for robot in (taken, read):
-        q, v = interop.from_pinocchio(robot, model, q_theirs, v_theirs)
+        q, v = interop.from_pinocchio_state(robot, model, q_theirs, v_theirs)
         compare_trees(robot, model, q, v, a)
     again, _ = converted(read)
-    q, v = interop.from_pinocchio(read, again, *interop.to_pinocchio(read, again, q, v))
+    q, v = interop.from_pinocchio_state(read, again, *interop.to_pinocchio_state(read, again, q, v))
     compare_trees(read, again, q, v, v)
     if floating:
         mass = sum(b.inertia.mass for b in taken.description.bodies)
@@ -722,6 +722,6 @@ def test_parallel_robots(path):
     compare_trees(robot, model, q, v, tau)
     compare_accelerations(robot, model, constraints, q, v, tau)
     again = sarrus.io.from_pinocchio(model, constraints)
-    q, v = interop.from_pinocchio(again, model, *interop.to_pinocchio(robot, model, q, v))
+    q, v = interop.from_pinocchio_state(again, model, *interop.to_pinocchio_state(robot, model, q, v))
     assert abs(again.constraint_residual(q)).max() < 1e-9
     compare_trees(again, model, q, v, tau)
