@@ -223,14 +223,15 @@ def _built(builder: Builder, source: str) -> Mechanism:
 
 def _expanded(path: Path) -> str:
     """What a xacro file stands for, the arguments of its macros having their defaults."""
+    expanded = f"{path.stem.removesuffix('.urdf')}.urdf"
     try:
         import xacro
     except ImportError:
-        cure = f"pip install xacro, or expand it first: xacro {path.name} > {path.stem}"
+        cure = f"pip install xacro, or expand it first: xacro {path.name} > {expanded}"
         raise ModelError(f"{path}: xacro is a macro language; {cure}") from None
     read_bytes(path, MOST_BYTES)  # an OSError of its own
     try:
         return str(xacro.process_file(str(path)).toxml())
     except Exception as error:  # of the file's own Python too
-        cure = f"where it takes arguments, expand it first: xacro {path.name} ARGUMENT:=VALUE > {path.stem}.urdf"
+        cure = f"where it takes arguments, expand it first: xacro {path.name} ARGUMENT:=VALUE > {expanded}"
         raise ModelError(f"{path}: xacro fails: {' '.join(str(error).split())[:500]}; {cure}") from error

@@ -310,7 +310,8 @@ class _Reader:
             if not prim.has("NewtonMimicAPI"):
                 if prim.has("MjcEqualityJointAPI"):
                     prim.note(
-                        "MjcEqualityJointAPI without NewtonMimicAPI is not read: such joints follow no other one:", name
+                        "MjcEqualityJointAPI without NewtonMimicAPI is not read (apply that too, or call Builder.add_coupler): such joints follow no other one:",
+                        name,
                     )
                 continue
             if not prim.truth("newton:mimicEnabled", True):

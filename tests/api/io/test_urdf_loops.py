@@ -395,6 +395,13 @@ def test_xacro(tmp_path):
         match=r"xacro fails: name 'n' is not defined.*; where it takes arguments, expand it first: xacro \S+ ARGUMENT:=VALUE",
     ):
         sarrus.load(path)
+    argument = text.replace("<robot", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro"')
+    argument = argument.replace("<xacro:property", '<xacro:arg name="n" DEFAULT/><xacro:property')
+    path.write_text(argument.replace("${m + 1}", "$(arg n)").replace("DEFAULT", 'default="4"'))
+    assert sarrus.load(path).description.bodies[0].inertia.mass == 4.0
+    path.write_text(argument.replace("${m + 1}", "$(arg n)").replace("DEFAULT", ""))
+    with pytest.raises(sarrus.ModelError, match=r"xacro fails: .*xacro r\.urdf\.xacro ARGUMENT:=VALUE > r\.urdf$"):
+        sarrus.load(path)
 
 
 # --- models that others published ------------------------------------------------------------------------------------

@@ -837,7 +837,7 @@ def test_what_newton_and_mujoco_say_and_is_not_read():
         "newton:damping",
         "newton:velocityLimit",
         "urdf:limit:effort",
-        "MjcEqualityJointAPI without NewtonMimicAPI",
+        "MjcEqualityJointAPI without NewtonMimicAPI is not read (apply that too, or call Builder.add_coupler)",
     ):
         assert any(name in one for one in robot.warnings)
     lonely = an_axis("Revolute", "j", "", "a", "X", "rel newton:mimicJoint = </j>", apis=("NewtonMimicAPI",))
