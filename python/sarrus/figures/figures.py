@@ -1,7 +1,7 @@
 """What figures and films of a trajectory show; how that is drawn is :mod:`~sarrus.figures.canvas`.
 
 A figure has a curve for each number that a name stands for: a quantity (q, v, a, tau, energy, momentum, loop_error, reactions, efforts,
-joint_wrenches), a joint, or a frame. Joints of several coordinates have a curve for each, named by what it does: an angle, a shift along an axis,
+joint_wrenches, contacts), a joint, or a frame. Joints of several coordinates have a curve for each, named by what it does: an angle, a shift along an axis,
 a component of a quaternion. A film has the bars of the skeleton at evenly spaced times.
 """
 
@@ -35,7 +35,7 @@ SPACES = {
     "tau": ("joint forces", "v", {"rad": "N m", "m": "N"}),
 }
 
-QUANTITIES = (*SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "joint_wrenches")
+QUANTITIES = (*SPACES, "energy", "loop_error", "momentum", "reactions", "efforts", "joint_wrenches", "contacts")
 
 Curve = tuple[str, str, Array]  # name, unit, values (n,)
 FEW_A_SIDE = 3  # curves of one unit that face those of another one, on axes left and right; where there are more, each unit has a panel
@@ -171,8 +171,7 @@ def film(
     if steps:  # in as long as it takes, which is no whole number of pictures
         frames_per_second = steps / duration
     q = run.at(times)[0]
-    arrows, force = _arrows(run, forces, times, Skeleton(run.mechanism).size)
-    shown = drawn(run.mechanism, q, trace, arrows, tuple(forces), force)
+    shown = drawn(run.mechanism, q, trace, *_arrows(run, forces, times, Skeleton(run.mechanism).size))
     if labels:
         longest = np.argsort(np.linalg.norm(np.diff(shown.bars[0], axis=1)[:, 0], axis=1))
         owners = [bar.owner for bar in Skeleton(run.mechanism).bars]
@@ -203,20 +202,24 @@ def drawn(robot: Mechanism, q: Array, trace: Sequence[str], *forces: Any) -> can
 LONGEST = 0.4  # the longest arrow of a force, of the mechanism's size
 
 
-def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> tuple[Array, float]:
-    """Tails and tips (f, m, 2, 3) of the forces on the joints' children, or of loads, in the world; and force a metre [N/m]."""
-    forces = np.zeros((len(times), len(names), 2, 3))
-    loads, robot = run.joint_wrenches() if set(names) - set(run.wrenches) else {}, run.mechanism
-    for name in names:
-        check_name("joint or load", name, (*loads, *run.wrenches))
+def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> tuple[Array, tuple[str, ...], float]:
+    """Tails and tips (f, m, 2, 3) of the forces on the joints' children, of loads, or of contacts, in the world; their m names; and force a metre [N/m]."""
+    contacts = run._pressed if "contacts" in names and run.contacts else {}
+    carried = [name for name in names if name != "contacts"]
+    loads, robot = run.joint_wrenches() if set(carried) - set(run.wrenches) else {}, run.mechanism
+    for name in carried:
+        check_name("joint or load", name, ("contacts", *loads, *run.wrenches))
     # the force of the sample before; bodies turn little until the next
     k = np.clip(np.searchsorted(run.t, times, side="right") - 1, 0, len(run) - 1)
-    for n, name in enumerate(names):
+    each = {name: (place[k], force[k]) for name, (place, force) in contacts.items()}
+    for name in carried:
         if name in loads:
-            forces[:, n, 0], forces[:, n, 1] = force_on_child(robot, run.q[k], name, loads[name][k])
+            each[name] = force_on_child(robot, run.q[k], name, loads[name][k])
         else:
-            forces[:, n, 0], forces[:, n, 1] = force_at(robot.pose(run.q[k], name), run.wrenches[name][k])
-    return arrows_of(forces, size)
+            each[name] = force_at(robot.pose(run.q[k], name), run.wrenches[name][k])
+    forces = np.array(list(each.values())).reshape(-1, 2, len(times), 3).transpose(2, 0, 1, 3)
+    arrows, a_metre = arrows_of(forces, size)
+    return arrows, tuple(each), a_metre
 
 
 def arrows_of(forces: Array, size: float) -> tuple[Array, float]:
@@ -260,6 +263,9 @@ def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:
     if what == "joint_wrenches":
         carried = {name: np.linalg.norm(load[:, 3:], axis=1) for name, load in run.joint_wrenches().items()}
         return "force carried", [(name, "N", force) for name, force in carried.items()]
+    if what == "contacts":
+        pressed = run._pressed if run.contacts else {}
+        return "force of contact", [(name, "N", np.linalg.norm(force, axis=1)) for name, (_, force) in pressed.items()]
     if what == "efforts":
         efforts = run.joint_wrenches().efforts
         return "efforts", [curve for name, u in efforts.items() for curve in of_effort(robot, name, u)]

@@ -109,6 +109,26 @@ class ContactForces:
             off, sum(part.left_out for part in parts),
         )  # fmt: skip
 
+    def by_pair(self, samples: int) -> dict[str, tuple[Array, Array]]:
+        """Sum of the points of each pair that presses, ``"ball-floor"`` -> (samples, 3) where, and (samples, 3) the force on the first [m, N].
+
+        Where is the mean of the points, by their forces; while nothing presses, where it did last, or will first.
+        """
+        pairs = np.array(["-".join(pair) for pair in self.shapes], dtype=object)
+        sums: dict[str, tuple[Array, Array]] = {}
+        for name in dict.fromkeys(pairs.tolist()):
+            those = np.flatnonzero(pairs == name)
+            at, push = self.sample[those], np.linalg.norm(self.force[those], axis=1)
+            place, force, weight = np.zeros((samples, 3)), np.zeros((samples, 3)), np.zeros(samples)
+            np.add.at(force, at, self.force[those])
+            np.add.at(place, at, push[:, None] * self.position[those])
+            np.add.at(weight, at, push)
+            pressed = np.flatnonzero(weight > 0.0)
+            place[pressed] /= weight[pressed, None]
+            last = np.maximum(np.searchsorted(pressed, np.arange(samples), side="right") - 1, 0)
+            sums[name] = place[pressed[last]], force
+        return sums
+
     def wrenches(self, robot: Mechanism, q: Array) -> dict[str, Array]:
         """Sum of all points on each body but the ground: name -> (samples, 6) [moment; force] at its origin, in its axes [N m, N]."""
         sums: dict[str, Array] = {}

@@ -310,6 +310,11 @@ class Trajectory:
         return ContactForces.together(parts)
 
     @cached_property
+    def _pressed(self) -> dict[str, tuple[Array, Array]]:
+        """Where the pairs of rigid contact press, and their forces on the first: name -> (n, 3), (n, 3)."""
+        return {} if self._contacts is None else self._contacts.by_pair(len(self))
+
+    @cached_property
     def _pushed(self) -> dict[str, Array]:
         """Wrenches on bodies by rigid contact: name -> (n, 6)."""
         return {} if self._contacts is None else self._contacts.wrenches(self.mechanism, self.q)
@@ -616,7 +621,8 @@ class Trajectory:
 
         In turn: t; q, v of the joints of the tree, tau where it is known, a where it was given; energy; loop_error; q and v of joints that
         close loops, with their turns; loads that :attr:`wrenches` has, ``wrench:teeth:0 [N m]`` to ``wrench:teeth:5 [N]``; where `frames` are,
-        ``x:tip [m]`` and so on. Joints of several coordinates have a column for each, ``q:joint:0 [rad]`` and so on.
+        ``x:tip [m]`` and so on; of rigid contact the force of each pair on its first shape, in the world, ``contact:ball-floor:x [N]`` to
+        ``contact:ball-floor:z [N]``, and :attr:`contacts` has each point. Joints of several coordinates have a column for each, ``q:joint:0 [rad]`` and so on.
 
         Parameters
         ----------
@@ -628,6 +634,9 @@ class Trajectory:
 
         pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
         heads, parts = self._table(frames)
+        for name, (_, force) in self._pressed.items():
+            heads += [f"contact:{name}:{axis} [N]" for axis in "xyz"]
+            parts.append(force)
         return pandas.DataFrame(np.column_stack(parts), columns=heads)
 
     def _table(self, frames: str | Sequence[str]) -> tuple[list[str], list[Array]]:
@@ -655,7 +664,8 @@ class Trajectory:
         Parameters
         ----------
         what : "q", "v", "a", "tau" of all joints; "efforts" of motors and prescribed motions; "energy"; "loop_error"; "momentum"; "reactions", the
-            size of the force in every constraint or joint, and "joint_wrenches", with what motors in them do; the name of a joint: its
+            size of the force in every constraint or joint, and "joint_wrenches", with what motors in them do; "contacts", the size of the force of
+            every pair in rigid contact; the name of a joint: its
             coordinates, also where it closes a loop; the name of a frame: where it is; or several of these names. Default: "q", of more
             than twelve coordinates those of the joints that have motors
         ax : where to draw what needs no panels; default: a new figure
@@ -664,7 +674,8 @@ class Trajectory:
         -------
         The axes; of several the left or the upper one (all: its ``figure.axes``).
 
-        Raises NameNotFoundError where no quantity, joint or frame has this name, ValueError for panels and one `ax` to be drawn into, ModelError for "a", "tau" or "reactions" of a motion of which it is unknown what acts.
+        Raises NameNotFoundError where no quantity, joint or frame has this name, ValueError for panels and one `ax` to be drawn into, ModelError for "a", "tau" or "reactions" of a motion of which it is unknown what acts,
+        and for "contacts" of one without rigid contact.
         """
         from ..figures import figures as pictures
 
@@ -697,8 +708,8 @@ class Trajectory:
         speed : 2.0 shows it twice as fast
         frames_per_second : of the film; at most 50 of a .gif
         trace : names of frames whose origins leave a trace
-        forces : names of joints and rods: an arrow for the force on the child; and of frames that :attr:`wrenches` loads, for the load's. The
-            largest is 0.4 times the mechanism's size
+        forces : names of joints and rods: an arrow for the force on the child; of frames that :attr:`wrenches` loads, for the load's; and
+            "contacts", for that of each pair in rigid contact on its first shape. The largest is 0.4 times the mechanism's size
         labels : whether bodies and rods have their names beside them
 
         Raises ValueError where the name ends otherwise, or there is nothing to show; FileNotFoundError without ffmpeg for an .mp4.

@@ -23,7 +23,9 @@ LONGEST_PATH = 2000  # points of it
 
 
 class Forces:
-    """An arrow for the force on the child in each joint and rod, as :meth:`Trajectory.joint_wrenches` tells it, or at rest where there is no run.
+    """An arrow for the force on the child in each joint and rod, as :meth:`Trajectory.joint_wrenches` has it, or at rest where there is no run.
+
+    Of a run with rigid contact also for the force of each pair on its first shape.
 
     Attributes
     ----------
@@ -43,6 +45,7 @@ class Forces:
         if not self.shown:
             return ""
         robot = self._mechanism
+        touching: list[tuple[Array, Array]] = []
         try:
             loads: Mapping[str, Array]
             if run is None:
@@ -52,19 +55,25 @@ class Forces:
                 # bodies turn little after a sample
                 k = int(np.clip(np.searchsorted(run.t, time, side="right") - 1, 0, len(run) - 1))
                 loads = {name: load[k] for name, load in known.items()}
-                sizes = [float(np.nanmax(np.linalg.norm(x[:, 3:], axis=-1))) for x in known.values()]
+                touching = [(place[k], force[k]) for place, force in run._pressed.values()]
+                pushes = [float(np.linalg.norm(force, axis=-1).max()) for _, force in run._pressed.values()]
+                sizes = pushes + [float(np.nanmax(np.linalg.norm(x[:, 3:], axis=-1))) for x in known.values()]
                 largest = max(sizes, default=0.0)
         except SarrusError as error:
             if self._node is not None:
                 self._node.visible = False
             return f"No forces: {error}"
         each = [force_on_child(robot, q, name, np.asarray(load)) for name, load in loads.items()]
+        each += touching
         arrows = np.nan_to_num(np.array(each).reshape(-1, 2, 3))
         largest = max(largest, float(np.linalg.norm(arrows[:, 1], axis=1).max(initial=0.0)))
         # one scale of a pose after the other, unless arrows get too long, or too short to be seen
         if not 0.25 * LONGEST * self._size < largest / (self.scale or np.inf) <= 1.0001 * LONGEST * self._size:
             self.scale = largest / (LONGEST * self._size)
         arrows[:, 1] = arrows[:, 0] + arrows[:, 1] / (self.scale or 1.0)
+        if self._node is not None and len(self._node.points) != len(arrows):
+            self._node.remove()
+            self._node = None
         if self._node is None:
             # a force along a bar shows its head out of it
             r = self._radius
@@ -72,7 +81,8 @@ class Forces:
             self._node = self._scene.add_arrows("/forces", arrows, FORCE, **head)
         self._node.points = arrows.astype(np.float32)
         when = "in the run" if run is not None else "at rest"
-        return f"Forces of joints on their children: {largest:.3g} N at most {when}; 0.1 m is {0.1 * self.scale:.3g} N."
+        of = "Forces of joints on their children" + (", and of contacts" if touching else "")
+        return f"{of}: {largest:.3g} N at most {when}; 0.1 m is {0.1 * self.scale:.3g} N."
 
 
 class Traces:

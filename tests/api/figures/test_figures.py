@@ -460,3 +460,46 @@ def test_films_show_the_loads_of_a_motion(pyplot, tmp_path):
     at = {text.get_text(): np.array(text.xy) for text in ax.texts if hasattr(text, "xy")}
     arrow = at[f"coupler {np.linalg.norm(force[-1]):.3g} N"] - run.frame("coupler")[-1, [0, 2], 3]
     assert_allclose(arrow / np.linalg.norm(arrow), (force[-1] / np.linalg.norm(force[-1]))[[0, 2]], atol=1e-9)
+
+
+def standing(duration=0.1):
+    """A hand on a slide, on a plane, beside a ball on the ground."""
+    b = sarrus.Builder("standing")
+    b.add_body("slide", sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("z", sarrus.Prismatic("z"), "ground", "slide")
+    b.add_body("hand", sarrus.Inertia.sphere(2.0, 0.1))
+    b.add_joint("wrist", sarrus.Revolute("y"), "slide", "hand")
+    b.add_body("ball", sarrus.Inertia.sphere(0.5, 0.1))
+    b.add_joint("float", sarrus.Free(), "ground", "ball", at_parent=(2.0, 0, 0))
+    b.add_shape("ball", sarrus.shapes.Sphere(0.1), name="ball")
+    b.add_shape("ground", sarrus.shapes.Plane(), name="floor")
+    b.set_home({"z": 0.1, "float": (0, 0, 0, 1, 0, 0, 0.1)})
+    robot = b.build()
+    foot = sarrus.control.RigidContact("hand", radius=0.1)
+    return sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), duration, foot)
+
+
+CARRIED = {"hand-ground": 3.0 * 9.81, "ball-floor": 0.5 * 9.81}
+
+
+def test_tables_and_plots_show_rigid_contact(pyplot):
+    run = standing()
+    table = run.to_dataframe()
+    for name, carried in CARRIED.items():
+        heads = [f"contact:{name}:{axis} [N]" for axis in "xyz"]
+        assert_allclose(table[heads].to_numpy()[1:], [[0.0, 0.0, carried]] * (len(run) - 1), atol=1e-6)
+    ax = run.plot("contacts")
+    assert ax.get_ylabel() == "force of contact [N]"
+    assert {line.get_label(): line.get_ydata()[-1] for line in ax.lines} == pytest.approx(CARRIED)
+    with pytest.raises(sarrus.ModelError, match="no rigid contact acts"):
+        fourbar_run().plot("contacts")
+
+
+def test_films_show_rigid_contact(pyplot, tmp_path):
+    run = standing()
+    run.animate(tmp_path / "run.html", frames_per_second=20, forces=["wrist", "contacts"])
+    data = embedded((tmp_path / "run.html").read_text(encoding="utf-8"))[0]
+    arrows = np.frombuffer(base64.b64decode(data["arrows"]), "<i2").reshape(-1, 3, 2, 3).astype(float)
+    pushes = data["force"] * (arrows[-1, :, 1] - arrows[-1, :, 0])
+    assert data["names"] == [*CARRIED, "wrist"]
+    assert_allclose(pushes, [[0, 0, 29.43], [0, 0, 4.905], [0, 0, -9.81]], atol=0.1)

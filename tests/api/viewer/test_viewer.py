@@ -358,6 +358,24 @@ def test_arrows_are_the_joints_forces_at_rest_and_of_a_run(fourbar, shown):
         assert "No forces: what acts in this Trajectory is unknown" in played._panel.note.content
 
 
+def test_arrows_of_a_run_show_rigid_contact():
+    pytest.importorskip("viser")
+    b = sarrus.Builder("ball")
+    b.add_body("ball", sarrus.Inertia.sphere(0.5, 0.1))
+    b.add_joint("float", sarrus.Free(), "ground", "ball")
+    robot = b.build()
+    foot = sarrus.control.RigidContact("ball", radius=0.1)
+    run = sarrus.simulate(robot, [0, 0, 0, 1, 0, 0, 0.1], np.zeros(6), 0.1, foot)
+    with View(robot, trajectory=run, port=free_port()) as played:
+        played._panel.forces.value = True
+        played.seek(0.1)
+        forces = played._scene.forces
+        tail, tip = np.asarray(forces._node.points)[-1]
+        assert tail == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)  # where it touches
+        assert (tip - tail) * forces.scale == pytest.approx([0.0, 0.0, 0.5 * 9.81], abs=1e-4)
+        assert "and of contacts" in played._panel.note.content
+
+
 def test_traces_follow_frames_of_a_run_and_of_sliders(fourbar):
     pytest.importorskip("viser")
     run = swing(fourbar)
