@@ -261,9 +261,9 @@ class PySimulation {
     if (plan_.drives_loop_joints || plan_.watches_loop_joints) count_turns();
     plan_.limits = static_cast<int>(limits_.size()), plan_.limit = limits_.data();
     take_numbers(std::get<0>(units), std::get<1>(units), std::get<2>(units));
-    const bool acts = plan_.controller || force_elements.size() > 0 || has_rates(tree_, plan_.force_elements);
-    plan_.records = plan_.limits > 0 || plan_.watches_rates || facts(plan_.method).rigid || plan_.method == Method::rosenbrock ||
-                    (acts && facts(plan_.method).measures_work());
+    plan_.measures = plan_.controller || force_elements.size() > 0 || has_rates(tree_, plan_.force_elements) ||
+                     plan_.frictions > 0 || rows_do_work(tree_) || facts(plan_.method).rigid;
+    plan_.records = plan_.limits > 0 || plan_.watches_rates || plan_.measures || plan_.method == Method::rosenbrock;
     run_.carried.resize(carried_size(plan_));
     begin_carried(plan_, run_.carried.data());
   }
@@ -542,8 +542,7 @@ void bind_simulation(py::module_& m) {
       .def_readonly("in_lanes", &MethodFacts::in_lanes)
       .def_readonly("stable", &MethodFacts::stable)
       .def_readonly("rigid", &MethodFacts::rigid)
-      .def_property_readonly("adaptive", &MethodFacts::adaptive)
-      .def_property_readonly("measures_work", &MethodFacts::measures_work);
+      .def_property_readonly("adaptive", &MethodFacts::adaptive);
   py::dict known, gains;
   for (const MethodFacts& method : methods) known[method.name] = py::cast(method);
   for (const StabilisationFacts& s : stabilisations) gains[s.name] = py::make_tuple(s.gains[0], s.gains[1]);

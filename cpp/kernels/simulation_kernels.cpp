@@ -21,8 +21,9 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
   System<double> s{tree, arena, plan, parameter};
   std::optional<DryFriction<double>> friction;
   if (plan.frictions > 0) s.friction = &friction.emplace(s);
-  Trial<double> trial = {there, 0.0, dense};
+  Trial<double> trial = {there, 0.0, dense, taken.work};
   if (plan.limits > 0) s.demanded = taken.demanded;
+  if (plan.measures) s.acting = arena.take<double>(tree.nv), s.drives = rows_do_work(tree);
   s.held = x + s.integrated(), s.since = time;
   double* row = arena.take<double>(s.size());
   std::copy(x, x + s.size(), row);
@@ -30,17 +31,18 @@ double try_step(const Tree& tree, const Plan& plan, const double* parameter, dou
   guarded_step(s, time, row, Guard<double>(guard), [&] {
     s.kept = false;
     std::optional<LeastMotion<double>> start;
-    s.least = nullptr;
+    s.least = nullptr, s.work = {};
     if (s.closes > 0.5) s.least = &start.emplace(tree, arena, x, time, s.pfaffian_values(x, x + tree.nq));
     if (s.friction) s.friction->begin(time, SimulationState<double>::of(tree, row));
     embedded_step(s, time, step, x, tolerance[0], tolerance[1], trial);
     const auto end = SimulationState<double>::of(tree, there);
     taken.part = s.friction ? end_where_a_joint_stops(s, time, step, x, dense, end) : 1.0;
+    if (taken.part < 1.0 && s.acting) s.work.supplied = value(taken.work, 1, taken.part);
     if (plan.stabilisation == Stabilisation::projection) close_step(s, time + taken.part * step, end);
     if (s.friction) s.friction->settle(time + taken.part * step, taken.part * step, step, end);
   });
   s.count_turns(time + taken.part * step, there);
-  taken.error = trial.error;
+  taken.error = trial.error, taken.supplied = s.work.supplied;
   return s.status;
 }
 

@@ -44,7 +44,7 @@ template <class T> bool holds_a_joint(const System<T>& s) {
 /// A step of the plan's method, as it is without looking back.
 template <class T> void step_once(System<T>& s, const T& time, const T& h, const SimulationState<T>& x) {
   std::optional<LeastMotion<T>> start;
-  s.least = nullptr, s.work = T(0.0);
+  s.least = nullptr, s.work = {};
   const bool implicit = s.plan.method == Method::implicit_midpoint || (s.plan.method == Method::rosenbrock && holds_a_joint(s));
   std::optional<FloatingGroups<T>> groups;  // if their momenta are to be kept
   Force<T>* momenta = nullptr;
@@ -54,11 +54,14 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
   }
   if (s.projects() && (any(s.closes > T(0.5)) || implicit))
     s.least = &start.emplace(s.tree, s.arena, x.q, time, s.pfaffian_values(x.q, x.v));
+  const bool kicks = s.plan.method == Method::euler || s.plan.method == Method::semi_implicit;
+  const bool by_displacement = s.plan.method == Method::semi_implicit && s.projects() && !nonholonomic(s.tree);
+  T* begun = s.acting && kicks ? s.arena.template take<T>(s.size()) : nullptr;
+  if (begun) std::copy(x.q, x.q + s.tree.nq + s.tree.nv, begun);  // q and v stand side by side
   switch (s.plan.method) {
     case Method::euler: euler_step(s, time, h, x, false); break;
     case Method::semi_implicit:
-      if (s.projects() && !nonholonomic(s.tree)) return semi_implicit_step_on_loops(s, time, h, x);
-      euler_step(s, time, h, x, true);
+      by_displacement ? semi_implicit_step_on_loops(s, time, h, x) : euler_step(s, time, h, x, true);
       break;
     case Method::rk4:
     case Method::rkmk4: runge_kutta_step(s, time, h, x); break;
@@ -72,7 +75,8 @@ template <class T> void step_once(System<T>& s, const T& time, const T& h, const
       if constexpr (std::is_same_v<T, double>)
         if (s.plan.method == Method::rosenbrock && !implicit) rosenbrock_step(s, time, h, x);
   }
-  if (s.projects() && !facts(s.plan.method).rigid) close_step(s, T(time + h), x);
+  if (s.projects() && !by_displacement && !facts(s.plan.method).rigid) close_step(s, T(time + h), x);
+  if (begun) s.add_kick(h, begun, begun + s.tree.nq, x.v);
   if (!momenta) return;
   for (int g = 0; g < groups->count; ++g) momenta[g] += s.impulses[g];
   groups->move_bases(momenta, x.q, x.v);  // of which loops know nothing
@@ -87,6 +91,9 @@ template <class T> void note_state(System<T>& s, const T& time, const Simulation
   note_limits(s.plan, time, all.q, all.v, static_cast<const T*>(nullptr), record);
 }
 
+/// Up to which rate of the forces, times the step, stages resolve what dampers take.
+constexpr double resolved_by_quadrature = 0.3;
+
 /// From time + first h, `count` steps of h; the row holds (q, v, z, held), and what a run carries along. Returns the status.
 template <class T>
 T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, double time, double h, std::int64_t first,
@@ -97,7 +104,7 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   const Record<T> record(plan, carried + Guard<T>::size);
   s.held = row + s.integrated(), s.since = T(time + static_cast<double>(first) * h);
   if (plan.records && (facts(plan.method).rigid || plan.method == Method::rosenbrock)) s.record = &record;
-  s.measures = plan.records && facts(plan.method).measures_work();
+  if (plan.measures) s.acting = arena.template take<T>(tree.nv), s.drives = rows_do_work(tree);
   std::optional<DryFriction<T>> friction;
   if (plan.frictions > 0 && !facts(plan.method).rigid) s.friction = &friction.emplace(s);
   if (s.samples()) s.sample(time + static_cast<double>(first) * h, row);
@@ -107,24 +114,23 @@ T advance(const Tree& tree, Arena& arena, const Plan& plan, const T* parameter, 
   }
   for (std::int64_t k = first; k < first + count; ++k) {
     const double begin = time + static_cast<double>(k) * h, end = time + static_cast<double>(k + 1) * h;
+    s.fast = s.acting && (k == 0 || any(*record.stiffness > T(resolved_by_quadrature)));
     int pieces = 0;  // of this step
     for (double from = begin, to = end;; from = to) {
       const Arena::Scope scope(arena);
       const T now = T(from);
-      T step = T(h), supplied = T(0.0);
+      T step = T(h);
       if (s.samples()) {  // the step is cut where something is due
         const double due = next_sample(plan.force_elements, s.held);
         to = due < end - one_instant(plan.force_elements) ? due : end;
         if (from != begin || to != end) step = T(to - from);
       }
       guarded_step(s, now, row, Guard<T>(carried), [&] {
-        s.kept = false, supplied = T(0.0);
-        step_with_friction(s, now, step, x, [&](const T& begin_of_piece, const T& length) {
-          step_once(s, begin_of_piece, length, x);
-          supplied += s.work;
-        });
+        s.kept = false;
+        step_with_friction(s, now, step, x,
+                           [&](const T& begin_of_piece, const T& length) { step_once(s, begin_of_piece, length, x); });
       });
-      if (s.measures) *record.supplied += supplied;
+      if (s.acting) s.work.note(record);
       s.count_turns(T(to), row);
       if (s.samples()) s.sample(to, row);
       if constexpr (std::is_same_v<T, double>)

@@ -71,6 +71,7 @@ class ContactStep {
     const int size = s_.integrated();
     double* before = doubles(size);
     std::copy(x_.q, x_.q + size, before);
+    impulse_ = doubles(nv_ + tree_.loops.rows);
     drift();
     const bool solved = kick();
     if (!solved) std::copy(before, before + size, x_.q);
@@ -176,6 +177,7 @@ class ContactStep {
     if (!push_apart_all(rows, e, factor, v_free, v_end, fastest)) return false;
     if (bias.missed(e, v_end, contact_steps::hits)) push_apart_again(rows, bias, e, factor, v_free, v_end, fastest);
     for (int k = 0; k < s_.plan.force_elements.nz; ++k) x_.z[k] += h_ * z_dot[k];
+    if (s_.acting) add_work(e.matrix.J, v_end);
     std::copy(v_end, v_end + nv_, x_.v);
     drift();
     close(e, factor);
@@ -186,6 +188,7 @@ class ContactStep {
   /// theta h D + theta^2 h^2 K (nv), which the tree's armature gets; and from the force what that leaves of K.
   double* implicit_armature(Tree& tree, const LinearRates& rates, double* tau) {
     double* more = doubles(nv_);
+    if (s_.acting) late_ = doubles(nv_);
     const double* inertia = carried_inertia(tree_, arena_);
     PassiveTerms* terms = arena_.take<PassiveTerms>(nv_);
     std::copy(tree_.passive, tree_.passive + nv_, terms);
@@ -194,6 +197,10 @@ class ContactStep {
       more[k] = theta * damped + square(theta * h_) * rates.stiffness[k];
       terms[k].armature += more[k], tree.has_armature |= more[k] != 0.0;
       tau[k] -= h_ * (theta - 0.5) * rates.stiffness[k] * x_.v[k];
+      if (!s_.acting) continue;
+      const double of_elements = rates.stiffness[k] - tree_.passive[k].stiffness;  // the tree's own springs store energy
+      late_[k] = theta * damped + square(theta * h_) * of_elements;
+      s_.acting[k] -= h_ * (theta - 0.5) * of_elements * x_.v[k];
     }
     tree.passive = terms;
     return more;
@@ -214,12 +221,24 @@ class ContactStep {
     add_motion_along_rows(tree_, e.matrix.J, uniform, -1.0, turn);
   }
 
+  /// Work of the kick to v_end: impulses times mean velocities.
+  void add_work(const double* J, const double* v_end) {
+    double *impulse = doubles(nv_), *passed = doubles(nv_), pushed = 0.0;
+    for (int k = 0; k < nv_; ++k) {
+      impulse[k] = h_ * s_.acting[k] - (late_ ? late_[k] * (v_end[k] - x_.v[k]) : 0.0), passed[k] = h_ * x_.v[k];
+      pushed += impulse_[k] * 0.5 * (x_.v[k] + v_end[k]);
+    }
+    if (s_.drives) s_.add_drives(J, impulse_ + nv_, impulse);
+    s_.work.supplied += s_.impulse_work(impulse, passed, x_.q, x_.v, v_end), s_.work.pushed += pushed;
+  }
+
   /// Velocities without contacts.
   void move_freely(const LoopEquation<double>& e, const Factor<double>& factor, double* v_free) {
     const LoopSolution<double> free = solve_tightly(e, arena_, e.b, factor);
     s_.flag_contradiction(free.error);
     left_.momentum = free.error;
     for (int k = 0; k < nv_; ++k) v_free[k] = x_.v[k] + free.x[k];
+    std::fill(impulse_, impulse_ + nv_, 0.0), std::copy_n(free.x + nv_, tree_.loops.rows, impulse_ + nv_);
   }
 
   /// Kick with rows for all that would sink in otherwise.
@@ -236,13 +255,14 @@ class ContactStep {
                         double* v_end, double fastest) {
     const Arena::Scope scope(arena_);
     const int nz = s_.plan.force_elements.nz;
-    double *first = doubles(nv_), *reported = doubles(nz);
-    std::copy(v_end, v_end + nv_, first), std::copy(x_.z, x_.z + nz, reported);
+    const int size = nv_ + tree_.loops.rows;
+    double *first = doubles(nv_), *reported = doubles(nz), *impulse = doubles(size);
+    std::copy(v_end, v_end + nv_, first), std::copy(x_.z, x_.z + nz, reported), std::copy_n(impulse_, size, impulse);
     bias.take_ends(e, v_end);
     move_freely(e, factor, v_free);
     std::copy(v_free, v_free + nv_, v_end);
     if (push_apart_all(rows, e, factor, v_free, v_end, fastest)) return;
-    std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z);
+    std::copy(first, first + nv_, v_end), std::copy(reported, reported + nz, x_.z), std::copy_n(impulse, size, impulse_);
   }
 
   /// Whether c is zero: neither laws of time nor a caller have a say in what rows move by.
@@ -386,6 +406,8 @@ class ContactStep {
     for (int i = 0; i < n; ++i) pushed_ |= std::abs(p[i]) * std::sqrt(G[i * n + i]) > 10.0 * cones::reached * fastest;
     const double* x = solve_pushed(e, factor, arena_, n, J, p, &left_.momentum);
     for (int c = 0; c < nv_; ++c) v_end[c] = x_.v[c] + x[c];
+    std::fill(impulse_, impulse_ + nv_, 0.0), std::copy_n(x + nv_, tree_.loops.rows, impulse_ + nv_);
+    for (int i = 0; i < n; ++i) subtract_scaled(impulse_, J + i * nv_, -p[i], nv_);
     tell(rows, least, least + 3 * contacts, found.natural_map);
     return true;
   }
@@ -470,6 +492,10 @@ class ContactStep {
   int nv_;
   Nearly nearly_;
   bool pushed_ = false;
+  double* impulse_ =
+      nullptr;  // (nv + rows) of contacts, stops and dry friction along velocities; and multipliers of loops, as solutions have them
+  double* late_ =
+      nullptr;  // (nv) times the change of velocities: impulses of what is implicit, but for the tree's own springs; null: nothing is
   struct {
     double positions = 0.0, kinematics = 0.0, momentum = 0.0, natural_map = 0.0;
     ConeResiduals cones;
@@ -497,21 +523,24 @@ inline bool halved_step(System<double>& s, double time, double h, const Simulati
   const int size = s.integrated();
   double *before = s.arena.take<double>(size), *whole = s.arena.take<double>(size);
   std::copy(x.q, x.q + size, before);
+  const Work<double> done = s.work;
   const StepOutcome outcome = ContactStep(s, time, h, x, nearly, limit).take();
   if (outcome == StepOutcome::pushed || s.status != 0.0) return true;
   if (outcome == StepOutcome::free) {
     if (!acts_on_velocities(s)) return true;
     std::copy(x.q, x.q + size, whole), std::copy(before, before + size, x.q);
+    const Work<double> work = std::exchange(s.work, done);
     for (const double begin : {time, time + 0.5 * h})
       if (ContactStep(s, begin, 0.5 * h, x, nearly, limit).take() != StepOutcome::free)
-        return std::copy(whole, whole + size, x.q), true;
+        return std::copy(whole, whole + size, x.q), s.work = work, true;
     extrapolate(s, time + h, whole, x);
+    s.work.supplied += s.work.supplied - work.supplied;
     return true;
   }
   if (halvings == 0 || limit.over()) return false;
   for (const double begin : {time, time + 0.5 * h})
     if (s.status == 0.0 && !halved_step(s, begin, 0.5 * h, x, nearly, limit, halvings - 1))
-      return std::copy(before, before + size, x.q), false;
+      return std::copy(before, before + size, x.q), s.work = done, false;
   return true;
 }
 

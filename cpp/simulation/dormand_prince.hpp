@@ -4,6 +4,7 @@
 #pragma once
 
 #include "friction.hpp"
+#include "simulation_kernels.hpp"
 #include "steps.hpp"
 
 namespace sarrus {
@@ -13,6 +14,7 @@ template <class T> struct Trial {
   T* x;  // (q, v, z) at the end
   T error;  // of (u, v, z), largest, as a share of what is allowed
   T* dense;  // 5 x (2 nv + nz), of (u, v, z): see `between`
+  T* work = nullptr;  // (5) of the work in the step, if it is added up
 };
 
 /// The five numbers, `width` apart, of a component that goes from `start` by `difference`, beginning and ending at the rates of the first and
@@ -25,12 +27,6 @@ SARRUS_INLINE void polynomial(const T& start, const T& difference, const T& firs
   d[2 * width] = first - difference;
   d[3 * width] = difference - last - d[2 * width];
   d[4 * width] = bend;
-}
-
-/// Its value at the part theta of the step.
-template <class T> T value(const T* d, int width, double theta) {
-  const double rest = 1.0 - theta;
-  return d[0] + (d[width] + (d[2 * width] + (d[3 * width] + d[4 * width] * T(rest)) * T(theta)) * T(rest)) * T(theta);
 }
 
 template <class T>
@@ -57,6 +53,11 @@ void embedded_step(System<T>& s, const T& time, const T& h, const T* row, double
   const auto unit = [&](int k) { return s.unit(s.plan.velocity_unit, k); };
   for (int k = 0; k < nv; ++k) finish(&Slopes<T>::q, k, T(0.0), step.u[k], abs(step.u[k]), unit(k));
   for (int k = 0; k < nv; ++k) finish(&Slopes<T>::v, k, x0.v[k], x1.v[k] - x0.v[k], most(abs(x0.v[k]), abs(x1.v[k])), unit(k));
+  if (s.acting) {
+    T bend = T(0.0);
+    for (int i = 0; i < stages; ++i) bend += step.power[i] * T(tableau.dense[i]);
+    polynomial(T(0.0), s.work.supplied, T(step.power[0] * h), T(step.power[stages - 1] * h), T(bend * h), 1, out.work);
+  }
   for (int k = 0; k < nz; ++k)
     finish(&Slopes<T>::z, k, x0.z[k], x1.z[k] - x0.z[k], most(abs(x0.z[k]), abs(x1.z[k])), s.unit(s.plan.z_unit, k));
 }

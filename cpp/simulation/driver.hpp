@@ -148,7 +148,7 @@ struct Simulation {
   /// The state a part of a step after that of a row; nothing is recorded.
   void part_of_step(double time, double h, const double* row, double* there) const {
     Plan only_step = plan;
-    only_step.records = false, only_step.limits = 0;
+    only_step.records = only_step.measures = false, only_step.limits = 0;
     std::vector<double> x(row, row + size() + carried_size(only_step));
     kernels.advance(tree, only_step, parameter, {time, h, 0, 1}, x.data());
     std::copy_n(x.data(), size(), there);
@@ -291,8 +291,10 @@ class AdaptiveRun {
                                  std::copy_n(at.guard, Guard<double>::size, guard_);
       keep(samples, finishes ? std::max(reached, end) : reached, there.data(), done);
       done.beyond_tolerance += error > 1.0;
+      std::copy_n(taken.work, 5, work_);
       const bool seen = watch(reached, x_.data(), there.data());
       if (!seen) note(reached, there.data());
+      if (!seen && s_.plan.measures) *record.supplied += taken.supplied;
       if (ends) {
         std::copy(there.begin(), there.end(), last);
         before_the_end();
@@ -321,6 +323,8 @@ class AdaptiveRun {
   void at(double time, double* x) const {
     s_.kernels.between(s_.tree, s_.plan, s_.parameter, from_, step_, time, x_.data(), guard_, dense_.data(), x);
   }
+  /// The work of what acts in the last step up to a time, if it is added up.
+  double work(double time) const { return value(work_, 1, (time - from_) / step_); }
 
  private:
   double sample(double time, double* x) const {
@@ -350,7 +354,7 @@ class AdaptiveRun {
 
   const Simulation& s_;
   std::vector<double> x_, dense_;  // the last step
-  double from_ = 0.0, step_ = 1.0, guard_[Guard<double>::size] = {};
+  double from_ = 0.0, step_ = 1.0, guard_[Guard<double>::size] = {}, work_[5] = {};
   struct Tail {  // where the first step began that would lead beyond the end
     std::vector<double> x;
     double time, guard[Guard<double>::size];

@@ -146,6 +146,7 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) {
       const T braking = way_[k] * -limit_[k];
       push(J, k, braking, tau);
+      if (s_.acting) push(J, k, braking, s_.acting);
       if (kept_) kept_[k] = braking;
     }
     s_.accelerations(time, q, v, tau, a);
@@ -166,6 +167,7 @@ template <class T> class DryFriction {
     for (int k = 0; k < n_; ++k) f[k] -= begins[k] * limit_[k];
     columns.add(f, a);
     columns.add_sizes(f, taken_);
+    for (int k = 0; s_.acting && k < n_; ++k) push(J, k, f[k], s_.acting);
     for (int k = 0; kept_ && k < n_; ++k) kept_[k] += f[k];
   }
 
@@ -251,6 +253,7 @@ template <class T> class DryFriction {
       if (!stop) hold_at_rest(s_.arena, n_, columns.W, speed, stops_, impulse);
       columns.add(impulse, x.v);
       columns.add_sizes(impulse, size);
+      if (s_.acting) s_.work.supplied += T(0.5) * scalar_product(impulse, speed, n_);
     }
     for (int k = 0; k < nv_; ++k) x.v[k] = select(abs(x.v[k]) > size[k] * T(rounding), x.v[k], T(0.0));
     for (int k = 0; k < n_; ++k)
@@ -394,6 +397,7 @@ void step_with_friction(System<T>& s, const T& time, const T& h, const Simulatio
   const int size = s.integrated();
   T *begun = s.arena.template take<T>(size), *done = s.arena.template take<T>(size);
   T now = time, left = h, waits = T(0.0);
+  Work<T> work{};  // of all pieces
   for (int piece = 1;; ++piece) {
     const Arena::Scope scope(s.arena);
     const T status = s.status;
@@ -412,6 +416,8 @@ void step_with_friction(System<T>& s, const T& time, const T& h, const Simulatio
     const auto was_done = waits > T(0.5);
     copy_where(was_done, done, x.q, size);
     s.status = select(was_done, status, s.status);
+    work.supplied += select(was_done, T(0.0), s.work.supplied), work.apart += select(was_done, T(0.0), s.work.apart);
+    s.work = work;
     if constexpr (std::is_same_v<T, double>)
       if (s.status != 0.0) return;
     std::copy(x.q, x.q + size, done);

@@ -119,7 +119,7 @@ template <class T> struct MidpointRule {
     integrate(s.tree, x.q, u, q);
     std::copy(q, q + s.tree.nq, x.q);
     std::copy(y, y + n, x.v);
-    s.work = h * s.power;
+    s.work.supplied = h * s.power;
     if (groups.count == 0) return;
     groups.move_bases(p1, x.q, x.v);  // what the iteration leaves would add up
     for (int g = 0; g < groups.count && s.impulses; ++g) s.impulses[g] = p1[g], s.impulses[g] -= p0[g];

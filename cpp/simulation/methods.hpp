@@ -60,8 +60,6 @@ struct MethodFacts {
       false;  // what touches, stops and dry friction are rows of its steps, which close loops themselves: see contact_step.hpp
 
   bool adaptive() const { return tableau && tableau->error; }
-  /// True where steps add up the work of what acts, with the accuracy that they have.
-  bool measures_work() const { return order > 1 && !adaptive() && !rigid; }
 };
 
 inline constexpr MethodFacts methods[] = {

@@ -34,7 +34,7 @@ struct Plan {
   ForceElements force_elements{};
   int limits = 0;  // what is watched, and recorded behind the state: see record.hpp
   const Limit* limit = nullptr;
-  bool records = false, watches_rates = false;
+  bool records = false, watches_rates = false, measures = false;  // measures: the work of what acts is recorded
   int frictions = 0;
   const JointFriction* friction = nullptr;
   // what numbers are compared with, so that units do not matter: of every velocity 1 rad or a length, of each row of the loops what that moves

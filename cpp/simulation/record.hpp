@@ -4,12 +4,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "../loops/tolerances.hpp"
 #include "../mechanism/tree.hpp"
 #include "plan.hpp"
 
 namespace sarrus {
+
+/// True where the velocity along a constraint's rows need not be zero, so that they do work.
+inline bool does_work(const Constraint& c) {
+  return c.driven ||
+         visit_constraint(c.kind, [](const auto& kind) { return std::is_same_v<std::decay_t<decltype(kind)>, Pfaffian>; });
+}
+inline bool rows_do_work(const Tree& tree) {
+  return std::any_of(tree.loops.constraint, tree.loops.constraint + tree.loops.constraints, does_work);
+}
 
 /// Whether any force can be stiff at all.
 inline bool has_rates(const Tree& tree, const ForceElements& elements) {
@@ -38,16 +48,16 @@ template <class T> struct Record {
   T* stiffness = nullptr;  // the fastest rate of the forces that act, times the step: see rates.hpp
   T* energy_eaten =
       nullptr;  // shares that steps take from the energy of the fastest motion, added up, where nothing else damps it so
-  T* supplied = nullptr;  // the work of controllers, loads and dampers [J], where the method measures it
+  T *supplied = nullptr, *apart = nullptr;  // work [J]: see Work
   T *pressing = nullptr,
     *looked_at = nullptr;  // which contacts and end stops pressed when rates were looked for last, and at which step
   T* left_at = nullptr;  // when each limit was left first [s]; infinite: never
   T* excess = nullptr;  // by how much at most, with its sign: above the upper limit or below the lower one
   // of rigid steps, the largest of all: J v - c and phi of loops, as it is left; how deep something was sunk in [m]; what is left of the equations
   // of motion, of 1; of the cones (cone_residuals.hpp) and their natural map; the work of contacts in a step [J], which is to be none;
-  // and how many steps were found only with what nearly touches as touching
+  // how many steps were found only with what nearly touches as touching; and the work of contacts, stops and dry friction in all steps [J]
   T *kinematics = nullptr, *positions = nullptr, *penetration = nullptr, *momentum = nullptr, *primal = nullptr, *dual = nullptr,
-    *complementarity = nullptr, *natural_map = nullptr, *work = nullptr, *as_touching = nullptr;
+    *complementarity = nullptr, *natural_map = nullptr, *work = nullptr, *as_touching = nullptr, *pushed = nullptr;
   T* linearly_implicit = nullptr;  // how many of Rosenbrock's steps were
   int limits = 0, cones = 0, stiff = 0;
 
@@ -65,6 +75,7 @@ template <class T> struct Record {
     field("stiffness", stiffness, Of::run, 0.0);
     field("energy_eaten", energy_eaten, Of::run, 0.0);
     field("supplied", supplied, Of::run, 0.0);
+    field("apart", apart, Of::run, 0.0);
     field("pressing", pressing, Of::run, 0.0);
     field("looked_at", looked_at, Of::run, -HUGE_VAL);
     field("left_at", left_at, Of::limit, HUGE_VAL);
@@ -79,7 +90,23 @@ template <class T> struct Record {
     field("natural_map", natural_map, Of::cones, 0.0);
     field("work", work, Of::cones, 0.0);
     field("as_touching", as_touching, Of::cones, 0.0);
+    field("pushed", pushed, Of::cones, 0.0);
     field("linearly_implicit", linearly_implicit, Of::stiff, 0.0);
+  }
+};
+
+/// Work [J] of what neither stores energy nor holds: controllers, loads, dampers, dry friction, laws of time.
+template <class T> struct Work {
+  T supplied = T(0.0);  // by the quadrature of the method
+  // How far that may be off: impulses times mean velocities less that, which is exact for linear dampers that the quadrature does not resolve; of linearly
+  // implicit steps, what forces do by how the mass matrix and the loops change within a step.
+  T apart = T(0.0);
+  T pushed = T(0.0);  // of contacts, stops and dry friction in rigid steps
+
+  void add(const Work& other) { supplied += other.supplied, apart += other.apart, pushed += other.pushed; }
+  void note(const Record<T>& record) const {
+    *record.supplied += supplied, *record.apart += apart;
+    if (record.cones) *record.pushed += pushed;
   }
 };
 

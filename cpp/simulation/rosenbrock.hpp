@@ -59,6 +59,20 @@ template <class L> class StiffPart {
     solve_eliminated(n_, A_, r + nv_);
     for (int k = 0; k < nv_; ++k) r[k] += length_ * r[nv_ + k];
   }
+  /// Adds to a generalised force (nv) that of force elements alone, as it changes by so long a way along a motion.
+  void add_elements(const double* motion, double length, double* force) {
+    const Arena::Scope scope(s_.arena);
+    there_.has_springs = false;
+    double largest = 0.0;
+    for (int k = 0; k < m_; ++k) largest = std::max(largest, std::abs(motion[k]) / (k < nv_ ? unit(k) : unit(k - nv_)));
+    if (largest == 0.0) return;
+    for (int k = 0; k < m_; ++k) along_[k] = L(0.0);
+    elements(along_, change_);
+    for (int k = 0; k < nv_; ++k) force[k] -= lane(change_[k], 0) * length * largest / step;
+    for (int k = 0; k < m_; ++k) along_[k] = L(motion[k] / largest);
+    elements(along_, change_);
+    for (int k = 0; k < nv_; ++k) force[k] += lane(change_[k], 0) * length * largest / step;
+  }
 
  private:
   static constexpr double step = 1e-6;  // little against any speed at which friction slips
@@ -79,12 +93,17 @@ template <class L> class StiffPart {
   /// The generalised force (nv) and z-dot (nz), so many steps along a motion from x.
   void forces(const L* along, L* to) {
     const Arena::Scope scope(s_.arena);
+    there_.has_springs = s_.has_springs;
+    elements(along, to);
+    add_linear_terms<L>(s_.tree, s_.arena, q_, v_, to);
+  }
+  /// The same of force elements alone, springs of joints that close loops among them only if asked for.
+  void elements(const L* along, L* to) {
     for (int k = 0; k < nv_; ++k) u_[k] = L(step) * along[k], v_[k] = x_.v[k] + L(step) * along[nv_ + k];
     for (int k = 0; k < nz_; ++k) z_[k] = x_.z[k] + L(step) * along[2 * nv_ + k];
     integrate<L>(s_.tree, x_.q, u_, q_);
     there_.chords = chords_;
     there_.forces(time_, q_, v_, z_, to, to + nv_);
-    add_linear_terms<L>(s_.tree, s_.arena, q_, v_, to);
   }
   /// How v-dot and z-dot change along motions.
   void differences(L* to) {
@@ -124,7 +143,8 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   if (stiff.failed() || !stiff.sound()) s.status = stiff.failed() ? double(caller_failed) : double(diverged);
   std::copy(x.v, x.v + nv, k1);
   s.evaluate(time, x.q, x.v, x.z, k1 + nv, k1 + 2 * nv);
-  const double power = s.power;
+  double* impulse = s.acting ? take(nv) : nullptr;  // if work is added up: of the forces at both ends, and of what A adds to them
+  for (int k = 0; k < nv && impulse; ++k) impulse[k] = 0.5 * h * s.acting[k];
   solve(k1);
   for (int k = 0; k < nv; ++k) u[k] = h * k1[k], v[k] = x.v[k] + h * k1[nv + k];
   for (int k = 0; k < nz; ++k) z[k] = x.z[k] + h * k1[2 * nv + k];
@@ -133,9 +153,30 @@ void linearly_implicit_step(System<double>& s, double time, double h, const Simu
   s.watches = s.guards();
   exponential_rate(s.tree, u, v, k2);
   s.evaluate(time + h, q, v, z, k2 + nv, k2 + 2 * nv);
-  s.work = 0.5 * h * (power + s.power);
+  double* moved =
+      impulse ? take(nv) : nullptr;  // forces there, as at the start they would move as much: they differ where forces are stiff
+  if (moved) {
+    for (int k = 0; k < nv; ++k) impulse[k] += 0.5 * h * s.acting[k];
+    const Arena::Scope scope(s.arena);
+    double *M = take(nv * nv), *change = take(nv);
+    crba(s.tree, s.arena, x.q, M);
+    std::copy(s.acting, s.acting + nv, change);
+    Response<double>(s, time + h, q, v)(change);
+    for (int k = 0; k < nv; ++k) moved[k] = scalar_product(M + k * nv, change, nv) - s.acting[k];
+  }
   for (int k = 0; k < m; ++k) k2[k] -= 2.0 * k1[k];
   solve(k2);
+  if (impulse) {
+    double *motion = take(m), *passed = take(nv), *after = take(nv);
+    for (int k = 0; k < m; ++k) motion[k] = k1[k] + k2[k];
+    for (int k = 0; k < nv; ++k) {
+      passed[k] = 0.5 * h * (x.v[k] + v[k] + g * h * motion[nv + k]);
+      after[k] = x.v[k] + 0.5 * h * (3.0 * k1[nv + k] + k2[nv + k]);
+    }
+    stiff.add_elements(motion, 0.5 * g * h * h, impulse);
+    s.work.supplied += s.impulse_work(impulse, passed, x.q, x.v, after);
+    s.work.apart += 0.25 * h * std::abs(scalar_product(moved, x.v, nv) + scalar_product(moved, after, nv));
+  }
   for (int k = 0; k < m; ++k) k1[k] = 0.5 * h * (3.0 * k1[k] + k2[k]);
   integrate(s.tree, x.q, k1, q);
   std::copy(q, q + nq, x.q);

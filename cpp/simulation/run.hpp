@@ -98,10 +98,28 @@ class Run {
 
   auto watching(double time) {
     events.begin(time, since_);
-    return [this](double now, const double* before, const double* after) {
-      return events.any() && events(now, before, after, s_.size(), caller_.event,
-                                    [this](const double* x, double t, double h, double* there) { within_step(x, t, h, there); });
+    return [this, last = time](double now, const double* before, const double* after) mutable {
+      const double begun = std::exchange(last, now);
+      const bool seen =
+          events.any() && events(now, before, after, s_.size(), caller_.event,
+                                 [this](const double* x, double t, double h, double* there) { within_step(x, t, h, there); });
+      if (ended()) record_part(begun, before);
+      return seen;
     };
+  }
+
+  /// Records the part of a step after a row up to the event that has ended the run.
+  void record_part(double begun, const double* before) {
+    const double end = events.occurred.back().time, h = end - begun;
+    if (facts(s_.plan.method).adaptive()) {
+      if (s_.plan.measures) *record().supplied += adaptive_.work(end);
+      return;
+    }
+    std::vector<double> row(before, before + s_.row_size());
+    Plan plan = s_.plan;
+    plan.watches_rates = false;
+    if (h > 0.0) s_.kernels.advance(s_.tree, plan, s_.parameter, {begun, h, 0, 1}, row.data());
+    carried_at_end_.assign(row.begin() + s_.size(), row.end());
   }
 
   /// By the polynomial of the last adaptive step, or by a step that is so much shorter.
@@ -172,6 +190,7 @@ class Run {
     const auto done = s_.run_fixed(clock, row.data(), keep, watching(clock.start + static_cast<double>(clock.first) * clock.step),
                                    caller_.stop);
     x.assign(row.begin(), row.begin() + n), carried.assign(row.begin() + n, row.end());
+    if (ended()) carried = carried_at_end_;
     return done.status;
   }
 
@@ -216,6 +235,7 @@ class Run {
   Count sampled_ = 0;
   double refused_ = 0.0;  // the status of the samples at its start
   bool finished_ = false;
+  std::vector<double> carried_at_end_;  // of a run of fixed steps that an event has ended
 };
 
 }  // namespace sarrus

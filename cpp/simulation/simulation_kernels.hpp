@@ -52,6 +52,12 @@ struct Cotangents {
   int freedoms[2];
 };
 
+/// Value of a component's polynomial (dormand_prince.hpp), whose five numbers are `width` apart, at the part theta of the step.
+template <class T> T value(const T* d, int width, double theta) {
+  const double rest = 1.0 - theta;
+  return d[0] + (d[width] + (d[2 * width] + (d[3 * width] + d[4 * width] * T(rest)) * T(theta)) * T(rest)) * T(theta);
+}
+
 /// Simulation at one instruction set level: of one state, in place, and of many. What returns a double returns the status.
 struct SimulationKernels {
   double (*advance)(const Tree&, const Plan&, const double* parameter, const Clock&, double* x);
@@ -61,6 +67,7 @@ struct SimulationKernels {
     double error;  // as a share of what is allowed
     double part;  // of the step, after which a joint comes to rest: there the step ends; 1: none does
     double* demanded;  // where limits are watched, what motors ask for (nv)
+    double supplied = 0.0, work[5] = {};  // if work is added up, that of what acts: up to there; and its polynomial
   };
   double (*try_step)(const Tree&, const Plan&, const double* parameter, double time, double step, const double* tolerance,
                      const double* x, double* guard, double* there, double* dense, Taken& taken);

@@ -28,6 +28,8 @@ template <class T> struct RungeKutta {
   const bool* held;  // if not null, every stage is brought onto the loops by the other velocities
   Slopes<T>* slope;  // one a stage
   T *u, *q, *v, *z;  // of the stage at hand
+  // if work is added up: its power in each stage; what forces and dampers have done so far, as impulses and ways (nv); and q in the middle
+  T *power = nullptr, *impulse = nullptr, *passed = nullptr, *q_middle = nullptr;
 
   explicit RungeKutta(System<T>& system, const bool* held_velocities = nullptr)
       : s(system), tableau(*facts(s.plan.method).tableau), exponential(facts(s.plan.method).exponential), held(held_velocities) {
@@ -37,6 +39,10 @@ template <class T> struct RungeKutta {
       slope[i] = {s.arena.template take<T>(nq + 1), s.arena.template take<T>(nv), s.arena.template take<T>(nz)};
     u = s.arena.template take<T>(nq + 1), q = s.arena.template take<T>(nq);
     v = s.arena.template take<T>(nv), z = s.arena.template take<T>(nz);
+    if (!s.acting) return;
+    power = s.arena.template take<T>(tableau.stages), q_middle = s.arena.template take<T>(nq);
+    impulse = s.arena.template take<T>(nv), passed = s.arena.template take<T>(nv);
+    std::fill(impulse, impulse + nv, T(0.0)), std::fill(passed, passed + nv, T(0.0));
   }
 
   /// The state that the slopes of the first n stages, by their weights, lead to in h.
@@ -74,6 +80,7 @@ template <class T> struct RungeKutta {
     const T there = time + h * T(tableau.c[i]);
     if (i == 0) {
       s.evaluate(there, x0.q, x0.v, x0.z, slope[0].v, slope[0].z);
+      add_work(i, h, x0.v);
       if (!exponential) return coordinate_rate(s.tree, x0.q, x0.v, slope[0].q);
       for (int k = 0; k < s.tree.nv; ++k) slope[0].q[k] = x0.v[k];  // u = 0
       return;
@@ -90,6 +97,16 @@ template <class T> struct RungeKutta {
     else
       coordinate_rate(s.tree, q, v, slope[i].q);
     s.evaluate(there, q, v, z, slope[i].v, slope[i].z);
+    add_work(i, h, v);
+    if (s.acting && i == tableau.stages / 2) std::copy(q, q + s.tree.nq, q_middle);
+  }
+
+  SARRUS_INLINE void add_work(int i, const T& h, const T* v_now) {
+    if (!s.acting) return;
+    const T length = h * T(tableau.b[i]);
+    power[i] = s.power;
+    s.work.supplied += power[i] * length;
+    for (int k = 0; k < s.tree.nv; ++k) impulse[k] += s.acting[k] * length, passed[k] += v_now[k] * length;
   }
 };
 
@@ -112,11 +129,10 @@ template <class T> void runge_kutta_step(System<T>& s, const T& time, const T& h
                                          const bool* held = nullptr) {
   RungeKutta<T> step(s, held);
   const int stages = step.tableau.stages;
-  for (int i = 0; i < stages; ++i) {
-    step.evaluate_stage(x, i, time, h);
-    s.work += s.power * (h * T(step.tableau.b[i]));
-  }
+  for (int i = 0; i < stages; ++i) step.evaluate_stage(x, i, time, h);
   step.combine(x, step.tableau.b, stages, h, step.q, step.v, step.z);
+  if (s.acting && (s.fast || !s.tree.ties_links))
+    s.work.apart += s.impulse_work(step.impulse, step.passed, step.q_middle, x.v, step.v) - s.work.supplied;
   if (step.exponential)
     for (int k = 0; k < s.tree.nq; ++k) x.q[k] = step.q[k];
   else

@@ -79,9 +79,12 @@ template <class T> struct System {
   const Record<T>* record = nullptr;  // where rigid steps note how well they hold what they are to hold
   bool rigid = false;  // contacts and stops push nothing: see contact_step.hpp
   const T* late = nullptr;  // if not null: a generalised force (nv) besides; see implicit_midpoint.hpp
-  bool measures = false;  // whether work is added up
-  T power = T(0.0);  // if so, of all that neither stores energy nor holds, in the last evaluation: controllers, loads, dampers
-  T work = T(0.0);  // and in the last step
+  // if not null, work is added up: the generalised force (nv), in the last evaluation, of all that does work but for dampers of the mechanism
+  T* acting = nullptr;
+  bool drives = false;  // whether laws of time, or rows of the caller, are among it
+  bool fast = false;  // whether dampers may be too fast for the method's quadrature
+  T power = T(0.0);  // of all of it
+  Work<T> work{};  // in the step at hand
   T pressing = T(0.0);  // which contacts and end stops did in the last evaluation
   Force<T>* impulses =
       nullptr;  // if not null: of what acts from outside, in the midpoint rule's last step, on each group that floats
@@ -174,7 +177,7 @@ template <class T> struct System {
       for (int r = tree.nv; r < all.nv; ++r) tau[k] += all.J[(r - tree.nv) * tree.nv + k] * along[r];
     }
     for (int k = 0; late && k < tree.nv; ++k) tau[k] += late[k];
-    if (measures) power = scalar_product(tau, v, tree.nv);
+    for (int k = 0; acting && k < tree.nv; ++k) acting[k] = tau[k];
     for (int k = 0; springs && has_springs && k < tree.nv; ++k) tau[k] += springs[k];
   }
 
@@ -222,13 +225,24 @@ template <class T> struct System {
     in.time = &time, in.pfaffian_values = pfaffian_values(q, v);
     if (plan.stabilisation == Stabilisation::baumgarte) in.velocity_gain = plan.gains[0], in.position_gain = plan.gains[1];
     if (plan.stabilisation == Stabilisation::corrective) return correct(in, tau, a);
-    if (!watches)
+    if (!watches && !(acting && drives))
       return flag_contradiction(constrained_dynamics(tree, arena, in, a, static_cast<T*>(nullptr), static_cast<T*>(nullptr)));
     const LoopEquation<T> e = loop_equation(tree, arena, in);
     const LoopSolution<T> solution = solve_tightly(e, arena, e.b);
     flag_contradiction(solution.error);
     for (int k = 0; k < tree.nv; ++k) a[k] = solution.x[k];
-    watch(e, v, solution.x + tree.nv);
+    if (acting && drives) add_drives(e.matrix.J, solution.x + tree.nv, acting);
+    if (watches) watch(e, v, solution.x + tree.nv);
+  }
+
+  /// Adds to a generalised force (nv) what rows do whose velocity is not zero: with their multipliers, whose sign is that of solutions.
+  void add_drives(const T* J, const T* multiplier, T* force) const {
+    for (int i = 0; i < tree.loops.constraints; ++i) {
+      const Constraint& c = tree.loops.constraint[i];
+      if (!does_work(c)) continue;
+      for (int k = 0; k < c.columns; ++k)
+        for (int r = 0; r < c.rows; ++r) force[c.column[k]] -= J[c.entry + k * c.rows + r] * multiplier[c.row + r];
+    }
   }
 
   /// Constraint forces do not work, but for those of laws. Off the loops a velocity may not fit, by the square of a step; if it matters, that
@@ -260,21 +274,46 @@ template <class T> struct System {
     const Arena::Scope scope(arena);
     T* tau = arena.template take<T>(tree.nv);
     forces(time, q, v, z, tau, z_dot);
-    if (measures) power -= damped(q, v);
-    if constexpr (!carries_rates<T>)
-      if (friction) return friction->accelerate(time, q, v, tau, a);
-    accelerations(time, q, v, tau, a);
+    if constexpr (carries_rates<T>) {
+      accelerations(time, q, v, tau, a);
+    } else {
+      friction ? friction->accelerate(time, q, v, tau, a) : accelerations(time, q, v, tau, a);
+      if (acting) power = scalar_product(acting, v, tree.nv) - damped(q, v, v);
+    }
   }
 
-  /// Power taken by the mechanism's dampers [W].
-  T damped(const T* q, const T* v) {
+  /// Power that a motion w takes from the mechanism's dampers, whose forces are those at v [W].
+  SARRUS_NOINLINE T damped(const T* q, const T* v, const T* w) {
     T sum = T(0.0);
-    for (int k = 0; k < tree.nv; ++k) sum += T(tree.template numbers<T>()(tree.passive[k].damping)) * v[k] * v[k];
+    for (int k = 0; k < tree.nv; ++k) sum += T(tree.template numbers<T>()(tree.passive[k].damping)) * v[k] * w[k];
     if (!tree.ties_links) return sum;
+    if (v == w) return sum + damped_between(q, v);
+    // v^T D w = u^T D u - (u - w)^T D (u - w), u = (v + w)/2
+    const Arena::Scope scope(arena);
+    T *mean = arena.template take<T>(tree.nv), *rest = arena.template take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) mean[k] = T(0.5) * (v[k] + w[k]), rest[k] = mean[k] - w[k];
+    return sum + damped_between(q, mean) - damped_between(q, rest);
+  }
+  T damped_between(const T* q, const T* v) {
     const Arena::Scope scope(arena);
     const Kinematics<T> k = Kinematics<T>::over(tree, arena.template take<T>(Kinematics<T>::size(tree)));
     kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), k);
-    return sum + damped_between_bodies(tree, k);
+    return damped_between_bodies(tree, k);
+  }
+
+  /// Work of impulses (nv), and of dampers that were moved by `passed` (nv), q being between both ends: times the mean of the velocities there.
+  T impulse_work(const T* impulse, const T* passed, const T* q, const T* before, const T* after) {
+    const Arena::Scope scope(arena);
+    T* mean = arena.template take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) mean[k] = T(0.5) * (before[k] + after[k]);
+    return scalar_product(impulse, mean, tree.nv) - damped(q, passed, mean);
+  }
+  /// Of a kick by the forces of the last evaluation, which was at `q` and `before`.
+  void add_kick(const T& h, const T* q, const T* before, const T* after) {
+    const Arena::Scope scope(arena);
+    T *impulse = arena.template take<T>(tree.nv), *passed = arena.template take<T>(tree.nv);
+    for (int k = 0; k < tree.nv; ++k) impulse[k] = h * acting[k], passed[k] = h * before[k];
+    work.supplied += impulse_work(impulse, passed, q, before, after);
   }
 
   /// Rows that the caller gives as a function of q, and their c and gamma; or how fast they change.
@@ -307,6 +346,7 @@ template <class T> struct System {
     out.residual = phi, out.target = target;
     constraint_rows(tree, arena, place(tree, arena, in.q, in.time, in.pfaffian_values), out, 0, tree.loops.constraints);
     add_motion_along_rows(tree, e.matrix.J, in.v, T(-1.0), target);
+    if (acting && drives) add_drives(e.matrix.J, solution.x + nv, acting);
     for (int r = 0; r < rows; ++r) phi[r] = target[r] * T(plan.gains[0]) - phi[r] * T(plan.gains[1]) - solution.x[nv + r];
     add_constraint_forces(tree, e.matrix.J, phi, tau);
     if (tree.loops.rotor_rows > 0) return tied_dynamics(tree, arena, in.q, in.v, tau, a);

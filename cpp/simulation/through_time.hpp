@@ -25,7 +25,7 @@ struct Samples {
 class ThroughTime {
  public:
   ThroughTime(const Simulation& simulation, const Samples& samples) : s_(simulation), of_(samples), plan_(simulation.plan) {
-    plan_.records = false, plan_.limits = 0;
+    plan_.records = plan_.measures = false, plan_.limits = 0;
     if (projects() && of_.runs > 0)  // it is the mechanism's; where a run has found otherwise, its states tell
       closes_ = s_.kernels.only_on_loops(s_.tree, plan_, of_.schedule.clock.start, sample(0, 0));
     count_freedoms();

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sarrus
@@ -13,7 +13,7 @@ from tests.effort import examples
 from tests.random_closed import closed_mechanisms
 from tests.random_mechanisms import seeds
 
-MEASURE = ["rk4", "rkmk4", "implicit_midpoint", "rosenbrock", "independent"]
+METHODS = list(sarrus._core.methods)
 
 
 def damped_four_bar(closing):
@@ -40,7 +40,7 @@ ACTS = {
 
 @pytest.mark.parametrize("acts", ACTS)
 @pytest.mark.parametrize("closing", ["p", "p2"])
-@pytest.mark.parametrize("method", MEASURE)
+@pytest.mark.parametrize("method", METHODS)
 def test_work_is_the_change_of_energy(method, closing, acts):
     robot = damped_four_bar(closing)
     q = robot.assemble(fixed={"m": 0.7}, tolerance=1e-13)
@@ -50,8 +50,73 @@ def test_work_is_the_change_of_energy(method, closing, acts):
         change = run.energy[-1] - run.energy[0]
         off.append(abs(change - run.statistics["work"]) / run.kinetic_energy.max())
         assert abs(run.statistics["work"]) > 0.1
-    assert off[1] < 1e-5
-    assert off[1] < 1e-9 or off[1] < 0.3 * off[0]  # by the order of the method
+    first = method in ("euler", "semi_implicit")
+    assert off[1] < (2e-2 if first else 1e-5)
+    assert (
+        off[1] < (1e-4 if first else 1e-9) or off[1] < (0.6 if first else 0.35) * off[0] or method == "dopri5"
+    )  # by the order of the method
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_law_of_time_does_work(method):
+    """A motion that is prescribed in the middle of a chain, through which the law lifts and swings what hangs on it."""
+    b = sarrus.Builder("swing")
+    for name in ("a", "b"):
+        b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (0.5, 0, 0), 0.01))
+    b.add_joint("free", sarrus.Revolute("y"), "ground", "a")
+    b.add_joint("led", sarrus.Revolute("y"), "a", "b", at_parent=(0.5, 0, 0))
+    b.add_prescribed_motion("drive", "led", laws.harmonic(1.0, 6.0))
+    robot = b.build()
+    q = robot.project_configuration(np.zeros(2))
+    run = sarrus.simulate(robot, q, robot.project_velocity(q, np.zeros(2), time=0.0), 0.25, method=method)
+    change = run.energy[-1] - run.energy[0]
+    assert abs(change) > 0.5
+    share = {"euler": 1e-2, "semi_implicit": 1e-2, "contact": 1e-3}.get(method, 1e-5)
+    assert abs(change - run.statistics["work"]) < share * run.kinetic_energy.max()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_work_up_to_an_event(method):
+    """A run that an event ends within a step is judged by the part of the step before it; dry friction has taken its share."""
+    b = sarrus.Builder("pendulum")
+    b.add_body("rod", sarrus.Inertia.rod(1.0, (0, 0, 0), (0, 0, -1.0), 0.01))
+    b.add_joint("pivot", sarrus.Revolute("y", damping=0.3, friction=0.5), "ground", "rod")
+    event = sarrus.Event(lambda t, q, v: q[0] - 0.4321, "passed", direction=-1)
+    run = sarrus.simulate(b.build(), [1.5], [0.0], 2.0, method=method, events=event, dt=1e-3)
+    assert run.status.startswith("terminated") and run.statistics["work"] < -0.5
+    off = run.energy[-1] - run.energy[0] - run.statistics["work"]
+    assert abs(off) < (1e-2 if method in ("euler", "semi_implicit") else 1e-4) * run.kinetic_energy.max()
+
+
+def test_contacts_take_energy_and_give_none():
+    """A ball that falls askew and slides, by friction, restitution and moments against rolling: what is missing is their work."""
+    b = sarrus.Builder("ball")
+    b.add_body("ball", sarrus.Inertia.sphere(mass=1.0, radius=0.1))
+    b.add_joint("float", sarrus.Free(), "ground", "ball")
+    ground = sarrus.control.RigidContact("ball", radius=0.1, friction=0.3, restitution=0.5, rolling_friction=1e-3)
+    run = sarrus.simulate(b.build(), [0, 0, 0, 1, 0, 0, 0.4], [0, 5.0, 0, 2.0, 0, 0], 1.0, ground)
+    assert run.statistics["work"] < -1.0
+    assert abs(run.energy[-1] - run.energy[0] - run.statistics["work"]) < 1e-3 * run.kinetic_energy.max()
+
+
+def test_a_fast_damper_is_measured_though_stages_do_not_resolve_it():
+    """Whose rate is twice the step's: by its power in the stages it would have taken half as much again as was there."""
+    b = sarrus.Builder("brake", gravity=(0, 0, 0))
+    b.add_body("block", sarrus.Inertia.sphere(1.0, 0.1))
+    b.add_joint("slide", sarrus.Prismatic("x", damping=2000.0), "ground", "block")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sarrus.simulate(b.build(), [0.0], [1.0], 0.1, method="rk4")
+
+
+@pytest.mark.parametrize("method", ["euler", "semi_implicit", "dopri5"])
+def test_methods_of_first_order_and_adaptive_ones_are_judged(method):
+    """Long steps, or a tolerance of no use."""
+    robot = damped_four_bar("p2")
+    q = robot.assemble(fixed={"m": 0.7})
+    v, how = robot.complete_velocity(q, {"m": 20.0}), {"rtol": 0.1, "atol": 0.1} if method == "dopri5" else {"dt": 1e-2}
+    with pytest.warns(sarrus.StiffnessWarning, match=f"by '{method}' .* beside the work of what acts"):
+        sarrus.simulate(robot, q, v, 1.0, method=method, **how)
 
 
 def wire(damping=1e4):
@@ -87,17 +152,14 @@ def test_runs_side_by_side_measure_theirs():
 
 
 @examples(10)
-@given(closed_mechanisms(), seeds(), st.sampled_from(MEASURE))
+@given(closed_mechanisms(), seeds(), st.sampled_from(METHODS))
 def test_random_mechanisms_keep_their_balance_or_say_so(closed, seed, method):
-    """At the default step, under a controller: of what is driven or sticks the work is not known."""
+    """At the default step, under a controller and laws of time."""
     robot, rng = closed.robot, np.random.default_rng(seed)
-    d = robot.description
-    assume(not any(j.laws for j in d.joints) and not any(np.any(j.joint.friction) for j in d.joints))
-    assume(not any(hasattr(c, "rows") or c.prescribed(0.0) for c in d.constraints))
-    v = robot.project_velocity(closed.q, rng.normal(size=robot.nv))
+    v = robot.project_velocity(closed.q, rng.normal(size=robot.nv), time=closed.time)
     acts = [control.PID(name, 30.0, 0.0, 1.0) for name in robot.joints if robot.joint(name).type.nv == 1][:1]
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        run = sarrus.simulate(robot, closed.q, v, 0.3, acts, method=method)
+        run = sarrus.simulate(robot, closed.q, v, 0.3, acts, method=method, start=closed.time)
     off = run.energy[-1] - run.energy[0] - run.statistics["work"]
     assert abs(off) < 1e-2 * run.kinetic_energy.max() or any(w.category is sarrus.StiffnessWarning for w in told)

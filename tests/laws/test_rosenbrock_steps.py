@@ -121,6 +121,9 @@ def slides_down_the_ramp():
     return robot, np.array([0, 0, 0, 1, 0, 0, 0.0499]), feet
 
 
+@pytest.mark.filterwarnings(
+    "ignore:by .rosenbrock.:sarrus.StiffnessWarning"
+)  # two thousandths, of how loops turn what is so stiff
 @pytest.mark.parametrize(
     "case",
     [

@@ -847,10 +847,10 @@ def test_the_edge_of_stability(method, edge):
     brake = sarrus.control.PID("slide", derivative=0.97 * edge / 1e-3)
     below = sarrus.simulate(slider(), [0.0], [1.0], 0.5, brake, method=method)
     assert abs(below.v[-1, 0]) < 1e-6
-    brake = sarrus.control.PID("slide", derivative=1.03 * edge / 1e-3)
+    brake = sarrus.control.PID("slide", derivative=1.01 * edge / 1e-3)
     with pytest.warns(sarrus.StiffnessWarning, match=f"'{method}' with dt = 0.001 s is unstable"):
-        above = sarrus.simulate(slider(), [0.0], [1.0], 0.15, brake, method=method)
-    assert abs(above.v[-1, 0]) > 1.0
+        above = sarrus.simulate(slider(), [0.0], [1.0], 0.5, brake, method=method)
+    assert abs(above.v[-1, 0]) > 1e3
 
 
 def test_a_short_impact_is_not_overlooked():

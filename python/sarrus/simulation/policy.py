@@ -13,6 +13,7 @@ from ..control.terms import ForceElements
 from ..errors import OF_MOTORS, ShapeError, StateError
 from .workers import Result, Work
 
+SUMS = ("supplied", "apart", "pushed")  # of a record
 EVER = 1e300  # before all times: kernels know no infinity
 Policy = Callable[[float, Array, Array], ArrayLike]
 
@@ -53,7 +54,7 @@ def by_policy(work: Work, x: Array, parameters: Array, policy: Policy, efforts: 
                 for name, of_step in seen.items():
                     before = record[name][rows]
                     larger = of_step < before if name == "left_at" else np.abs(of_step) > np.abs(before)
-                    record[name][rows] = np.where(larger, of_step, before)
+                    record[name][rows] = before + of_step if name in SUMS else np.where(larger, of_step, before)
             going = ended == Status.FINISHED
             if (k + 1) % clock.every == 0 or k + 1 == clock.steps:
                 kept[going, -(-(k + 1) // clock.every) - 1] = x[going]

@@ -141,11 +141,13 @@ class Prepared:
 
     @property
     def acts(self) -> bool:
-        """True if controllers or loads act, or dampers of the mechanism."""
-        joints = [j.joint for j in self.setup.mechanism.description.joints]
-        springs = self.setup.mechanism.description.springs
-        damped = any(np.any(j.damping) for j in joints) or any(s.damping for s in springs)
-        return bool(self.functions or self.elements or damped)
+        """True if controllers, loads or laws of time act, or dampers and dry friction of the mechanism."""
+        d = self.setup.mechanism.description
+        damped = any(np.any(j.joint.damping) or np.any(j.joint.friction) for j in d.joints) or any(
+            s.damping for s in d.springs
+        )
+        driven = any(j.laws for j in d.joints) or any(hasattr(c, "rows") or c.prescribed(0.0) for c in d.constraints)
+        return bool(self.functions or self.elements or damped or driven)
 
     @classmethod
     def of(

@@ -117,10 +117,8 @@ def simulate(
         though nothing damps it: the fastest of their rates is looked for every 64 steps (256 of first order), and where a contact or an end
         stop begins to press; ``statistics["stiffness"]`` is the largest one, times dt, ``statistics["energy_eaten"]`` the share that the
         run takes. Functions of the caller are not looked at. Also where the energy at the end, less the work of what acts
-        (``statistics["work"]``), is wrong by more than a hundredth of the largest kinetic energy, by methods of second order or more; with
-        contacts, stops or dry friction, and by "dopri5": where it has grown though nothing drives, or shrunk though nothing brakes
-        either; of the states that are kept, if they are eight or more. Contacts, end stops and stiction that are at rest in
-        the beginning do not drive.
+        (``statistics["work"]``), is wrong by more than a thousandth of the largest kinetic energy, a hundredth by methods of first order and by
+        "contact"; of runs with eight kept states or more.
 
     Returns
     -------
@@ -212,7 +210,6 @@ class Integration:
         watched = [(e._value, e.direction, e.terminal) for e in events]
         self.core = setup.core(forces.parameters, call, sampled, watched)
         self.touching, self.on_planes = touching_states(self.core), plane_contacts(setup, self.core)
-        self.start: float | None = None  # of a run from its beginning
 
     def begin(self, q: ArrayLike | None, v: ArrayLike | None, how: Stepping) -> None:
         """At the given state, on the loops."""
@@ -228,7 +225,6 @@ class Integration:
             self._refuse(q, v, how.start, begun[0])
         warn_of_starts(robot, q[None], x[:, : robot.nq], how.start)
         self.core.begin(x[0], how.start, how.dt)
-        self.start = how.start
 
     def _refuse(self, q: Array, v: Array, start: float, why: int) -> None:
         """Raise what is wrong with a state from which no run starts."""
@@ -283,7 +279,7 @@ class Integration:
         begun, core, adaptive = clock.perf_counter(), self.core, arguments.METHODS[self.setup.method].adaptive
         # what is shown may be a part of a step ahead of where the steps have come to
         dt, (first, shown) = core.state["dt"], core.state["shown"]
-        end = first + duration
+        end, begun_at = first + duration, core.state["x"]  # where steps go on
         arguments.check_advance(first, duration, dt)
         arguments.check_periods(self.setup.terms, duration, dt)
         kept_states = duration / dt + 2.0 if times is None else float(real_array("times", times).size)
@@ -306,7 +302,7 @@ class Integration:
         if samples is not None and not (len(samples) and samples[0] == first):
             t, x = t[1:], x[1:]
         trajectory = self._result(t, x, status, clock.perf_counter() - begun)
-        self._warn(trajectory, min(dt, duration), samples is None and core.ended_by is None and first == self.start)
+        self._warn(trajectory, min(dt, duration), begun_at)
         return trajectory
 
     def _at(self, samples: Array, t: Array, x: Array) -> tuple[Array, Array]:
@@ -397,18 +393,24 @@ class Integration:
             "evaluations": method.stages * (counts["steps"] + counts["rejected"]) or None,
             "stiffness": float(record["stiffness"][0]) if judged else None,
             "energy_eaten": float(-np.expm1(-record["energy_eaten"][0])) if judged else None,
-            "work": float(record["supplied"][0]) if method.measures_work else None,
+            "work": float(record["supplied"][0] + record["pushed"].sum()), "work_known_to": abs(float(record["apart"][0])),
             "limits": self.prepared.limits.exceeded(record, 0),
             **({"linearly_implicit": int(record["linearly_implicit"].item(0))} if record["linearly_implicit"].size else {}),
             **({"contact": {name: record[name].item(0) for name in HELD} | {"as_touching": int(record["as_touching"].item(0))}} if method.rigid else {}),
         }  # fmt: skip
 
-    def _warn(self, run: Trajectory, step: float, whole: bool) -> None:
+    def _warn(self, run: Trajectory, step: float, begun_at: Array) -> None:
         time, x = self.core.state["shown"]
         nq, nv = self.mechanism.nq, self.mechanism.nv
+        both = np.stack([begun_at, x])[None]
+        ends = both[..., :nq], both[..., nq : nq + nv]
+        same = all(
+            len(kept) and np.array_equal(kept[[0, -1]], end[0]) for kept, end in zip((run.q, run.v), ends, strict=True)
+        )
         warn_of_runs(
             [(slice(None), self.prepared)], self.core.record, run.q[None], run.v[None], lambda _: run, step=step,
-            steps=self.core.counts["steps"], end=(time, x[None, :nq], x[None, nq : nq + nv], np.ones(1, dtype=bool)), whole=whole,
+            steps=self.core.counts["steps"], end=(time, x[None, :nq], x[None, nq : nq + nv], np.ones(1, dtype=bool)),
+            ends=None if same else ends,
         )  # fmt: skip
 
 

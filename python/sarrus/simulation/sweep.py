@@ -160,7 +160,7 @@ def simulate_many(
     sweep = kept.sweep(end, prepared[0].limits, acting, of_run)
     warn_of_runs(
         list(zip(rows, prepared, strict=True)), kept.record, kept.q, kept.v, sweep.__getitem__, step=min(dt, how.duration),
-        steps=schedule.steps, end=kept.end(end), judges_energy=policy is None,
+        steps=schedule.steps, end=kept.end(end),
     )  # fmt: skip
     return sweep
 

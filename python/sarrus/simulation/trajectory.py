@@ -62,7 +62,7 @@ class Trajectory:
         [N m, N]
     statistics : what it took, and how well it holds what it is to hold: "method", "steps", "rejected", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
         near a singular position left no better than that; "limits": those of joints that were left, a list of dicts (joint, index,
-        quantity, lower, upper, time, reached), efforts as controllers asked for them; "stiffness": the largest |rate| dt of what acts; "work": that of controllers, loads and dampers [J], by the methods that measure it; "contact": of steps of rigid
+        quantity, lower, upper, time, reached), efforts as controllers asked for them; "stiffness": the largest |rate| dt of what acts; "work": that of controllers, loads, dampers, friction, contacts and laws of time [J], "work_known_to": how far it may be off; "contact": of steps of rigid
         contact the largest of all: "kinematics" (J v - c of the loops) and "positions" as they are left [rad/s, m/s; rad, m], "penetration" [m],
         "momentum" (what is left of the equations of motion, of 1), of the cones "primal" [N s], "dual" [m/s], "complementarity" [J] and
         "natural_map" [m/s], and "work", that of contacts in a step [J], which is positive where they gain energy; and "as_touching", in how many steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from .. import _core
 from .._arrays import Array, NDArray
 from .._core import Status
 from ..analysis.scaling import sliding_velocities, velocity_scale
-from ..control.elements import Contact, EndStop, Stiction
 from ..description.contacts import told_by_file
 from ..errors import DriftWarning, LimitWarning, ModelWarning, StiffnessWarning, warn_caller
 from ..mechanism import Mechanism
@@ -24,30 +23,28 @@ from .trajectory import Trajectory
 EATEN = 0.1  # of a motion's energy, which a run may lose to its steps
 TOLD = 1e-3  # how well a rate is known: by differences, and a few turns of an iteration
 MOVED = 1e-3  # [rad, sizes of the bodies] by which a start may be brought onto the loops unnoticed
-WRONG = 0.01  # of the largest kinetic energy
+WRONG = {1: 1e-2, 2: 1e-3}  # of the largest kinetic energy, by methods of first order, and of second or more
 MEASURED = 1e-4  # how well the work of what acts is known by the steps that do it
 ROUNDING = 1e-9  # of the potential energies, whose zero is far away
-FOLLOWED = 0.5  # up to which a rate, times the step, explicit steps know the work of its forces
 RESOLVED = 0.5  # up to which a rate, times the step, is no reason for an error
 FEWEST = 8  # states, of which the largest kinetic energy is known
-SHORT = 1e-3  # of a step, by which energies are differenced
 MOST = 32  # states of a run that are looked at, at irregular distances: a motion may be periodic
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
-STORES = (Contact, EndStop, Stiction)  # forces that give back at most what they took
 Runs = Sequence[tuple[slice | NDArray[np.intp], Prepared]]  # which runs are of each mechanism
+Ends = tuple[Array, Array]  # q (runs, 2, nq) and v (runs, 2, nv) at the start and at the end
 
 
 def warn_of_runs(
     runs: Runs, record: Record, q: Array, v: Array, run: Callable[[int], Trajectory], *, step: float, steps: int,
-    end: tuple[float, Array, Array, NDArray[np.bool_]], judges_energy: bool = True, whole: bool = True,
+    end: tuple[float, Array, Array, NDArray[np.bool_]], ends: Ends | None = None,
 ) -> None:  # fmt: skip
     """Of runs (runs, n, nq), (runs, n, nv), each of which is a Trajectory; `end`: when, (runs, nq), (runs, nv) and which runs (runs,) have come there.
-    `whole`: whether their first and last states are those of the runs.
+    `ends`: where the work of what acts began and ended to be added up, if not in the first and last of these states.
     """
     setup = runs[0][1].setup
     _warn_of_shapes(setup)
     _warn_of_limits(runs, record)
-    if not _warn_of_stiffness(setup.method, step, steps, record) and judges_energy:
+    if not _warn_of_stiffness(setup.method, step, steps, record):
         share, order = np.zeros(len(q)), np.arange(len(q))
         for rows, prepared in runs:
             several = order[rows]
@@ -55,8 +52,7 @@ def warn_of_runs(
             def one(k: int, several: NDArray[np.intp] = several) -> Trajectory:
                 return run(int(several[k]))
 
-            work = _work(prepared, record, rows) if whole else None
-            share[rows] = _energy_error(prepared, q[rows], v[rows], work, one)
+            share[rows] = _energy_error(prepared, record, rows, q[rows], v[rows], ends, one)
         _warn_of_energy(runs, step, share, q)
     if setup.stabilisation != "projection":
         _warn_of_drift(runs, setup.stabilisation, *end)
@@ -172,10 +168,10 @@ def _warn_of_energy(runs: Runs, dt: float, share: Array, q: Array) -> None:
     else:
         fault = f"the mechanism loses {percent}, though nothing brakes it"
     fast = _fastest(next(p.setup.mechanism for rows, p in runs if k in np.arange(len(share))[rows]), q[k], k, dt)
-    by_steps = f"a smaller dt than {dt:.3g} s, or method='dopri5'"
-    if fast and method != "implicit_midpoint":
-        by_steps = f"method='implicit_midpoint', or a smaller dt than {dt:.3g} s"
-    shorter = "smaller rtol and atol" if _core.methods[method].adaptive else by_steps
+    facts = _core.methods[method]
+    other = "rk4" if facts.order == 1 else "implicit_midpoint" if fast and method != "implicit_midpoint" else "dopri5"
+    by_steps = f"a smaller dt than {dt:.3g} s" + (f", or method='{other}'" if not facts.rigid else "")
+    shorter = "smaller rtol and atol" if facts.adaptive else by_steps
     warn_caller(
         f"by '{method}' {fault}{_among(share != 0.0)}: the steps are too long for the motion{fast}. Give {shorter}",
         StiffnessWarning,
@@ -220,109 +216,51 @@ def _warn_of_drift(
 # ---- energy that nothing gave a run, or that nothing took: its steps are too long for the motion, whatever acts ----------
 
 
-class Work(NamedTuple):
-    """(runs,) of controllers, loads and dampers, where steps measure it; NaN where it changes too fast for them."""
+def _energy_error(
+    prepared: Prepared,
+    record: Record,
+    rows: Any,
+    q: Array,
+    v: Array,
+    ends: Ends | None,
+    run: Callable[[int], Trajectory],
+) -> Array:
+    """(runs,) by how much the energy at the end of runs (runs, n, nq) is wrong, as a share of the largest kinetic energy; 0: nothing is known to be.
 
-    supplied: Array
-    stiff: bool  # whether it is that of dampers which may be too fast for the steps that measure it
-
-
-def _work(prepared: Prepared, record: Record, rows: Any) -> Work | None:
-    method = _core.methods[prepared.setup.method]
-    if not method.measures_work:
-        return None
-    fast = np.isfinite(method.stable) & prepared.acts & (record["stiffness"][rows] > FOLLOWED)
-    stiff = prepared.setup.method == "rosenbrock" and prepared.acts
-    if stiff and (prepared.functions or prepared.elements):  # which may drive and brake within a step
-        fast, stiff = np.ones_like(fast), False
-    return Work(np.where(fast, np.nan, record["supplied"][rows]), stiff)
-
-
-def _energy_error(prepared: Prepared, q: Array, v: Array, work: Work | None, run: Callable[[int], Trajectory]) -> Array:
-    """(runs,) by how much the energy in the end of runs (runs, n, nq) is wrong, as a share of the largest kinetic energy; 0: nothing is known to be.
-
-    `work` is that of controllers, loads and dampers, where steps have measured it. What stores energy may give back what it had in the
-    beginning: then `run`, the Trajectory of a run, has forces there. Methods of first order are not judged: who takes them knows that their
-    energy swings, or grows.
+    Steps have added up the work of what acts, and how far that may be off. Contacts are not let give energy.
     """
-    robot, elements = prepared.setup.mechanism, prepared.elements
-    if q.shape[1] < FEWEST or _core.methods[prepared.setup.method].order < 2 or _driven(next(iter(_each(robot)))):
+    robot = prepared.setup.mechanism
+    if q.shape[1] < FEWEST:
         return np.zeros(len(q))
-    stores = any(isinstance(element, STORES) for element in elements)
-    if work is not None and not stores and not any(map(_sticks, _each(robot))):
-        return _change(robot, q, v, work, run)
-    if prepared.functions or any(not isinstance(element, STORES) for element in elements):
-        return np.zeros(len(q))
-    share = _change(robot, q, v, None, run)
-    if elements or any(map(_brakes, _each(robot))):
-        share[share < 0.0] = 0.0
-    for k in np.flatnonzero(share) if elements else ():
-        share[k] *= not run(int(k)).tau[0].any()
-    return share
+    last = q.shape[1] - 1
+    some = np.unique([0, last, *(last * (np.arange(1, MOST - 1) * GOLDEN % 1.0)).astype(int)])
+    sampled = robot.kinetic_energy(q[:, some], v[:, some])
+    largest, kinetic = sampled.max(axis=1), sampled[:, [0, -1]]
+    springs = robot._closing_joints and any(j.type.stiffness.any() for one in _each(robot) for j in one._closing_joints)
+    if springs:  # of the turns that each run has counted
+        if ends is not None:
+            return np.zeros(len(q))
+        potential = np.array([run(k).potential_energy[[0, -1]] for k in range(len(q))])
+    elif ends is None:
+        potential = robot.potential_energy(q[:, [0, last]])
+    else:
+        potential, kinetic = robot.potential_energy(ends[0]), robot.kinetic_energy(*ends)
+    change = kinetic[:, 1] - kinetic[:, 0] + potential[:, 1] - potential[:, 0]
+    supplied, apart = record["supplied"][rows], record["apart"][rows]
+    pushed = np.minimum(record["pushed"][rows].sum(axis=-1), 0.0)
+    if ends is not None:  # between kept states it may have been larger
+        largest = (
+            np.maximum(largest, kinetic.max(axis=1)) + np.abs(np.diff(potential)[:, 0]) + np.abs(supplied + pushed)
+        )
+    off = change - supplied - pushed
+    off = np.sign(off) * np.maximum(np.abs(off) - np.abs(apart), 0.0)
+    wrong = WRONG[min(_core.methods[prepared.setup.method].order, 2)]
+    known = ROUNDING * np.abs(potential).max(axis=1) + MEASURED * np.abs(supplied)
+    for k in np.flatnonzero(np.abs(off) > wrong * largest + known).tolist():
+        largest[k] = robot.kinetic_energy(q[k], v[k]).max() if robot._count == 0 and ends is None else largest[k]
+    seen = np.abs(off) > wrong * largest + known  # never where a run failed: NaN
+    return np.asarray(np.divide(off, largest, out=np.zeros(len(q)), where=seen & (largest > 0.0)))
 
 
 def _each(robot: Mechanism | Variants) -> Iterable[Mechanism]:
     return robot if isinstance(robot, Variants) else [robot]
-
-
-def _change(
-    robot: Mechanism | Variants, q: Array, v: Array, work: Work | None, run: Callable[[int], Trajectory]
-) -> Array:
-    """(runs,) of the energy, from the first state to the last, less the work, as a share of the largest kinetic energy; 0 where it is small."""
-    last = q.shape[1] - 1
-    some = np.unique([0, last, *(last * (np.arange(1, MOST - 1) * GOLDEN % 1.0)).astype(int)])
-    kinetic = robot.kinetic_energy(q[:, some], v[:, some])
-    springs = robot._closing_joints and any(j.type.stiffness.any() for one in _each(robot) for j in one._closing_joints)
-    if springs:  # of the turns that each run has counted
-        potential = np.array([run(k).potential_energy[[0, -1]] for k in range(len(q))])
-    else:
-        potential = robot.potential_energy(q[:, [0, last]])
-    change, largest = kinetic[:, -1] - kinetic[:, 0] + potential[:, 1] - potential[:, 0], kinetic.max(axis=1)
-    known = ROUNDING * np.abs(potential).max(axis=1)
-    if work:
-        supplied = np.array(work.supplied)
-        for k in np.flatnonzero(np.abs(change) > WRONG * largest + known).tolist() if work.stiff else ():
-            supplied[k], held = _of_dampers(robot[k % robot._count] if isinstance(robot, Variants) else robot, run(k))
-            known[k] += held + np.abs(supplied[k])  # what is fast takes less than its power at the steps' ends says
-        change -= supplied
-        known += MEASURED * np.abs(supplied)
-    for k in np.flatnonzero(np.abs(change) > WRONG * largest + known).tolist():
-        largest[k] = robot.kinetic_energy(q[k], v[k]).max() if robot._count == 0 else largest[k]
-    seen = np.abs(change) > WRONG * largest + known  # never where a run failed: NaN
-    return np.asarray(np.divide(change, largest, out=np.zeros(len(q)), where=seen & (largest > 0.0)))
-
-
-def _of_dampers(robot: Mechanism, run: Trajectory) -> tuple[float, float]:
-    """The work of dampers in a run where nothing else acts, by their power in its states, and what springs held in the beginning."""
-    a, _ = robot.forward_dynamics(run.q, run.v, np.zeros(robot.nv), return_status=True)
-    h = SHORT * np.diff(run.t, append=run.t[-1] + run.t[1] - run.t[0])[:, None]
-    energy = [
-        robot.kinetic_energy(q, run.v + by * a) + robot.potential_energy(q)
-        for by in (h, -h)
-        for q in (robot.integrate(run.q, by * (run.v + by / 2 * a)),)
-    ]
-    power = (energy[0] - energy[1]) / (2.0 * h[:, 0])
-    held = run.potential_energy[0] + robot.mass * robot.gravity @ robot.center_of_mass(run.q[0])
-    return float(0.5 * (power[1:] + power[:-1]) @ np.diff(run.t)), abs(float(held))
-
-
-def _driven(robot: Mechanism) -> bool:
-    """Whether laws of time or Pfaffian rows may bring energy."""
-    d = robot.description
-    return (
-        any(spec.laws for spec in d.joints)
-        or any(hasattr(spec, "rows") or spec.prescribed(0.0) for spec in d.constraints)
-        or bool(robot.nc and robot.constraint_velocity(robot.neutral()).any())
-    )
-
-
-def _sticks(robot: Mechanism) -> bool:
-    """Return True if a joint has dry friction, whose work no step knows."""
-    return any(np.any(spec.joint.friction) for spec in robot.description.joints)
-
-
-def _brakes(robot: Mechanism) -> bool:
-    joints = [spec.joint for spec in robot.description.joints]
-    return any(np.any(joint.damping) or np.any(joint.friction) for joint in joints) or any(
-        spring.damping for spring in robot.description.springs
-    )
