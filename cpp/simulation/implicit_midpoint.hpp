@@ -8,7 +8,8 @@
 // On loops the projection is symmetric too (Hairer, Lubich and Wanner V.4.1): what moves the end onto them also moved the start. So the rule
 // can be run backwards, and energy swings and does not drift where motion is regular; chaotic chains may wander, in coarse steps.
 //
-// Plain iteration where it contracts; else Newton's, with the derivative by differences.
+// Iteration with M + h D/2 + h^2 K/4 in the place of M, of dampers and springs of the tree's joints that are fast, where it contracts; else Newton's,
+// with the derivative by differences.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 
 #include "../dynamics/floating_groups.hpp"
 #include "../simd/dense.hpp"
+#include "friction.hpp"
 #include "steps.hpp"
 
 namespace sarrus {
@@ -45,10 +47,9 @@ template <class T> struct MidpointRule {
 
   /// Of each velocity of the tree what its damping takes more where it counts later than in the middle, times v1 - v0; null: nothing does.
   T *later = nullptr, *late = nullptr;
+  T* M = nullptr;  // (nv x nv) at the start of the step, where joints have dampers or springs
   void find_late_damping() {
-    later = take(nv), late = take(nv);
-    const Arena::Scope scope(s.arena);
-    T* M = take(nv * nv);
+    later = take(nv), late = take(nv), M = take(nv * nv);
     crba(s.tree, s.arena, x.q, M);
     bool some = false;
     for (int k = 0; k < nv; ++k) {
@@ -126,6 +127,43 @@ template <class T> struct MidpointRule {
   }
 };
 
+/// What joints' dampers and springs, which are linear, make of y - out: the iteration takes it into account where they are not slow.
+class LinearJoints {
+ public:
+  explicit LinearJoints(const MidpointRule<double>& rule)
+      : M_(rule.M), nv_(rule.nv), tree_(rule.s.tree), there_{tree_, rule.s.arena, rule.s.plan, rule.s.parameter} {
+    if (!M_ || tree_.loops.substructures) return;
+    PassiveTerms* terms = rule.s.arena.take<PassiveTerms>(nv_);
+    std::copy(tree_.passive, tree_.passive + nv_, terms);
+    for (int k = 0; k < nv_; ++k) {
+      const double damping = 0.5 * terms[k].damping + (rule.later ? rule.later[k] : 0.0);
+      const double more = rule.h * damping + 0.25 * square(rule.h) * terms[k].stiffness;
+      acts_ |= more > slow * M_[k * nv_ + k], terms[k].armature += more;
+    }
+    if (!acts_) return;
+    tree_.passive = terms, tree_.has_armature = true;
+    response_.emplace(there_, rule.time, rule.x.q, rule.x.v);
+  }
+  bool act() const { return acts_; }
+  /// out - y (nv) becomes the change of y: (M + h D/2 + h^2 K/4)^-1 M (out - y), on the loops.
+  void operator()(double* by) {
+    const Arena::Scope scope(there_.arena);
+    double* force = there_.arena.take<double>(nv_);
+    for (int k = 0; k < nv_; ++k) force[k] = scalar_product(M_ + k * nv_, by, nv_);
+    (*response_)(force);
+    std::copy(force, force + nv_, by);
+  }
+
+ private:
+  static constexpr double slow = 0.05;  // of a joint's inertia: there plain iteration contracts as fast
+  const double* M_;
+  const int nv_;
+  Tree tree_;
+  System<double> there_;
+  std::optional<Response<double>> response_{};
+  bool acts_ = false;
+};
+
 /// `guess`, if given: of (v, z) at the end.
 inline void implicit_midpoint_step(System<double>& s, double time, double h, const SimulationState<double>& x,
                                    const double* guess = nullptr) {
@@ -133,6 +171,7 @@ inline void implicit_midpoint_step(System<double>& s, double time, double h, con
   const int n = rule.n;
   double *y = rule.take(n), *out = rule.take(n), *off = rule.take(n), *there = rule.take(n), *step = rule.take(n), *A = nullptr;
   std::copy_n(guess ? guess : x.v, n, y);
+  LinearJoints joints(rule);
   rule.apply(y, out);
   double residual = rule.difference_of(y, out, off);
   for (int round = 0; residual > 1e-15 && residual < rule.overflow && round < 50 && s.status == 0.0; ++round) {
@@ -140,6 +179,8 @@ inline void implicit_midpoint_step(System<double>& s, double time, double h, con
     if (A) {  // Newton's
       std::copy(A, A + n * n, A + n * n);
       if (!solve_dense(n, A + n * n, step, [&](int k) { return rule.unit(k); })) break;
+    } else if (joints.act()) {
+      joints(step);
     }
     double now = 0.0, length = 1.0;
     for (;; length *= 0.5) {  // shorter where friction sets in, or contact, on the way
