@@ -50,6 +50,13 @@ def test_damping_of_a_light_joint(ratio):
         sarrus.simulate(robot, robot.neutral(), np.ones(7), 3.0, method="rk4", dt=dt)
 
 
+def test_damping_beyond_all_differences():
+    """iCub's: next to nothing that turns, and a damper. The derivative of a step by differences has no digits left."""
+    robot = light_joint(1e8, "damping", 1e-3)
+    run = sarrus.simulate(robot, robot.neutral(), np.ones(7), 0.1, method="implicit_midpoint")
+    assert np.abs(run.v[5:, -1]).max() < 1e-9
+
+
 @pytest.mark.parametrize("ratio", [5.0, 100.0])
 def test_stiffness_of_a_light_joint_keeps_its_energy(ratio):
     dt = 1e-3

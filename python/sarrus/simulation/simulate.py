@@ -14,6 +14,7 @@ import numpy as np
 
 from .._arrays import Array, ArrayLike, checked_number, real_array
 from .._core import Status
+from ..analysis.scaling import velocity_scale
 from ..control.element import ForceElement, functions_and_elements
 from ..dynamics.options import Unpack, shows_options
 from ..errors import IntegrationError, ModelError, ShapeError, StateError
@@ -205,6 +206,10 @@ FAILURES: dict[int, str] = {
 HELD = (
     "kinematics", "positions", "penetration", "momentum", "primal", "dual", "complementarity", "natural_map", "work",
 )  # fmt: skip
+LARGE, ABSURD = (
+    0.1,
+    10.0,
+)  # [rad, sizes of the bodies] in a step: what steps hardly resolve, and what no longer is a motion
 CHUNK = 4096  # steps between looks at the clock and the progress bar
 
 
@@ -378,12 +383,23 @@ class Integration:
             why = f"nothing has inertia along joint '{idle}', which has no acceleration," if idle else FAILURES[status]
             raise IntegrationError(
                 f"{why} at t = {state['t']:.9g} s, after {core.counts['steps']} steps of '{self.setup.method}'; "
-                f"{self._outrun(x)}{self._said_by_laws(x[-1])}what was computed up to there is in .trajectory of this error",
+                f"{self._outrun(x, status)}{self._said_by_laws(x[-1])}what was computed up to there is in .trajectory of this error",
                 trajectory,
             )
         return trajectory
 
-    def _outrun(self, x: Array) -> str:
+    def _fastest(self, x: Array) -> str:
+        """Name the joint that moves most in the last step that is not yet absurd, if by more than the method resolves."""
+        robot, dt = self.mechanism, float(self.core.state["dt"])
+        step = np.abs(x[:, robot.nq : robot.nq + robot.nv]) * dt / velocity_scale(robot)
+        resolved = step[np.isfinite(step).all(axis=1) & (step < ABSURD).all(axis=1)]
+        if not (len(resolved) and resolved[-1].max(initial=0.0) > LARGE):
+            return ""
+        place = int(np.argmax(resolved[-1]))
+        joint = next(j for j in map(robot.joint, robot.joints) if place in range(*j.v_slice.indices(robot.nv)))
+        return f"joint '{joint.name}' moves by {resolved[-1][place]:.2g} a step [rad, sizes of the bodies]: give method='dopri5', or a smaller dt than {dt:.3g} s; "
+
+    def _outrun(self, x: Array, status: int) -> str:
         """Return dampers, springs or contacts that are too fast for the method, or the rate of the forces that act."""
         facts, dt = arguments.METHODS[self.setup.method], float(self.core.state["dt"])
         method, stable = facts.name, facts.stable
@@ -398,7 +414,7 @@ class Integration:
             return fast.beside(method, dt) + "; "
         rate = float(self.core.record["stiffness"][0])
         if not rate > stable:
-            return ""
+            return self._fastest(x) if status == Status.DIVERGED else ""
         return f"the fastest rate of the forces that act is {rate / dt:.3g}/s, {rate:.3g} a step, where '{method}' can follow {stable:.3g}: give method='implicit_midpoint', or dt = {stable * dt / rate:.1g} or less; "
 
     def _said_by_laws(self, last: Array) -> str:

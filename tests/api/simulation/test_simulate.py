@@ -211,6 +211,15 @@ def test_what_an_event_raises_comes_through():
 # ---- what goes wrong -------------------------------------------------------------------------------------------------
 
 
+def test_a_motion_too_fast_for_its_steps_names_the_joint():
+    robot = sarrus.mechanisms.double_pendulum()
+    with pytest.raises(
+        sarrus.IntegrationError,
+        match=r"diverges .* joint 'shoulder' moves by 4 a step .* method='dopri5', or a smaller dt",
+    ):
+        sarrus.simulate(robot, [0.3, 0.5], [200.0, -200.0], 3.0, method="rk4", dt=0.02)
+
+
 def test_divergence_keeps_what_was():
     """A spring far too stiff for the step: what there was until it left every scale, and it travels between processes."""
     with pytest.raises(sarrus.IntegrationError, match=r"diverges at t = .*rk4.*trajectory") as caught:
