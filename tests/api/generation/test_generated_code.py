@@ -403,11 +403,12 @@ def test_a_relative_folder_and_a_result_that_is_one_number(tmp_path, monkeypatch
 
 
 def test_numbers_come_from_recorders_alone():
-    """Not by __new__, which would leave them without a value."""
+    """Not from __new__, which leaves them without a value."""
     r = generation.Recorder(sarrus.mechanisms.pendulum())
-    for kind in (type(r.q[0]), type(r._recording)):
-        with pytest.raises(TypeError, match="comes from a"):
-            kind.__new__(kind)
+    number, recording = type(r.q[0]), type(r._recording)
+    for use in (lambda: -number.__new__(number), lambda: recording.__new__(recording).driven):
+        with pytest.raises(TypeError, match="was never built"):
+            use()
 
 
 def test_open_chains_and_names_that_are_none(tmp_path):
