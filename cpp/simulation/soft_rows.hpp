@@ -31,10 +31,12 @@ class SoftRows {
     const int most = tree_.springs + tree_.loop_nv;
     if (most == 0) return;
     row_ = arena_.take<Row>(most);
-    double* uniform = doubles(nv_);
-    uniform_motion<double>(tree_, v, uniform);
-    if (tree_.springs > 0) add_springs(q, v, uniform);
-    if (rates.any_closing) add_closing_joints(s, time, q, v, uniform, rates);
+    if (tree_.springs > 0) add_springs(q, v);
+    if (!rates.any_closing) return;
+    const AllJoints<double> all = s.joints(time, q, v);
+    for (int k = nv_; k < nv_ + tree_.loop_nv; ++k)
+      if (rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0)
+        row_[count_++] = {all.J + (k - nv_) * nv_, rates.stiffness[k], rates.damping[k], all.v[k], 0.0};
   }
 
   bool empty() const { return count_ == 0; }
@@ -112,8 +114,10 @@ class SoftRows {
   };
   double* doubles(int n) const { return arena_.take<double>(static_cast<std::size_t>(n)); }
 
-  void add_springs(const double* q, const double* v, const double* uniform) {
+  void add_springs(const double* q, const double* v) {
     const Kinematics<double> k = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
+    double* uniform = doubles(nv_);
+    uniform_motion<double>(tree_, v, uniform);
     kinematics<double>(tree_, arena_, q, v, uniform, k);
     for (int i = 0; i < tree_.springs; ++i) {
       const PointSpring& spring = tree_.spring[i];
@@ -131,20 +135,6 @@ class SoftRows {
       const double bend = dot(way, Vec3<double>(a[1] - a[0])) / length + (dot(passing, passing) - square(force.rate)) / length;
       row_[count_++] = {J, spring.stiffness, spring.damping, force.rate, bend};
     }
-  }
-  void add_closing_joints(const System<double>& s, double time, const double* q, const double* v, const double* uniform,
-                          const LinearRates& rates) {
-    Tree bare = tree_;
-    bare.has_joint_forces = bare.ties_links = false;
-    const auto work = rnea<double>(bare, arena_, RneaInput<double>{q, v, uniform}, doubles(nv_));
-    LoopState<double> state = {q, v, &time, nullptr, nullptr, nullptr, work.link};
-    place(tree_, arena_, work.poses(), work.columns, state);
-    LoopJoints<double> joints;
-    joints.v = doubles(tree_.loop_nv), joints.a = doubles(tree_.loop_nv), joints.J = doubles(tree_.loop_nv * nv_);
-    read_loop_joints<double>(tree_, arena_, state, s.plan.counts() ? s.held + s.plan.counted : nullptr, joints);
-    for (int k = 0; k < tree_.loop_nv; ++k)
-      if (const double stiffness = rates.stiffness[nv_ + k], damping = rates.damping[nv_ + k]; stiffness != 0.0 || damping != 0.0)
-        row_[count_++] = {joints.J + k * nv_, stiffness, damping, joints.v[k], joints.a[k]};
   }
   /// Whether the step follows it, by what moves its ends without loops.
   bool is_resolved(const Row& row, const double* mobility) const {

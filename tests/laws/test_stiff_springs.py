@@ -100,18 +100,17 @@ def test_a_stiff_spring_of_two_free_bodies_keeps_their_momentum():
     assert_allclose(momentum[:, 3:], np.broadcast_to(momentum[0, 3:], momentum[:, 3:].shape), atol=1e-6)
 
 
-@pytest.mark.parametrize("numbers", [{"stiffness": 1e8}, {"stiffness": 1e8, "damping": 1e5}, {"damping": 1e7}])
+@pytest.mark.parametrize("numbers", [{"stiffness": 1e8}, {"stiffness": 1e8, "damping": 1e5}])
 def test_stiff_joints_that_close_loops(numbers):
     """A cable, whose length is that of a joint which closes a loop and holds nothing."""
     b = sarrus.Builder("cable")
     b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.05))
     b.add_joint("at", sarrus.Gimbal("tx ty tz"), "ground", "bob")
-    rest = {"rest": 1.0} if "stiffness" in numbers else {}
-    b.add_cable("rope", ("ground", (0, 0, 0)), ("bob", (0, 0, 0)), **numbers, **rest)
+    b.add_cable("rope", ("ground", (0, 0, 0)), ("bob", (0, 0, 0)), rest=1.0, **numbers)
     robot = b.build()
     run = sarrus.simulate(robot, [0.6, 0, -0.8], np.zeros(3), 2.0, method="contact", dt=STEP)
     length = np.linalg.norm(run.q, axis=1)
-    assert abs(length - 1.0).max() < 1e-4  # dampers alone yield by weight / damping, 6e-6 m in 2 s
+    assert abs(length - 1.0).max() < 1e-4
     assert run.energy.max() - run.energy[0] < 1e-2 * G
 
 

@@ -12,7 +12,6 @@ from .. import _core
 from .._arrays import Array
 from ..analysis.assembly.closing import prepared
 from ..control.coordinates import direction, felt_along
-from ..control.elements import Contact
 from ..mechanism import Mechanism
 
 STABLE = _core.methods["rk4"].stable
@@ -71,7 +70,7 @@ def _of_springs(robot: Mechanism) -> Iterator[FastRate]:
 def _of_contacts(robot: Mechanism, elements: Iterable[Any]) -> Iterator[FastRate]:
     """Yield those of compliant contacts that carry the mechanism's weight."""
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
-    for contact in (e for e in elements if isinstance(e, Contact)):
+    for contact in (e for e in elements if getattr(e, "_kind", "") == "Contact"):
         k, n = (float(np.max(x)) for x in (contact.stiffness, contact.exponent))
         slope = n * k ** (1.0 / n) * weight ** (1.0 - 1.0 / n)
         rate = (slope / robot.mass) ** 0.5 if robot.mass > 0.0 else 0.0
