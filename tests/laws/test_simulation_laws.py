@@ -18,6 +18,7 @@ from tests.random_closed import ALL_CONSTRAINTS, DRIVEN, random_closed
 
 ORDERS = {"euler": 1, "semi_implicit": 1, "rk4": 4, "rkmk4": 4, "implicit_midpoint": 2, "independent": 4}
 METHODS = (*ORDERS, "dopri5")
+ALL_ORDERS = ORDERS | {"rosenbrock": 4, "contact": 2}  # where nothing is stiff, and nothing touches
 WITHOUT_CALLERS = tuple(kind for kind in ALL_CONSTRAINTS if kind != "pfaffian of q")
 OF_NO_TIME = tuple(kind for kind in WITHOUT_CALLERS if kind not in DRIVEN)
 STABILISATIONS = ("none", "corrective", "baumgarte", "projection")
@@ -122,10 +123,10 @@ def error(case, **options):
     return max(np.abs(robot.difference(q_end, run.q[-1])).max(), np.abs(run.v[-1] - v_end).max())
 
 
-@pytest.mark.parametrize("method", ORDERS)
+@pytest.mark.parametrize("method", ALL_ORDERS)
 def test_order(case, method):
     """Halving the step leaves 2^-order of the error."""
-    order = ORDERS[method]
+    order = ALL_ORDERS[method]
     steps = {1: 1e-3, 2: 1 / 400, 4: 1 / 250}[order] / np.array([1.0, 2.0])
     e = [error(case, method=method, dt=dt) for dt in steps]
     if e[0] < 1e-11:
@@ -286,6 +287,31 @@ def test_the_midpoint_rule_keeps_the_momentum_of_whatever_floats(closing):
     v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
     run = sarrus.simulate(robot, q, v, 1.0, method="implicit_midpoint", dt=5e-3)
     assert np.abs(run.momentum - run.momentum[0]).max() < 1e-12 * np.abs(run.momentum).max()
+
+
+@pytest.mark.parametrize("free", [True, False], ids=["the joint closes", "the joint carries"])
+@pytest.mark.parametrize("method", ALL_ORDERS)
+def test_momentum_of_floating_bodies_is_of_the_order_of_the_method(method, free):
+    """Whichever joint closes, and whatever method: to its order, or to rounding."""
+    b = sarrus.Builder("pair", gravity=(0.0, 0.0, 0.0))
+    floating_pair(b, "a", sarrus.Revolute("x"), free=free)
+    robot = b.build()
+    q = robot.assemble()
+    v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
+    runs = [sarrus.simulate(robot, q, v, 0.5, method=method, dt=dt) for dt in (4e-3, 2e-3)]
+    off = [np.abs(run.momentum - run.momentum[0]).max() / np.abs(run.momentum).max() for run in runs]
+    order = ALL_ORDERS[method]
+    assert off[1] < {1: 2e-3, 2: 2e-6, 4: 1e-11}[order]
+    assert off[1] < 1e-13 or np.log2(off[0] / off[1]) > order - 0.2, off
+
+
+@pytest.mark.parametrize("method", [*ALL_ORDERS, "dopri5"])
+def test_what_hangs_at_rest_stays_at_rest(method):
+    """A loop in balance under gravity, without dampers: no step makes it swing."""
+    robot = sarrus.mechanisms.four_bar()
+    at = sarrus.equilibrium(robot, robot.assemble(fixed={"motor": -1.5}))
+    run = sarrus.simulate(robot, at.q, np.zeros(robot.nv), 0.5, method=method, dt=2e-3)
+    assert np.abs(run.v).max() < 1e-9
 
 
 @pytest.mark.parametrize("joint", [sarrus.Spherical(), sarrus.Free()])
