@@ -34,7 +34,7 @@ def test_a_runge_kutta_method_is_its_tableau_and_its_row(tmp_path):
         source,
         '#include "cpp/simulation/advance.hpp"\n'
         "using namespace sarrus;\n"
-        "static_assert(facts(Method::kutta3).order == 3 && facts(Method::kutta3).in_lanes());\n"
+        "static_assert(facts(Method::kutta3).order == 3 && in_lanes(facts(Method::kutta3).step));\n"
         "template double sarrus::advance(const Tree&, Arena&, const Plan&, const double*, double, double, std::int64_t, std::int64_t, double*);\n",
     )
     said = copy.compile(source, "-Werror=switch")

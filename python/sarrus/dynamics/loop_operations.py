@@ -331,11 +331,16 @@ class LoopFunctions(StateFunctions):
         efforts[..., along] = np.where(by_motors[..., None], u[..., len(tree) :], 0.0)
         return efforts
 
-    @property
+    @cached_property
     def _closing_joints(self) -> list[Joint]:
         return [joint for joint in self._joints.values() if joint.closes_loop]
 
-    @property
+    @cached_property
+    def _prescribed(self) -> tuple[tuple[str, slice], ...]:
+        """Names and rows of motions that laws of time prescribe."""
+        return tuple((name, c.rows) for name, c in self._constraints.items() if c.kind == "PrescribedMotion")
+
+    @cached_property
     def _all_nv(self) -> int:
         """How many velocities there are, with those of joints that close loops."""
         return max((joint._all_v.stop for joint in self._closing_joints), default=self.nv)

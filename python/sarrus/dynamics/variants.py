@@ -30,7 +30,7 @@ else:
 
 # of the structure, which all share
 STRUCTURE = (
-    "_asks_for_rows", "_at", "_closing_joints", "_constraints", "_joints", "_may_touch", "_pfaffian_numbers", "_solids", "_tree_joint", "actuated", "bodies",
+    "_asks_for_rows", "_at", "_closing_joints", "_constraints", "_joints", "_may_touch", "_pfaffian_numbers", "_prescribed", "_solids", "_tree_joint", "actuated", "bodies",
     "constraint", "constraints", "description", "frames", "joint", "joints", "loop_joints", "name", "neutral",
 )  # fmt: skip
 # Python's own functions of a state, which ask the core and nothing of the numbers besides

@@ -219,10 +219,7 @@ def efforts_by_name(robot: LoopFunctions, u: Array, multipliers: Array, names: S
     for name in names:
         first, end = end, end + robot.joint(name).type.nv
         efforts[name] = u[..., first:end]
-    for name, c in robot._constraints.items():
-        if c.kind == "PrescribedMotion":
-            efforts[name] = multipliers[..., c.rows]
-    return efforts
+    return efforts | {name: multipliers[..., rows] for name, rows in robot._prescribed}
 
 
 def efforts_across(
