@@ -33,7 +33,10 @@ groups() {  # NAME OPTION... FILE...
     echo "variants $tests" cpp/kernels/{variant_{batches,simulation},shared_variants}
   esac
   echo "rates -O0" cpp/kernels/{rate,control,contact}_kernels
-  echo "mechanism -O0" cpp/mechanism/{mechanism,closing,bake,variants,elimination,fronts,substructures} tests/cpp/test_core
+  echo "mechanism -O0" cpp/mechanism/{mechanism,closing,bake,variants,elimination,fronts,substructures}
+  echo "test_core -O0" tests/cpp/test_core
+  echo "model -O0" cpp/model/{value,text,values,joint_type,builder,document,core_description}
+  echo "test_model -O0" tests/cpp/test_model
   echo "steps -O0 -DSARRUS_ONE_STATE" cpp/kernels/{step_kernels,shared_steps}
 }
 compile() {
@@ -45,7 +48,9 @@ compile() {
 export -f compile
 export flags_text="${flags[*]}" out CXX
 groups | xargs -P "${JOBS:-$(nproc)}" -I{} bash -c 'compile {}'
-mapfile -t objects < <(groups | sed "s|\([^ ]*\).*|$out/\1.o|")
+mapfile -t objects < <(groups | grep -v model | sed "s|\([^ ]*\).*|$out/\1.o|")
 "${CXX:-c++}" "${flags[@]}" "${objects[@]}" -o "$out/test_core"
+"${CXX:-c++}" "${flags[@]}" "$out"/{mechanism,model,test_model}.o -o "$out/test_model"
 case $sanitizers in *thread*) only=threads ;; esac
 UBSAN_OPTIONS=print_stacktrace=1 "$out/test_core" ${only:-}
+UBSAN_OPTIONS=print_stacktrace=1 "$out/test_model" tests/data/every_part.json

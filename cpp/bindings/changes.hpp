@@ -32,10 +32,9 @@ template <class Part> class Named {
     no_such(kind, name);
   }
   [[noreturn]] void no_such(const char* kind, const std::string& name) const {
-    py::list names;
-    for (const Part& part : parts_) names.append(part.name);
-    py::handle(from_python().raise_no_such_name)(kind, name, names);
-    throw py::value_error("unreachable");
+    std::vector<std::string> names;
+    for (const Part& part : parts_) names.push_back(part.name);
+    no_such_name(kind, name, std::move(names));
   }
 
  private:
@@ -126,11 +125,10 @@ class Places {
   [[noreturn]] void no_place(const std::string& name) {
     if (bodies_.find(name))
       throw ModelError("'" + name + "' is a body: its joints place it; a copy has other places of frames and joints");
-    py::list names;
-    for (const FrameDescription& f : d_.frames) names.append(f.name);
-    for (const JointDescription& j : d_.joints) names.append(j.name + ".parent"), names.append(j.name + ".child");
-    py::handle(from_python().raise_no_such_name)("frame", name, names);
-    throw py::value_error("unreachable");
+    std::vector<std::string> names;
+    for (const FrameDescription& f : d_.frames) names.push_back(f.name);
+    for (const JointDescription& j : d_.joints) names.push_back(j.name + ".parent"), names.push_back(j.name + ".child");
+    no_such_name("frame", name, std::move(names));
   }
 
   Description& d_;

@@ -4,6 +4,10 @@
 #include <pybind11/pybind11.h>
 
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "../model/text.hpp"
 
 namespace sarrus::bindings {
 
@@ -12,7 +16,7 @@ namespace py = pybind11;
 struct FromPython {
   PyObject *ModelError = PyExc_ValueError, *ShapeError = PyExc_ValueError, *StateError = PyExc_ValueError,
            *AssemblyError = PyExc_ValueError;
-  PyObject* raise_no_such_name = nullptr;  // (kind, name, known names)
+  PyObject* NameNotFoundError = PyExc_KeyError;
   PyObject* explain = nullptr;  // (mechanism, operation, status, arguments, result): raises what it means of one state
   PyObject* pfaffian_values = nullptr;  // (mechanism, q, v or None, whether rates): rows that depend on q, or their rates
 };
@@ -27,7 +31,7 @@ inline void hand_over(const py::KWArgs<py::object>& all) {
     const char* name;
     PyObject*& slot;
   } table[] = {{"ModelError", to.ModelError},          {"ShapeError", to.ShapeError},
-               {"StateError", to.StateError},          {"raise_no_such_name", to.raise_no_such_name},
+               {"StateError", to.StateError},          {"NameNotFoundError", to.NameNotFoundError},
                {"AssemblyError", to.AssemblyError},    {"explain", to.explain},
                {"pfaffian_values", to.pfaffian_values}};
   for (const auto& [name, object] : all) {
@@ -42,6 +46,9 @@ inline void hand_over(const py::KWArgs<py::object>& all) {
 [[noreturn]] inline void fail(PyObject* error, const std::string& message) {
   PyErr_SetString(error, message.c_str());
   throw py::error_already_set();
+}
+[[noreturn]] inline void no_such_name(const std::string& kind, const std::string& name, std::vector<std::string> known) {
+  fail(from_python().NameNotFoundError, unknown_name(kind, name, std::move(known)));
 }
 [[noreturn]] inline void shape_error(const std::string& message) { fail(from_python().ShapeError, message); }
 [[noreturn]] inline void state_error(const std::string& message) { fail(from_python().StateError, message); }

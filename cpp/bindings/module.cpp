@@ -365,12 +365,36 @@ void bind_tolerances(py::module_& m) {
   lead.attr("off_loops") = sarrus::lead::off_loops, lead.attr("numbers") = sarrus::lead::numbers;
 }
 
+std::vector<std::string> texts(const py::iterable& names) {
+  std::vector<std::string> all;
+  for (const py::handle name : names) all.push_back(from_text(name));
+  return all;
+}
+
+/// Texts of messages.
+void bind_messages(py::module_& m) {
+  m.def(
+      "did_you_mean",
+      [](const py::str& name, const py::iterable& known) { return to_text(did_you_mean(from_text(name), texts(known))); },
+      py::arg("name"), py::arg("known"));
+  m.def(
+      "unknown_name",
+      [](const py::str& kind, const py::str& name, const py::iterable& known, const py::str& what) {
+        return to_text(unknown_name(from_text(kind), from_text(name), texts(known), from_text(what)));
+      },
+      py::arg("kind"), py::arg("name"), py::arg("known"), py::arg("what"));
+  m.def(
+      "check_printable", [](const py::str& kind, const py::str& name) { check_printable(from_text(kind), from_text(name)); },
+      py::arg("kind"), py::arg("name"));
+  m.def("printable", [](const py::str& text) { return to_text(printable(from_text(text))); }, py::arg("text"));
+}
+
 /// JSON of sarrus' own form: a document, checked, and its text.
 void bind_documents(py::module_& m) {
   m.def(
       "read_json",
       [](const py::str& text, const std::string& source) {
-        return to_python(model::document_of(model::read_json(from_text(text), source).description()));
+        return py::dict(to_python(model::document_of(model::read_json(from_text(text), source).description())));
       },
       py::arg("text"), py::arg("source"));
   m.def(
@@ -409,6 +433,8 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   py::register_exception_translator([](std::exception_ptr p) {
     try {
       if (p) std::rethrow_exception(p);
+    } catch (const sarrus::NameNotFoundError& e) {
+      PyErr_SetString(from_python().NameNotFoundError, e.what());
     } catch (const sarrus::ModelError& e) {
       PyErr_SetString(from_python().ModelError, e.what());
     } catch (const sarrus::AssemblyError& e) {
@@ -461,6 +487,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   m.def("joint_table", &joint_table);
   m.def("compiler", &compiler);
   m.def("constraint_kinds", &constraint_kinds);
+  bind_messages(m);
   bind_documents(m);
   bind_kernels(m);
   bind_tolerances(m);

@@ -129,11 +129,7 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
   if (a.frame) {
     if (!PyUnicode_Check(a.frame)) throw py::type_error("frame must be the name of a frame, as a str");
     const Mechanism::PlacedFrame* at = m.find_frame(text(a.frame));
-    if (!at) {
-      py::list names;
-      for (const std::string& known : m.frame_names()) names.append(known);
-      py::handle(from_python().raise_no_such_name)("frame", py::handle(a.frame), names);
-    }
+    if (!at) no_such_name("frame", text(a.frame), m.frame_names());
     p.frame = {at->link, at->body, at->X, ExpressedIn::frame, m.number_of(*at)};
   }
   if (a.expressed_in) {

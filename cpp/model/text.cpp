@@ -201,7 +201,8 @@ std::string shortened(const std::string& message) {
 }
 
 std::string did_you_mean(const std::string& name, std::vector<std::string> known) {
-  if (known.size() > 2000) return "";  // a comparison with each takes long, and files may hold many
+  constexpr std::size_t most_names = 2000, most_letters = 2000;  // a comparison with more takes long, and files may hold them
+  if (known.size() > most_names) return "";
   std::sort(known.begin(), known.end());
   Places in_name;
   for (std::size_t j = 0; j < name.size(); ++j) in_name[name[j]].push_back(static_cast<int>(j));
@@ -213,7 +214,7 @@ std::string did_you_mean(const std::string& name, std::vector<std::string> known
   for (const std::string& one : known) {
     const double sum = static_cast<double>(one.size() + name.size());
     const double most = sum > 0.0 ? 2.0 * static_cast<double>(std::min(one.size(), name.size())) / sum : 1.0;
-    if (most < ratio) continue;
+    if (most < ratio || one.size() + name.size() > most_letters) continue;
     const int alike = matching(one, 0, static_cast<int>(one.size()), 0, static_cast<int>(name.size()), in_name);
     if (const double x = sum > 0.0 ? 2.0 * alike / sum : 1.0; x >= ratio) best = &one, ratio = x;
   }
@@ -223,19 +224,24 @@ std::string did_you_mean(const std::string& name, std::vector<std::string> known
   return "; there are: " + joined(first) + (known.size() > 12 ? ", ..." : "");
 }
 
-void no_such_name(const std::string& kind, const std::string& name, std::vector<std::string> known, const std::string& what) {
+std::string unknown_name(const std::string& kind, const std::string& name, std::vector<std::string> known,
+                         const std::string& what) {
   const std::string begin = what.empty() ? "" : what + ": ";
   if (kind == "frame") {
     if (std::find(known.begin(), known.end(), name + ".parent") != known.end())
-      throw NameNotFoundError(begin + "'" + name + "' is a joint; its frames are '" + name + ".parent' and '" + name +
-                              ".child', on the bodies that it joins");
+      return begin + "'" + name + "' is a joint; its frames are '" + name + ".parent' and '" + name +
+             ".child', on the bodies that it joins";
     const auto of_joint = [](const std::string& frame) {
       const std::size_t dot = frame.rfind('.');
       return dot != std::string::npos && (frame.substr(dot) == ".parent" || frame.substr(dot) == ".child");
     };
     known.erase(std::remove_if(known.begin(), known.end(), of_joint), known.end());
   }
-  throw NameNotFoundError(begin + "no " + kind + " is named '" + printable(name) + "'" + did_you_mean(name, std::move(known)));
+  return begin + "no " + kind + " is named '" + printable(name) + "'" + did_you_mean(name, std::move(known));
+}
+
+void no_such_name(const std::string& kind, const std::string& name, std::vector<std::string> known, const std::string& what) {
+  throw NameNotFoundError(unknown_name(kind, name, std::move(known), what));
 }
 
 }  // namespace sarrus

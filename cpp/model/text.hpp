@@ -33,8 +33,11 @@ std::string shortened(const std::string& message);
 
 /// The end of a message about an unknown name: the known name that is most like it, or all of them.
 std::string did_you_mean(const std::string& name, std::vector<std::string> known);
-/// NameNotFoundError for a name that is not among the known ones; `what` refers to it. Frames of joints, NAME.parent and NAME.child, are known, and
-/// not listed.
+/// The message about a name that is not among the known ones; `what` refers to it. Frames of joints, NAME.parent and NAME.child, are known, and not
+/// listed.
+std::string unknown_name(const std::string& kind, const std::string& name, std::vector<std::string> known,
+                         const std::string& what = "");
+/// NameNotFoundError with it.
 [[noreturn]] void no_such_name(const std::string& kind, const std::string& name, std::vector<std::string> known,
                                const std::string& what = "");
 

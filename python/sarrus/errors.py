@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Sized
+from collections.abc import Collection, Iterable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,11 +20,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-# what a terminal obeys instead of showing it: control characters, ends of lines, turns of the direction of writing; and half characters
-UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-LONGEST_NAME = 100000  # letters: messages hold names
 
 
 class SarrusError(Exception):
@@ -134,19 +128,11 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 
 
 def raise_no_such_name(kind: str, name: object, known: Iterable[str], what: str | None = None) -> NoReturn:
-    """Raise NameNotFoundError for a name that is not among the known ones, with what asks for it.
+    """Raise NameNotFoundError for a name that is not among the known ones; `what` refers to it.
 
     Frames of joints, which the core names NAME.parent and NAME.child, are known, and not listed.
     """
-    if kind == "frame":
-        known = set(known)
-        if f"{name}.parent" in known:
-            cure = f"its frames are '{name}.parent' and '{name}.child', on the bodies that it joins"
-            raise NameNotFoundError(f"{f'{what}: ' if what else ''}'{name}' is a joint; {cure}")
-        known = {one for one in known if not one.endswith((".parent", ".child"))}
-    raise NameNotFoundError(
-        f"{f'{what}: ' if what else ''}no {kind} is named '{printable(str(name))}'{did_you_mean(name, known)}"
-    )
+    raise NameNotFoundError(_core.unknown_name(kind, str(name), known, what or ""))
 
 
 def check_name(kind: str, name: object, known: Collection[str], what: str | None = None) -> None:
@@ -164,34 +150,24 @@ def check_choice(what: str, value: object, choices: Any, error: type[Exception] 
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """The end of an error about an unknown name: the known one that is most like it, or which there are."""
-    import difflib  # which an import of sarrus does without
-
-    if isinstance(known, Sized) and len(known) > 2000:  # a comparison with each takes long, and files may ask for many
-        return ""
-    names = sorted(known)
-    close = difflib.get_close_matches(str(name), names, n=1)
-    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-    return f"; did you mean '{close[0]}'?" if close else f"; there are: {shown}" if names else "; there are none"
+    """Return the end of an error about an unknown name: the known one that is most like it, or all of them."""
+    return _core.did_you_mean(str(name), known)
 
 
 def check_printable(what: str, name: str) -> None:
     """Raise ModelError for a name that cannot be shown as it is, or is longer than anybody shows."""
-    if len(name) > LONGEST_NAME:
-        raise ModelError(f"a {what} needs a name of at most {LONGEST_NAME} letters; got one of {len(name)}")
-    if match := UNPRINTABLE.search(name):
-        raise ModelError(f"a {what} needs a name that can be printed; {name!r} holds U+{ord(match[0]):04X}")
+    _core.check_printable(what, name)
 
 
 def printable(text: str) -> str:
-    """The text, with an escape for what cannot be shown."""
-    return UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], text)
+    """Return the text, with an escape for what cannot be shown."""
+    return _core.printable(text)
 
 
 _core.hand_over(
     ModelError=ModelError,
+    NameNotFoundError=NameNotFoundError,
     ShapeError=ShapeError,
     StateError=StateError,
     AssemblyError=AssemblyError,
-    raise_no_such_name=raise_no_such_name,
 )
