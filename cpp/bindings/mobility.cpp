@@ -7,6 +7,7 @@
 #include "../kernels/batch.hpp"
 #include "../mobility/actuation.hpp"
 #include "../mobility/mobility.hpp"
+#include "../model/text.hpp"
 #include "from_python.hpp"
 #include "results.hpp"
 #include "state.hpp"
@@ -35,7 +36,7 @@ const double* configuration(const Row& q, const Tree& tree) {
 py::dict mobility_of(const py::object& self, const Row& q, Names actuated, std::optional<std::string> output,
                      std::vector<int> components, std::optional<double> time) {
   const Mechanism& m = built(self);
-  if (output && !m.find_frame(*output)) py::handle(bindings::from_python().raise_no_such_name)("frame", *output, m.frame_names());
+  if (output && !m.find_frame(*output)) no_such_name("frame", *output, m.frame_names());
   const MobilityOptions options = {std::move(actuated), std::move(output), std::move(components), time};
   Mobility found = mobility({m, kernels()}, configuration(q, m.tree()), options, rows_from_python(self, m.tree()));
   return as_python(found);
