@@ -8,6 +8,7 @@
 #pragma once
 
 #include "../joints/closing.hpp"
+#include "../simd/tolerance.hpp"
 #include "kinematics.hpp"
 
 namespace sarrus {
@@ -94,8 +95,10 @@ Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& numbers, 
     const PassiveTerms& terms = joint.terms[i];
     T needed = smooth_joint_force(terms, numbers, read.q, read.v[i], ball(i < 3 ? i : 2)) +
                numbers(terms.armature) * (dot(m.A, psi) - dot(read.bias, psi));
-    if (dry)  // the rounding of a difference is rest
-      needed += numbers(terms.friction) * select(abs(read.v[i]) > size * T(1e-14), sign(read.v[i]), T(0.0));
+    if (dry) {  // the rounding of a difference is rest
+      const T rest = size * tolerance<T>(1e-14, 5e-6);
+      needed += numbers(terms.friction) * select(abs(read.v[i]) > rest, sign(read.v[i]), T(0.0));
+    }
     f -= psi * needed;
   }
   return f;

@@ -1,10 +1,9 @@
 // The tolerances of loops, each with its reason. Python reads them as sarrus._core.tolerances; nothing else repeats them.
 #pragma once
 
-namespace sarrus {
+#include "../simd/tolerance.hpp"
 
-/// A tolerance that stands for rounding, as a scalar; `in_single`: what it is in code for single precision (recording/record.hpp).
-template <class T> inline T tolerance(double x, [[maybe_unused]] double in_single) { return T(x); }
+namespace sarrus {
 
 /// Squared sizes of the last correction of an equation's solution, of the one before it (or the solution itself), and of the solution.
 template <class T> struct LastCorrection {

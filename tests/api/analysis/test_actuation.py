@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus.analysis.actuation import efforts
+from tests.oracles.reactions import Equilibrium
 from tests.random_closed import CLOSING, RELATIONS, random_closed
 from tests.small_mechanisms import near_home
 
@@ -179,7 +180,7 @@ def test_preload_keeps_its_internal_part(redundant, rng):
 
 
 def test_reactions_close_the_balance(redundant, rng):
-    """S u + J^T lambda = M a + h, lambda as forward dynamics shares it."""
+    """S u + J^T lambda = M a + h, lambda as forward dynamics shares it: with reactions of least norm over all joints."""
     q, v, a = state(redundant, rng, (5,))
     u, multipliers = redundant.actuator_efforts(q, v, a, return_reactions=True)
     J = redundant.constraint_jacobian(q)
@@ -189,6 +190,11 @@ def test_reactions_close_the_balance(redundant, rng):
         q, v, times(redundant.actuation_matrix(redundant.neutral()), u), return_reactions=True
     )
     agree(multipliers, forward.multipliers, 1e-10)
+    loads = redundant.joint_wrenches(q, v, a)
+    for k in range(len(q)):
+        at = Equilibrium(redundant, q[k])
+        x = at.coordinates({name: load[k] for name, load in loads.items()}, multipliers[k])
+        agree(x, at.least(x), 1e-9)
 
 
 def test_motor_in_a_joint_that_closes_the_loop(rng):
