@@ -182,7 +182,7 @@ class ContactStep {
     if (!push_apart_all(rows, e, factor, soft, v_free, v_end, fastest)) return false;
     if (bias.missed(e, v_end, contact_steps::hits)) push_apart_again(rows, bias, e, factor, soft, v_free, v_end, fastest);
     for (int k = 0; k < s_.plan.force_elements.nz; ++k) x_.z[k] += h_ * z_dot[k];
-    if (s_.acting) add_work(e.matrix.J, v_end);
+    if (s_.acting) add_work(e.matrix.J, soft, v_end);
     std::copy(v_end, v_end + nv_, x_.v);
     drift();
     close(e, factor);
@@ -227,12 +227,13 @@ class ContactStep {
   }
 
   /// Work of the kick to v_end: impulses times mean velocities.
-  void add_work(const double* J, const double* v_end) {
+  void add_work(const double* J, const SoftRows& soft, const double* v_end) {
     double *impulse = doubles(nv_), *passed = doubles(nv_), pushed = 0.0;
     for (int k = 0; k < nv_; ++k) {
       impulse[k] = h_ * s_.acting[k] - (late_ ? late_[k] * (v_end[k] - x_.v[k]) : 0.0), passed[k] = h_ * x_.v[k];
       pushed += impulse_[k] * 0.5 * (x_.v[k] + v_end[k]);
     }
+    soft.add_late(x_.v, v_end, impulse);
     if (s_.drives) s_.add_drives(J, impulse_ + nv_, impulse);
     s_.work.supplied += s_.impulse_work(impulse, passed, x_.q, x_.v, v_end), s_.work.pushed += pushed;
   }
