@@ -732,7 +732,7 @@ class AllThatActs {
     all.parameters = static_cast<int>(std::size(parameter));
     plan.loop_angle = angles.data(), plan.loop_angles = static_cast<int>(angles.size()), plan.counted = all.held;
     if (plan.counts()) all.held += t.loop_nq, plan.drives_loop_joints = true;
-    plan.limits = 2, plan.limit = limits_, plan.records = true, plan.watches_rates = t.loops.pfaffian_values == 0;
+    plan.limits = 2, plan.limit = limits_, plan.records = plan.measures = true, plan.watches_rates = t.loops.pfaffian_values == 0;
     pfaffian_values_.resize(t.loops.pfaffian_values);
     plan.self = &pfaffian_values_;
     plan.pfaffian = [](void* self, const double*, const double*, bool, double* numbers) {
