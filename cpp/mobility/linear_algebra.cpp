@@ -71,7 +71,8 @@ int rank(const Matrix& A, double tolerance) { return A.size() ? count_above(sing
 Matrix null_space(const Matrix& A, int rank) {
   const Eigen::Index n = A.cols();
   Matrix N = Matrix::Identity(n, n).rightCols(n - rank);
-  if (rank > 0 && rank < n) N.applyOnTheLeft(Eigen::ColPivHouseholderQR<Matrix>(A.transpose()).householderQ());
+  // by the reflections of the rows that count: the others would turn the basis by what rounding leaves of rows
+  if (rank > 0 && rank < n) N.applyOnTheLeft(Eigen::ColPivHouseholderQR<Matrix>(A.transpose()).householderQ().setLength(rank));
   return N;
 }
 Matrix null_space(const Matrix& A, double tolerance) { return null_space(A, rank(A, tolerance)); }
@@ -81,8 +82,9 @@ Matrix null_space_by_pivots(const Matrix& A, double negligible, double largest) 
   if (A.rows() == 0 || n == 0) return Matrix::Identity(n, n);
   const Eigen::ColPivHouseholderQR<Matrix> rows(A.transpose());
   const Vector left = rows.matrixQR().diagonal().cwiseAbs();
-  Matrix N = Matrix::Identity(n, n).rightCols(n - count_above(left, negligible * std::max(largest, left.maxCoeff())));
-  N.applyOnTheLeft(rows.householderQ());
+  const int rank = count_above(left, negligible * std::max(largest, left.maxCoeff()));
+  Matrix N = Matrix::Identity(n, n).rightCols(n - rank);
+  N.applyOnTheLeft(rows.householderQ().setLength(rank));
   return N;
 }
 
