@@ -31,7 +31,8 @@ N = 11  # more than the lanes of any register, and no multiple
 # asks for pieces of a path, which are no states; and ranks, and a condition number, of rows that may be dependent
 WITHOUT = {"path_motion", "mobility_numbers"}
 OF_FLOATING = set(re.findall(r"X\((\w+), [^)]*\bfloats\)", LIST.read_text()))
-FAR = {"configuration_by_mass", "configuration_plain", "lead"}  # steps from far away make much of rounding
+# steps from far away make much of rounding; those of `lead` are on a branch, or say what a jump beyond it leaves open
+FAR = {"configuration_by_mass": 1e-5, "configuration_plain": 1e-5, "lead": 1e-7}
 
 
 def varied(robot, rng, kinds=KINDS, count=N):
@@ -97,9 +98,7 @@ def same_answers(variants, each, rng):
             expected, expected_status = (x[0] for x in ASKED[name](one, **rows, **options))
             assert status[i] == expected_status, (name, i)
             size = max(1e-4, np.nanmax(np.abs(expected), initial=0.0))  # smaller ones are rounding
-            assert_allclose(
-                result[i], expected, rtol=0, atol=(1e-5 if name in FAR else 3e-9) * size, err_msg=f"{name}, {i}"
-            )
+            assert_allclose(result[i], expected, rtol=0, atol=FAR.get(name, 3e-9) * size, err_msg=f"{name}, {i}")
         checked += 1
     assert checked > 55 and undecided < N
     assert not [name for name in refused if name not in OF_FLOATING and not name.startswith("cached")], refused
