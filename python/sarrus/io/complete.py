@@ -147,8 +147,9 @@ def _plain(hint: Any, value: Any, path: str) -> Any:
         cls = type(value)
         several = cls not in _choices(hint) or len(_choices(hint)) > 1
         plain = {"type": cls.__name__.removesuffix("Spec")} if several else {}
-        for name, (declared, _) in _declared(cls).items():
-            plain[name] = _plain(declared, getattr(value, name), f"{path}.{name}" if path else name)
+        for name, (declared, default) in _declared(cls).items():
+            if (part := getattr(value, name)) is not default:  # others that are as usual the core leaves out
+                plain[name] = _plain(declared, part, f"{path}.{name}" if path else name)
         return plain
     if isinstance(value, np.ndarray):
         return _plain(Any, value.tolist(), path)
