@@ -31,8 +31,8 @@ CPP = (
 
 # modules and packages of python/sarrus/, from the ground up; __init__ is the package as a user sees it
 PYTHON = (
-    ("_core", "_recording", "errors"),
-    ("_arrays", "_files", "_renamed", "_showing"),
+    ("_core", "_deferred", "_recording", "_renamed", "errors"),
+    ("_arrays", "_files", "_showing"),
     ("_build", "spatial"),
     ("laws", "rolling", "shapes"),
     ("description",),

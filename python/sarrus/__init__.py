@@ -9,12 +9,11 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import description, errors, laws, shapes
 from ._build import __version__, build_info
-from ._renamed import raise_renamed
+from ._deferred import attributes
 from .building.builder import Builder
 from .description import Description
 from .description.constraints import DECLARED
@@ -31,7 +30,6 @@ from .description.joints import (
     Spherical,
     Universal,
 )
-from .dynamics.contact import ContactPoint
 from .errors import (
     AssemblyError,
     BranchEnd,
@@ -56,9 +54,11 @@ if TYPE_CHECKING:
     from .analysis.equilibrium import equilibrium
     from .analysis.mobility.loosening import without_redundant_constraints
     from .building.tables import from_dh, from_screws, from_sdof, from_spacedyn
+    from .dynamics.contact import ContactPoint
     from .figures.skeleton import Skeleton
     from .io import load, load_builder, loads
-    from .simulation.simulate import Event, simulate
+    from .simulation.functions import Event
+    from .simulation.simulate import simulate
     from .simulation.sweep import simulate_many
     from .simulation.trajectory import Trajectory
     from .viewer.viewer import view
@@ -84,10 +84,12 @@ _MODULES = [
 _ON_DEMAND = {
     "analysis.equilibrium": ("equilibrium",),
     "analysis.mobility.loosening": ("without_redundant_constraints",),
+    "dynamics.contact": ("ContactPoint",),
     "building.tables": ("from_dh", "from_screws", "from_sdof", "from_spacedyn"),
     "figures.skeleton": ("Skeleton",),
     "io": ("io", "load", "load_builder", "loads"),
-    "simulation.simulate": ("Event", "simulate"),
+    "simulation.functions": ("Event",),
+    "simulation.simulate": ("simulate",),
     "simulation.sweep": ("simulate_many",),
     "simulation.trajectory": ("Trajectory",),
     "viewer.viewer": ("view",),
@@ -95,15 +97,7 @@ _ON_DEMAND = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """What a control loop does without is loaded when it is asked for: an import takes half the time."""
-    for module, names in _ON_DEMAND.items():
-        if name in names:
-            imported = importlib.import_module(f".{module}", __name__)
-            value = globals()[name] = imported if name == module else getattr(imported, name)
-            return value
-    raise_renamed("sarrus", name)
-    raise AttributeError(f"module 'sarrus' has no attribute '{name}'")
+__getattr__ = attributes(__name__, _ON_DEMAND)
 
 
 def __dir__() -> list[str]:

@@ -149,3 +149,13 @@ def _named(path: str | os.PathLike[str], error: OSError | None = None) -> OSErro
     """The error with the name that the caller knows."""
     number = errno.EACCES if error is None or error.errno is None else error.errno
     return OSError(number, os.strerror(number), os.fspath(path))
+
+
+def relative(folder: str, path: str) -> str:
+    """Return a path as seen from a folder; a relative one as it is."""
+    if not folder or not os.path.isabs(path):
+        return path
+    try:
+        return os.path.relpath(path, folder)
+    except ValueError:  # on another drive
+        return path

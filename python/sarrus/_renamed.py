@@ -1,4 +1,4 @@
-"""Names until 0.1.0 and what they are now: an old name raises AttributeError, which tells the new one."""
+"""Names until 0.1.0 and what they are now: an old name raises AttributeError with the new one."""
 
 from __future__ import annotations
 
@@ -74,9 +74,3 @@ RENAMED = {
         "PinLoads": RESULTS + "JointWrenches",
     },
 }  # fmt: skip
-
-
-def raise_renamed(owner: str, name: str) -> None:
-    """AttributeError with the new name, where the owner had one of this name."""
-    if name in RENAMED[owner]:
-        raise AttributeError(f"{owner}.{name} is now {RENAMED[owner][name]}", name=name)

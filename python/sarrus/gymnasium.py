@@ -26,7 +26,7 @@ from . import _core
 from ._arrays import Array, ArrayLike, NDArray, checked_count, checked_number, real_array
 from ._core import Status
 from .control.coordinates import velocities
-from .control.elements import ForceElement
+from .control.element import ForceElement
 from .errors import AssemblyError, ModelError, ShapeError, StateError, check_choice
 from .mechanism import Mechanism
 from .simulation.arguments import MethodName, Stabilisation, Stepping

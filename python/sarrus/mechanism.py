@@ -7,21 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ._renamed import raise_renamed
-from .analysis import linearization
-from .analysis.actuation import efforts
-from .analysis.actuation import joint_wrenches as wrenches
-from .analysis.assembly import position, rates
-from .analysis.contacts import contacts, may_touch, touching
-from .analysis.mobility import report
-from .analysis.mobility.map import mobility_map
-from .analysis.scaling import units_of_motion
-from .description.replaced import checked_changes
-from .dynamics import contact
+from ._deferred import Deferred, raise_renamed
 from .dynamics.loop_operations import LoopFunctions
 from .dynamics.operations import Constraint, Joint, Kinematics
 from .shapes import ContactShape, Mesh, Point
-from .variants import Variants
 
 if TYPE_CHECKING:
     from typing import Self
@@ -30,10 +19,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
+    from .analysis import contacts, linearization, scaling
+    from .analysis.actuation import efforts
+    from .analysis.actuation import joint_wrenches as wrenches
+    from .analysis.assembly import position, rates
+    from .analysis.mobility import map, report
     from .building.builder import Builder
+    from .dynamics import contact
     from .spatial import Inertia, Transform
+    from .variants import Variants
 
     Placement = Transform | ArrayLike
+else:
+    contacts, linearization, scaling = (
+        Deferred(f"analysis.{name}") for name in ("contacts", "linearization", "scaling")
+    )
+    efforts, wrenches = Deferred("analysis.actuation.efforts"), Deferred("analysis.actuation.joint_wrenches")
+    position, rates = Deferred("analysis.assembly.position"), Deferred("analysis.assembly.rates")
+    map, report = Deferred("analysis.mobility.map"), Deferred("analysis.mobility.report")
+    contact = Deferred("dynamics.contact")
 
 __all__ = ["Constraint", "Joint", "Kinematics", "Mechanism"]
 
@@ -89,7 +93,7 @@ class Mechanism(LoopFunctions):
     (2, 2)
     """
 
-    _units_of_motion = cached_property(units_of_motion)  # asked for by every run
+    _units_of_motion = cached_property(scaling.units_of_motion)  # asked for by every run
 
     # positions: configurations that close the loops, and the motions that they allow
     assemble = position.assemble
@@ -115,9 +119,8 @@ class Mechanism(LoopFunctions):
     _raise_not_realizable = efforts.raise_not_realizable
 
     # what touches
-    contacts = contacts
-
-    _may_touch, _touching = cached_property(may_touch), cached_property(touching)
+    _may_touch, _touching = cached_property(contacts.may_touch), cached_property(contacts.touching)
+    contacts = contacts.contacts
 
     @cached_property
     def _solids(self) -> list[ContactShape]:
@@ -130,7 +133,7 @@ class Mechanism(LoopFunctions):
 
     # analysis
     mobility = report.mobility
-    mobility_map = mobility_map
+    mobility_map = map.mobility_map
     linearize = linearization.linearize
 
     if not TYPE_CHECKING:
@@ -255,6 +258,8 @@ class Mechanism(LoopFunctions):
         >>> float(longer.pose(longer.neutral(), "pin1.parent")[0, 3])
         0.45
         """
+        from .description.replaced import checked_changes
+
         return self._copy(
             checked_changes({
                 "inertias": inertias, "placements": placements, "lengths": lengths, "pitch": pitch, "stiffness": stiffness,
@@ -305,6 +310,8 @@ class Mechanism(LoopFunctions):
             "inertias": inertias, "placements": placements, "lengths": lengths, "pitch": pitch, "stiffness": stiffness,
             "damping": damping, "friction": friction, "armature": armature, "rest": rest, "gravity": gravity,
         }  # fmt: skip
+        from .variants import Variants
+
         return Variants(self, {key: value for key, value in changes.items() if value is not None})
 
     def save(self, path: str | os.PathLike[str], *, lossy: bool = False) -> None:

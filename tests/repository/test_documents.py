@@ -31,6 +31,9 @@ class Finder(doctest.DocTestFinder):
         return inspect.ismethoddescriptor(obj) or super()._from_module(module, obj)
 
 
+for _name in dir(sarrus.Mechanism):
+    getattr(sarrus.Mechanism, _name)  # methods of deferred modules take their places
+
 # as somebody pastes them: nothing is imported that the example does not import
 def examples(module):
     found = Finder(exclude_empty=True).find(importlib.import_module(module), globs={"__name__": "__main__"})

@@ -107,6 +107,50 @@ def test_import_leaves_heavy_modules_alone():
     assert not loaded & HEAVY
 
 
+def loaded_by(code):
+    """Modules of sarrus that a program loads, by their names within it."""
+    last = run(f"{code}\nimport sys\nprint('loaded:', *sys.modules)").splitlines()[-1].split()[1:]
+    return {name.removeprefix("sarrus.") for name in last if name.startswith("sarrus.")}
+
+
+def test_the_first_example_loads_what_it_uses():
+    """README's: a mechanism built, assembled, moved and simulated needs no file, picture, gallery or toolbox, and of control what all runs share."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (example,) = (code for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "Builder" in code)
+    loaded = loaded_by(example)
+    used = {"analysis", "building", "control", "description", "dynamics", "mechanism", "simulation"}
+    below = {"errors", "laws", "shapes", "spatial"}
+    assert {name for name in loaded if name.split(".")[0] not in used | below and not name.startswith("_")} == set()
+    assert {name for name in loaded if name.startswith("control.")} == {"control.element"}
+    for module in ("dynamics.variants", "dynamics.derivatives", "description.replaced", "analysis.linearization"):
+        assert module not in loaded
+    for module in ("sweep", "runs", "storage", "store", "workers", "policy", "derivatives", "checkpoint", "functions"):
+        assert f"simulation.{module}" not in loaded
+
+
+def test_one_mechanism_of_the_gallery_loads_its_module():
+    loaded = loaded_by("import sarrus; sarrus.mechanisms.four_bar()")
+    assert {name for name in loaded if name.startswith("mechanisms.")} == {"mechanisms.linkages", "mechanisms.drawing"}
+
+
+def test_one_force_element_loads_no_tasks():
+    loaded = loaded_by("import sarrus; sarrus.control.PID('pivot')")
+    assert "control.elements" in loaded
+    assert not loaded & {"control.tasks", "control.task_control", "control.path"}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "reader"), [(".json", "complete"), (".urdf", "urdf"), (".xml", "mjcf"), (".sdf", "sdf")]
+)
+def test_a_file_loads_the_reader_of_its_format(suffix, reader, tmp_path):
+    path = str(tmp_path / f"arm{suffix}")
+    sarrus.mechanisms.double_pendulum().save(path)
+    loaded = loaded_by(f"import sarrus; sarrus.load({path!r})")
+    readers = {"io.complete", "io.urdf", "io.mjcf", "io.sdf", "io.usd"}
+    assert loaded & readers == {f"io.{reader}"}
+    assert not {name for name in loaded if name.startswith("io.write_") or name == "io.pinocchio"}
+
+
 WATCH = """
 import sys
 events = []

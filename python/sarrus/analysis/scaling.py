@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from .._core import tolerances
 from ..description.constraints import ConstraintSpec, TargetSpec
 from ..description.joints import JointType
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.variants import VariantFunctions
 from ..errors import AssemblyError
+
+if TYPE_CHECKING:
+    from ..dynamics.variants import VariantFunctions
 
 CLOSED, PRESENT = tolerances.given_closed, tolerances.present
 # coordinates of a joint that closes a loop are read off poses that its own rows close only to the square of a step; where they are led, the step that

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array, ArrayLike, checked_truth
-from ..analysis.contacts import overlapping
 from ..analysis.joint_targets import start_near
 from ..description.constraints import DECLARED, KINDS, CouplerSpec, DistanceSpec, PfaffianSpec, RollingSpec
 from ..description.contacts import NO_CONTACTS, SOME_CONTACTS, ContactSpec, PointsFunction, ShapeSpec, names_of_contacts
@@ -759,8 +758,11 @@ class Builder(Changes):
         self._check_home(mechanism)
         for text in doubtful(mechanism.description.joints):
             warn_of_model(text)
-        for text in overlapping(mechanism, start_near(mechanism, None, {}, 0.0)):
-            warn_of_model(text)
+        if mechanism.description.shapes:
+            from ..analysis.contacts import overlapping
+
+            for text in overlapping(mechanism, start_near(mechanism, None, {}, 0.0)):
+                warn_of_model(text)
         return mechanism
 
     def _check_home(self, mechanism: Mechanism) -> None:

@@ -5,21 +5,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
-import json
 import os
 import sys
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import median
-from timeit import Timer
 from typing import Any
 
 import numpy as np
 
-from .. import Builder, IntegrationError, Revolute, Trajectory, build_info, load, mechanisms, simulate, view
+from .. import IntegrationError, Trajectory, build_info, load, mechanisms, simulate, view
 from .._arrays import Array
 from .._files import replacing
 from ..analysis.joint_targets import coordinates, start_near, velocities_of
@@ -60,8 +56,6 @@ PUSHED = {"whipple_bicycle": {"rear wheel": 5.0 / 0.3, "lean": 0.2}}  # [rad/s]:
 # [s] of free motion; the lift has fallen flat at 0.93 s, where its constraints are singular
 DURATION, DURATIONS = 2.0, {"scissor_lift": 0.9}
 STEP, STRIDE = 1e-4, 10  # [s] of a demonstration's simulation; every so many of them are drawn
-MEASURED = 0.12  # [s] for each number of `bench`
-STATES = 4096  # of a batch in `bench`
 
 
 class UsageError(Exception):
@@ -538,153 +532,3 @@ def viewed(arguments: argparse.Namespace) -> int:
         print(f"{robot.name} at {shown.url}  (Ctrl-C ends it)", flush=True)
         shown.wait()
     return 0
-
-
-# ---- new -----------------------------------------------------------------------------------------------------------------------------
-
-
-@command(
-    "new", "a commented script to start a model from",
-    "Writes a Python script that builds a crank-rocker, asks how it can move and what a motion takes, and simulates it, with comments that "
-    "say what to change. A file that is there already is left as it is.",
-    "sarrus new excavator.py",
-    argument("script", type=file_name((".py",)), metavar="FILE.py", help="where it goes"),
-)  # fmt: skip
-def new(arguments: argparse.Namespace) -> int:
-    path: Path = arguments.script
-    _check_folders(path)
-    text = Path(__file__).with_name("model_script.txt").read_text(encoding="utf-8")
-    text = text.replace("$NAME", path.name).replace("$MODEL", path.stem)
-    with path.open("x", encoding="utf-8") as file:  # what is there stays
-        file.write(text)
-    print(f"wrote {path}; python {path} runs it")
-    return 0
-
-
-# ---- bench -----------------------------------------------------------------------------------------------------------
-
-
-@command(
-    "bench", "how fast sarrus is on this machine",
-    "Times inverse dynamics, mass matrix, forward dynamics (loops satisfied), a step of simulation, and batches on all threads, "
-    "for some mechanisms of the gallery and for chains, and compares with the machine's earlier run, which it keeps in the folder for "
-    "caches ($XDG_CACHE_HOME/sarrus, or ~/.cache/sarrus). Takes a few seconds.",
-    "sarrus bench --json machine.json",
-    argument("--json", type=file_name((".json",)), metavar="FILE", help="write the numbers too"),
-    argument("--against", type=file_name((".json",)), metavar="FILE", help="compare with the numbers of such a file instead of the earlier run"),
-)  # fmt: skip
-def bench(arguments: argparse.Namespace) -> int:
-    path: Path | None = arguments.json
-    _check_folders(path)
-    kept = _cache() / "bench.json"
-    before = _earlier(arguments.against or kept, asked=arguments.against is not None)
-    machine = {**build_info(), "threads": _threads()}
-    robots = {name: _of_gallery(name) for name in ("stanford_arm", "four_bar", "stewart", "hslm", "four_bar_ladder")}
-    robots |= {"chain of 7": _chain(7), "chain of 30": _chain(30)}
-    print(f"sarrus {machine['version']}, {machine['isa']} in {machine['lanes']} lanes, {machine['compiler']}")
-    print(f"[ns], medians; batches of {STATES} on {_counted(_threads(), 'thread')}\n")
-    print(f"{'':<23}{'one state':>27}{'':9}{'each of a batch':>18}")
-    heads = ("inverse", "mass", "forward", "rk4 step", "inverse", "forward")
-    print(f"{'':<16}{'nv':>3}{'nc':>4}" + "".join(f"{head:>9}" for head in heads))
-    rows: dict[str, dict[str, float]] = {}
-    for name, robot in robots.items():
-        rows[name] = {"nv": robot.nv, "nc": robot.nc, **_measured(robot)}
-        numbers = list(rows[name].values())[2:]
-        print(f"{name:<16}{robot.nv:>3}{robot.nc:>4}" + "".join(f"{x:9,.0f}" for x in numbers), flush=True)
-    print("\nForward dynamics satisfy the loops (nc rows).")
-    measured = {**machine, "unit": "ns", "date": time.strftime("%Y-%m-%d %H:%M"), "models": rows}
-    if before is not None:
-        _compare(before, measured)
-    text = json.dumps(measured, indent=2) + "\n"
-    with contextlib.suppress(OSError):  # a machine that keeps nothing is measured all the same
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(kept) as file:
-            file.write_text(text, encoding="utf-8")
-    print("The comparison with other libraries is `python -m benchmarks` in a checkout.")
-    if path is not None:
-        with replacing(path) as file:
-            file.write_text(text, encoding="utf-8")
-        print(f"wrote {path}")
-    return 0
-
-
-def _cache() -> Path:
-    """The folder for what may be lost."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sarrus"
-
-
-def _earlier(path: Path, asked: bool) -> dict[str, Any] | None:
-    """An earlier run's numbers; None where there are none, an error where they were asked for by name."""
-    try:
-        measured = json.loads(path.read_text(encoding="utf-8"))
-        for row in measured["models"].values():
-            if not all(isinstance(x, (int, float)) and x >= 0.0 for x in row.values()):
-                raise ValueError("a number is none")
-        return dict(measured)
-    except OSError:
-        if asked:
-            raise
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        if asked:
-            raise ModelError(f"{path}: not what `sarrus bench --json` writes ({error})") from error
-    return None
-
-
-def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """How many times as fast as an earlier run, column by column."""
-    print(
-        f"\nTimes as fast as on {before.get('date', 'an earlier day')}, sarrus {before.get('version')}; * where slower by more than a sixth\n"
-    )
-    for name in ("isa", "lanes", "compiler", "threads"):
-        if before.get(name) != now[name]:
-            print(f"  that was with {name} {before.get(name)}, this with {now[name]}")
-    for name, row in now["models"].items():
-        then = before["models"].get(name, {})
-        ratios = [then.get(what, 0.0) / x for what, x in row.items() if what not in ("nv", "nc")]
-        cells = (f"{'-':>9}" if x == 0.0 else f"{x:>8.2f}{'*' if x < 6.0 / 7.0 else ' '}" for x in ratios)
-        print(f"{name:<23}{''.join(cells)}".rstrip())
-
-
-def _measured(robot: Mechanism) -> dict[str, float]:
-    """Medians [ns] of what a user calls most."""
-    q, _ = start(robot, {}, {})
-    v = robot.project_velocity(q, np.ones(robot.nv)) if robot.nc else np.ones(robot.nv)
-    run = simulate(robot, q, v, 0.1)
-    # states along a motion; closed, as those of a controller are
-    pick = np.arange(STATES) % len(run)
-    many = run.q[pick], run.v[pick], np.zeros((STATES, robot.nv))
-    a, M, many_a, tau = np.empty(robot.nv), np.empty((robot.nv, robot.nv)), np.empty_like(many[2]), np.zeros(robot.nv)
-    threads = _threads()
-    return {
-        "inverse_dynamics": _median(lambda: robot.inverse_dynamics(q, v, tau, out=a)),
-        "mass_matrix": _median(lambda: robot.mass_matrix(q, out=M)),
-        "forward_dynamics": _median(lambda: robot.forward_dynamics(q, v, tau, out=a)),
-        "rk4_step": _median(lambda: simulate(robot, q, v, 0.1), 100),
-        "batch_inverse_dynamics": _median(lambda: robot.inverse_dynamics(*many, out=many_a, threads=threads), STATES),
-        "batch_forward_dynamics": _median(lambda: robot.forward_dynamics(*many, out=many_a, threads=threads), STATES),
-    }
-
-
-def _median(work: Callable[[], Any], count: int = 1) -> float:
-    """Time of a call that does its work `count` times [ns each], the median of samples that take turns with the machine's moods."""
-    work()
-    timer = Timer(work)
-    once = max(timer.timeit(1), 1e-9)
-    calls = max(1, round(0.001 / once))
-    samples = timer.repeat(max(3, round(MEASURED / (calls * once))), calls)
-    return median(samples) / (calls * count) * 1e9
-
-
-def _chain(n: int) -> Mechanism:
-    """Rods of 0.3 m, one on the end of another, on hinges across them."""
-    b = Builder(f"chain of {n}")
-    for k in range(n):
-        parent, place = ("ground", (0, 0, 0)) if k == 0 else (f"rod{k - 1}", (0, 0, -0.3))
-        b.add_body(f"rod{k}", Inertia.rod(mass=1.0, start=(0, 0, 0), end=(0, 0, -0.3)))
-        b.add_joint(f"hinge{k}", Revolute("xy"[k % 2]), parent, f"rod{k}", at_parent=place)
-    return b.build()
-
-
-def _threads() -> int:
-    """How many may work for this process."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -7,8 +7,6 @@
     sarrus generate MODEL    functions of it as C code
     sarrus simulate MODEL    let it move; tables, figures, films
     sarrus view MODEL        in the browser, until Ctrl-C
-    sarrus new FILE.py       a commented script to start a model from
-    sarrus bench             how fast sarrus is on this machine
 
 MODEL is a model file or the name of a mechanism of the gallery (``sarrus demo --list``). Exit codes: 0 done; 1 the model,
 the machine or the motion said no, and one line on standard error says why; 2 wrong usage; 130 Ctrl-C (a view, which is meant

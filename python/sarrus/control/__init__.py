@@ -1,13 +1,39 @@
 """Force elements of a simulation: controllers, friction, contact, end stops, and motions to follow."""
 
-from . import elements, task_control, tasks
-from .elements import *  # noqa: F403
-from .elements import ForceElement as ForceElement
-from .task_control import *  # noqa: F403
-from .tasks import *  # noqa: F403
+from __future__ import annotations
 
-__all__ = [*elements.__all__, *task_control.__all__, *tasks.__all__]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .._deferred import raise_renamed
+
+if TYPE_CHECKING:
+    from . import elements, path, sampling, task_control, tasks
+    from .element import ForceElement as ForceElement
+    from .elements import *  # noqa: F403
+    from .path import *  # noqa: F403
+    from .sampling import *  # noqa: F403
+    from .task_control import *  # noqa: F403
+    from .tasks import *  # noqa: F403
+
+    __all__: list[str] = []
+    for _module in (elements, path, sampling, task_control, tasks):
+        __all__ += _module.__all__
+
+_MODULES = ("elements", "sampling", "path", "task_control", "tasks")  # those first that load least
+
+
+def __getattr__(name: str) -> Any:
+    modules = (importlib.import_module(f"{__name__}.{module}") for module in _MODULES)
+    if name == "__all__":
+        return [each for module in modules for each in module.__all__]
+    home = next((module for module in modules if name in (*module.__all__, "ForceElement")), None)
+    if home is None:
+        raise_renamed(__name__, name)
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name)
+    value = globals()[name] = getattr(home, name)
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(__getattr__("__all__"))

@@ -75,7 +75,7 @@ def motors(mechanism: LoopFunctions, what: str) -> list[int]:
 
 def check_independent(mechanism: Any, what: str, names: list[tuple[str, int]]) -> None:
     """ModelError where in none of several configurations these coordinates determine the motion, and do not depend on one another."""
-    mechanism = getattr(mechanism, "base", mechanism)  # of variants, which have the same freedoms
+    mechanism = mechanism._base  # of variants, which have the same freedoms
     rest, wrong = np.zeros(mechanism.nv), None
     for draw in range(4):
         try:

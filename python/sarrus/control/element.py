@@ -12,6 +12,7 @@ from .. import _core
 from .._arrays import Array, checked_number, is_masked
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, ShapeError
+from ..laws import law_terms_of_runs
 
 Function = Callable[..., Any]
 # of each kind (key, sort, sign) of its fields
@@ -43,11 +44,19 @@ class Element:
     one_a_velocity: ClassVar[bool] = False
     one_a_run: ClassVar[bool] = False
     can_be_sampled: ClassVar[bool] = False  # whether a clock may ask it
+    rigid: ClassVar[bool] = False  # it acts in steps of method="contact" alone
+    stiff: ClassVar[bool] = False  # its friction is too stiff for explicit steps of any length that one would ask for
+    stores: ClassVar[bool] = False  # it gives back at most what it took
 
     @property
     def _kind(self) -> str:
         """Its name in the core."""
         return next(kind.__name__ for kind in type(self).__mro__ if kind.__name__ in KINDS)
+
+    @property
+    def native(self) -> bool:
+        """True if it runs in C++ during a simulation."""
+        return True
 
     @property
     def _place(self) -> str:
@@ -57,6 +66,10 @@ class Element:
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         """Of fields in the core that are none of its own, or have no value yet."""
         return {}
+
+
+ForceElement = Element
+Term = dict[str, Any]
 
 
 def declared(kind: str, module: str) -> type[Element]:
@@ -71,6 +84,102 @@ def declared(kind: str, module: str) -> type[Element]:
         frozen=True,
         eq=False,
     )
+
+
+def functions_and_elements(controller: Any) -> tuple[list[Function], list[Element]]:
+    """Of one controller, or several in a list: functions, which Python answers at each evaluation, and elements."""
+    several = list(controller) if isinstance(controller, (list, tuple)) else [] if controller is None else [controller]
+    functions: list[Function] = []
+    elements: list[Element] = []
+    for c in several:
+        if isinstance(c, type):
+            raise TypeError(f"{c.__name__} is a class: give one of it, {c.__name__}(...)")
+        if isinstance(c, Element) and c.native:
+            elements.append(c)
+        elif callable(c):  # also a TaskControl with functions for targets
+            functions.append(c)
+        else:
+            raise TypeError(
+                f"no element of control: {c!r}; a controller is a function (t, q, v) -> tau, an element such as "
+                "sarrus.control.PID, or a list of these"
+            )
+    return functions, elements
+
+
+@dataclass(eq=False)
+class ForceElements:
+    """Terms of force elements in the order of their kinds, their numbers (..., n), and functions that are asked at samples."""
+
+    terms: list[Term] = field(default_factory=list)
+    effort_limits: list[float] = field(default_factory=list)
+    numbers: list[Array] = field(default_factory=list)
+    sampled: list[list[Function]] = field(default_factory=list)
+    width: int = 0  # of a row of parameters
+    run: Run = field(default_factory=Run)
+    names: dict[str, slice] = field(default_factory=dict)  # of numbers of elements, where they stand in a row
+
+    def named(self, name: str, first: int) -> int:
+        """The numbers from the first on, under a name that no others have."""
+        count = sum(known.partition(" #")[0] == name for known in self.names)
+        self.names[f"{name} #{count + 1}" if count else name] = slice(first, self.width)
+        return first
+
+    def add(self, *numbers: Array) -> int:
+        """Numbers (..., n) for the end of a row of parameters; where the first one stands there."""
+        return self._append(*(self._those(x) if x.ndim > 1 else x for x in numbers))
+
+    def _append(self, *numbers: Array) -> int:
+        first = self.width
+        self.numbers += numbers
+        self.width += sum(x.shape[-1] for x in numbers)
+        return first
+
+    def add_law(self, law: Any, what: str) -> Any:
+        """Of a law, or of several, one a run."""
+        several = isinstance(law, (list, tuple)) or np.ndim(law) == 1
+        terms, whose = law_terms_of_runs(self._those(law) if several else law, what, self.width)
+        self._append(*(x[..., None] for x in whose))
+        return terms
+
+    def _those(self, of_runs: Any) -> Any:
+        """Of what there is one of a run, those of the runs that are of the mechanism."""
+        rows, runs = self.run.rows, self.run.runs
+        if rows is None or len(of_runs) == 1:
+            return of_runs
+        if len(of_runs) != runs:
+            raise ShapeError(f"numbers and laws that differ from run to run are {len(of_runs)}, with {runs} mechanisms")
+        return of_runs[rows] if isinstance(of_runs, np.ndarray) else [of_runs[k] for k in rows]
+
+    @property
+    def parameters(self) -> Array:
+        """(parameters,), or (runs, parameters) if some number differs from run to run."""
+        if not self.numbers:
+            return np.zeros(0)
+        if all(x.ndim == 1 for x in self.numbers):
+            return np.concatenate(self.numbers)
+        try:
+            runs = np.broadcast_shapes(*(x.shape[:-1] for x in self.numbers))
+            return np.ascontiguousarray(
+                np.concatenate([np.broadcast_to(x, (*runs, x.shape[-1])) for x in self.numbers], axis=-1)
+            )
+        except ValueError:
+            sizes = sorted({x.shape[:-1] for x in self.numbers if x.ndim > 1})
+            raise ShapeError(f"numbers that differ from run to run must be equally many; got shapes {sizes}") from None
+
+    def as_tuple(self) -> tuple[Any, ...]:
+        """Terms and parameters, for a checkpoint."""
+        return self.terms, self.effort_limits, self.parameters.tolist()
+
+    @classmethod
+    def of(cls, mechanism: LoopFunctions, elements: Sequence[Element], run: Run | None = None) -> ForceElements:
+        """What the core takes of elements; ModelError if they do not fit the mechanism."""
+        run = Run() if run is None else run
+        made = cls(effort_limits=list(run.effort_limits), run=run)
+        if elements:
+            from .terms import terms_of
+
+            made.terms = terms_of(mechanism, elements, run, made)
+        return made
 
 
 # ---- numbers that may differ from run to run -------------------------------------------------------------------------

@@ -26,19 +26,14 @@ from ..description.contacts import COEFFICIENTS, MOMENTS, RESTITUTION_LAWS, chec
 from ..description.joints import Revolute, unit_axis
 from ..description.specs import Description
 from ..dynamics.loop_operations import LoopFunctions
-from ..dynamics.variants import VariantFunctions
 from ..errors import ModelError, ShapeError, check_name
 from ..laws import Law
 from .coordinates import check_independent, coordinate, felt_inertia, motors, one_a_coordinate, velocity
 from .element import KINDS, TYPED, Element, Run, array, bounds, constant, declared, less, number, numbers_of
-from .path import Path, path_through
-from .sampling import Efforts, Quantisation, Sampled
-from .task_control import TaskControl
 
 __all__ = [
-    "PID", "ActuatorDynamics", "ComputedTorque", "Contact", "Efforts", "EndStop", "GravityCompensation",
-    "PDPlus", "Path", "PrescribedEffort", "Quantisation", "ReactionWheel", "RigidContact", "Sampled", "ShapeContacts", "Stiction", "Thruster",
-    "path_through", "rest_to_rest",
+    "PID", "ActuatorDynamics", "ComputedTorque", "Contact", "EndStop", "GravityCompensation", "PDPlus", "PrescribedEffort", "ReactionWheel",
+    "RigidContact", "ShapeContacts", "Stiction", "Thruster", "rest_to_rest",
 ]  # fmt: skip
 
 Number = float | ArrayLike
@@ -242,6 +237,9 @@ class Stiction(Element):
     damping: Number | None = None
     index: int = 0
 
+    stiff = True
+    stores = True
+
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         whole = self if self.sticking is not None else replace(self, sticking=self.sliding)
         sliding, sticking, stiffness = numbers_of(whole, sliding="positive", sticking="positive", stiffness="positive")
@@ -282,6 +280,9 @@ class Contact(Element):
     slip_velocity: Number = 1e-3
     height: Law | Sequence[Law] | None = None
     along: Any = "x"
+
+    stiff = True
+    stores = True
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         if self.height is not None and not abs(unit_axis(self.along) @ unit_axis(self.normal)) < 1e-9:
@@ -340,6 +341,8 @@ class RigidContact(Element):
     rolling_friction: Number = 0.0
     restitution_law: str = "newton"
 
+    rigid = True
+
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         check_apart(mechanism.description, self.frame, self.on, "RigidContact")
         restitution, *moments = numbers_of(self, **dict.fromkeys(("restitution", *MOMENTS), "not negative"))
@@ -386,6 +389,8 @@ class ShapeContacts(Element):
     torsional_friction: Number | Mapping[tuple[str, str], Number] | None = None
     rolling_friction: Number | Mapping[tuple[str, str], Number] | None = None
     restitution_law: str = "newton"
+
+    rigid = True
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         robot: Any = mechanism
@@ -452,6 +457,8 @@ class EndStop(Element):
     stiffness: Number | None = None
     damping: Number | None = None
     index: int = 0
+
+    stores = True
 
     @property
     def _place(self) -> str:
@@ -612,7 +619,7 @@ class ReactionWheel(Element):
         spec = next(j for j in mechanism.description.joints if j.name == self.joint)
         if not isinstance(spec.joint, Revolute):
             raise ModelError(f"a ReactionWheel needs a Revolute joint; '{self.joint}' is {joint.type}")
-        each = mechanism if isinstance(mechanism, VariantFunctions) else [mechanism]
+        each: Any = mechanism if mechanism._base is not mechanism else [mechanism]
         inertias = [_inertia_about(one.description, self.joint) for one in each]
         return {"inertia": inertias[0] if len(inertias) == 1 else np.array(inertias)}
 
@@ -630,8 +637,6 @@ for _kind, _rows in KINDS.items():
     if _kind not in globals() and all(sort in TYPED for _, sort, _ in _rows):
         globals()[_kind] = declared(_kind, __name__)
         __all__ += [_kind]
-
-ForceElement = Element | TaskControl
 
 
 def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.0, order: int = 5) -> Law:

@@ -14,6 +14,8 @@ from ..errors import ModelError, ShapeError
 from .coordinates import velocities
 from .element import Element, Run, array, constant, number
 
+__all__ = ["Efforts", "Quantisation", "Sampled"]
+
 Steps = float | Mapping[str, float]
 
 

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._arrays import Array, checked_number, checked_truth, real_array
 from ..analysis.actuation.efforts import motors_of
+from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, ModelWarning, NotRealizableError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism
-from .element import Element
+from .element import Element, Run
 from .limit_terms import all_contact_terms, cone_names, motion_terms, motor_terms
 from .task_solution import STATES_AT_FAULT, TaskSolution, conflict, refusal
 from .task_terms import Numbers, TaskTerms, pose_numbers, task_name
@@ -26,7 +27,7 @@ __all__ = ["TaskControl", "TaskSolution"]
 Touches = PointContact | SurfaceContact | Element
 
 
-class TaskControl:
+class TaskControl(Element):
     """Efforts of motors that bring tasks about, in strict order of priority and within limits.
 
     Accelerations, and forces of constraints and contacts, are affine functions of the efforts and contact forces, by the equation of
@@ -147,6 +148,20 @@ class TaskControl:
             "call_numbers": terms.call_size, "states": terms.states,
         }, [*names, *of_motion, *(name for contact in self.contacts for name in cone_names(contact))]  # fmt: skip
 
+    can_be_sampled = True
+
+    def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
+        if mechanism._base is not mechanism:
+            raise ModelError(
+                f"a TaskControl was made for one mechanism, here '{self.robot.name}': variants need one each"
+            )
+        if mechanism is not self.robot:
+            raise ModelError(
+                f"this TaskControl was made for another mechanism, '{self.robot.name}'; as a controller of '{mechanism.name}' it is a function: "
+                "give lambda t, q, v: law(t, q, v)"
+            )
+        return {"law": self._core_terms, "numbers": self.parameters}
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are made from what it was made from."""
         return _made_again, (self.robot, self.tasks, self.limits, self.contacts, self.actuated, *self._weighs)
@@ -190,7 +205,7 @@ class TaskControl:
 
     @property
     def native(self) -> bool:
-        """Whether it runs in C++ during a simulation: no target is a function of the caller."""
+        """True if it runs in C++ during a simulation: no target is a function of the caller."""
         return not self._terms.functions
 
     @property

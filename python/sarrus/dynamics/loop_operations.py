@@ -71,6 +71,11 @@ class LoopFunctions(StateFunctions):
         """Whether a constraint's rows are a function of q that the core has to be told."""
         return any(isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows) for c in self._constraints.values())
 
+    @property
+    def _base(self) -> LoopFunctions:
+        """The mechanism itself; of variants the one that they are varied from."""
+        return self
+
     def _of_rows(self, which: Any) -> LoopFunctions:
         """The mechanism that these rows of a batch are of; where they are variants not all rows have the same."""
         return self

@@ -15,7 +15,6 @@ from .._arrays import Array, ArrayLike, checked_count
 from .._showing import table
 from ..description.constraints import ConstraintSpec
 from ..description.joints import JointType
-from ..description.replaced import OF_JOINT_TYPES, merged, replaced
 from ..description.specs import Description, JointSpec, core_terms, doubtful
 from ..errors import ModelError, ShapeError, check_name, warn_of_model
 from .options import ExpressedIn, F, FrameOptions, MotionOptions, StateOptions, Wrenches, keywords_behind
@@ -162,7 +161,9 @@ class StateFunctions(_core.Mechanism):
         vars(self).update(_description=description, _substructures=substructures, _prepared={})
 
     def _copy(self, changes: dict[str, Any]) -> Self:
-        """With other numbers; nothing is made of them in Python until somebody asks."""
+        """Return a copy with other numbers, of which Python makes a description at its first use."""
+        from ..description.replaced import OF_JOINT_TYPES, merged
+
         copy = type(self).__new__(type(self))
         _core.Mechanism.__init__(copy, self, changes)
         mine, its = vars(self), vars(copy)
@@ -192,6 +193,8 @@ class StateFunctions(_core.Mechanism):
 
     @cached_property
     def _description(self) -> Description:
+        from ..description.replaced import replaced
+
         return replaced(*self._changed)
 
     @cached_property

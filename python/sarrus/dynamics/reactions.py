@@ -36,7 +36,7 @@ def least_reactions(
         return multipliers
     at: dict[str, Any] = {} if time is None else {"time": time}
     if along is None:
-        along = np.zeros(getattr(robot, "base", robot)._all_nv - robot.nv)  # of variants as of their base
+        along = np.zeros(robot._base._all_nv - robot.nv)  # of variants as of their base
     loads = robot._joint_loads(q, v, a, multipliers, along, wrenches=wrenches, **at, return_status=True)[0]
     if least_pivot is not None:
         at["least_pivot"] = np.nan_to_num(least_pivot)

@@ -70,6 +70,10 @@ class VariantFunctions(Base):
         _core.Mechanism.__init__(cast(Any, self), base, count, changes)
         vars(self).update(base=base, _changes=changes, _which=np.arange(count), _prepared={})
 
+    @property
+    def _base(self) -> LoopFunctions:
+        return self.base
+
     def __len__(self) -> int:
         return int(self._count)
 

@@ -6,22 +6,29 @@
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._arrays import checked_path
+from .._deferred import attributes
 from .._files import read_bytes
 from ..building.builder import Builder
 from ..errors import ModelError, printable
 from ..mechanism import Mechanism
-from . import complete, mjcf, sdf, urdf, usd
-from .document import check_ties, root_tag
-from .mujoco import from_mujoco
-from .pinocchio import from_pinocchio, to_pinocchio
-from .saving import save
-from .urdf_loops import Loops, close_frames
+
+if TYPE_CHECKING:
+    from . import complete as complete
+    from . import mjcf as mjcf
+    from . import sdf as sdf
+    from . import urdf as urdf
+    from . import usd as usd
+    from .mujoco import from_mujoco
+    from .pinocchio import from_pinocchio, to_pinocchio
+    from .saving import save
+    from .urdf_loops import Loops
 
 __all__ = ["from_mujoco", "from_pinocchio", "load", "load_builder", "loads", "save", "to_pinocchio"]
 
@@ -30,13 +37,23 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# how a document begins: a brace, #usda, or the name of its root element; its reader, and which keyword of `load` is that one's own
-READERS: dict[str, tuple[Callable[..., Builder], str]] = {
-    "robot": (urdf.read, "loops"),
-    "mujoco": (mjcf.read, ""),
-    "sdf": (sdf.read, "model"),
-    "#usda": (usd.read, ""),
-    "{": (complete.read, ""),
+__getattr__ = attributes(
+    __name__,
+    {
+        "mujoco": ("from_mujoco",),
+        "pinocchio": ("from_pinocchio", "to_pinocchio"),
+        "saving": ("save",),
+        **{module: (module,) for module in ("complete", "mjcf", "sdf", "urdf", "usd")},
+    },
+)
+
+# how a document begins: a brace, #usda, or the name of its root element; its reader, a module that is loaded for it, and the keyword of `load` for this one
+READERS = {
+    "robot": ("urdf", "loops"),
+    "mujoco": ("mjcf", ""),
+    "sdf": ("sdf", "model"),
+    "#usda": ("usd", ""),
+    "{": ("complete", ""),
 }
 # where the suffix does not tell, the document does
 SUFFIXES = {
@@ -174,19 +191,28 @@ def _read(
     if not begins:
         start = text.lstrip()[:5] if hasattr(text, "lstrip") else ""
         start = start if isinstance(start, str) else start.decode(errors="replace")
-        begins = "{" if start[:1] == "{" else start if start == "#usda" else root_tag(text)
+        begins = "{" if start[:1] == "{" else start if start == "#usda" else ""
+        if not begins:
+            from .document import root_tag
+
+            begins = root_tag(text)
     # what begins like nothing that is known is left to one reader, to say what is wrong with it
-    read, keyword = READERS.get(begins, READERS["robot"])
+    reader, keyword = READERS.get(begins, READERS["robot"])
     options = {name: value for name, value in (("loops", loops), ("model", model)) if value is not None}
     if set(options) - {keyword}:
         raise ModelError(f"{source}: {' and '.join(options)} is nothing that this format is asked for")
-    builder = read(text, source=source, floating_base=floating_base, **places, **options)
-    if read is not complete.read:
+    read = importlib.import_module(f"{__name__}.{reader}").read
+    builder: Builder = read(text, source=source, floating_base=floating_base, **places, **options)
+    if reader != "complete":
+        from .urdf_loops import close_frames
+
         close_frames(builder, source)
     return builder
 
 
 def _built(builder: Builder, source: str) -> Mechanism:
+    from .document import check_ties
+
     specs: list[Any] = [*builder._joints.values(), *builder._constraints.values()]
     check_ties((spec.bodies for spec in specs), source)
     try:

@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import NDArray
-from .._files import is_within, replacing
+from .._files import is_within, relative, replacing
 from ..building.builder import Builder
 from ..description import Description, TargetSpec
 from ..errors import ModelError
@@ -236,15 +236,6 @@ def _with_meshes(description: Description, changed: Callable[[Mesh], Mesh]) -> D
         for visual in description.visuals
     )
     return replace(description, visuals=visuals)
-
-
-def relative(folder: str, path: str) -> str:
-    if not folder or not os.path.isabs(path):
-        return path
-    try:
-        return os.path.relpath(path, folder)
-    except ValueError:  # on another drive
-        return path
 
 
 # ---- the schema ------------------------------------------------------------------------------------------------------

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from .._arrays import checked_path
 from ..errors import ModelError
 from ..mechanism import Mechanism, checked_mechanism
-from . import complete, write_mjcf, write_sdf, write_urdf, write_usd
 
-WRITERS: dict[str, Callable[..., list[Path]]] = {
-    ".json": complete.save,
-    ".urdf": write_urdf.save,
-    ".xml": write_mjcf.save,
-    ".sdf": write_sdf.save,
-    ".usda": write_usd.save,
-    ".usd": write_usd.save,
+# by suffix, a module that is loaded for it
+WRITERS = {
+    ".json": "complete",
+    ".urdf": "write_urdf",
+    ".xml": "write_mjcf",
+    ".sdf": "write_sdf",
+    ".usda": "write_usd",
+    ".usd": "write_usd",
 }
 
 
@@ -30,4 +30,6 @@ def save(robot: Mechanism, path: str | os.PathLike[str], *, lossy: bool = False)
         raise ModelError(
             f"{file}: cannot write {suffix or 'a file without suffix'}; {', '.join(WRITERS)} can be written"
         )
-    return WRITERS[suffix](robot, file, lossy=lossy)
+    writer = importlib.import_module(f".{WRITERS[suffix]}", __package__)
+    files: list[Path] = writer.save(robot, file, lossy=lossy)
+    return files

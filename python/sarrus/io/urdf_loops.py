@@ -39,7 +39,6 @@ from ..spatial import Rotation, Transform
 from . import sdf_scene
 from .document import Element, Notes, at
 from .formats import SDF
-from .sdf import gear_terms
 from .sdf_joints import axis_direction, axis_in_model, joint_type
 
 TAGS = ("loop", "loop_joint", "constraint")
@@ -194,6 +193,8 @@ def _gazebo_joint(
     if element.text("type") == "gearbox":
         body = element.needed("gearbox_reference_body")
         reference = _link(body, body.words(), links)
+
+        from .sdf import gear_terms
 
         def about(axis: Element) -> Array:
             return np.asarray(X_W.rotation @ joints.unit_axis(direction(axis)))

@@ -93,26 +93,33 @@ SpaceDyn's applications, robots whose base moves:
 ======================  ======================================================================================
 """
 
-from .arms import gripper, human_arm, six_axis_arm, three_finger_hand, two_arms
-from .hinge_loops import bennett, bricard, double_hooke, goldberg_5r, goldberg_6r, myard, schatz
-from .lattices import (
-    chain_mail,
-    four_bar_ladder,
-    hoberman_ring,
-    hoberman_sphere,
-    miura_fold,
-    net,
-    ring,
-    tensegrity_prism,
-)
-from .legs import biped, biped_leg, humanoid_leg, quadruped, strandbeest_leg
-from .linkages import four_bar, peaucellier, scissor_lift, slider_crank, watt
-from .overconstrained import sarrus_linkage, tsai_3upu, wren_platform
-from .parallel import cable_platform, delta, five_bar, stewart, three_rrr
-from .pendulums import double_pendulum, pendulum
-from .rolling import rolling_disc, whipple_bicycle
-from .space import free_flyer, macro_micro_arm, rover, sampler
-from .thesis import four_link_chain, hslm, stanford_arm, two_links
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._deferred import attributes
+
+if TYPE_CHECKING:
+    from .arms import gripper, human_arm, six_axis_arm, three_finger_hand, two_arms
+    from .hinge_loops import bennett, bricard, double_hooke, goldberg_5r, goldberg_6r, myard, schatz
+    from .lattices import (
+        chain_mail,
+        four_bar_ladder,
+        hoberman_ring,
+        hoberman_sphere,
+        miura_fold,
+        net,
+        ring,
+        tensegrity_prism,
+    )
+    from .legs import biped, biped_leg, humanoid_leg, quadruped, strandbeest_leg
+    from .linkages import four_bar, peaucellier, scissor_lift, slider_crank, watt
+    from .overconstrained import sarrus_linkage, tsai_3upu, wren_platform
+    from .parallel import cable_platform, delta, five_bar, stewart, three_rrr
+    from .pendulums import double_pendulum, pendulum
+    from .rolling import rolling_disc, whipple_bicycle
+    from .space import free_flyer, macro_micro_arm, rover, sampler
+    from .thesis import four_link_chain, hslm, stanford_arm, two_links
 
 __all__ = [
     "bennett", "biped", "biped_leg", "bricard", "cable_platform", "chain_mail", "delta", "double_hooke", "double_pendulum", "five_bar",
@@ -123,6 +130,22 @@ __all__ = [
     "three_finger_hand", "three_rrr", "tsai_3upu", "two_arms", "two_links", "watt", "whipple_bicycle",
     "wren_platform",
 ]  # fmt: skip
+
+_MODULES = {
+    "arms": ("gripper", "human_arm", "six_axis_arm", "three_finger_hand", "two_arms"),
+    "hinge_loops": ("bennett", "bricard", "double_hooke", "goldberg_5r", "goldberg_6r", "myard", "schatz"),
+    "lattices": ("chain_mail", "four_bar_ladder", "hoberman_ring", "hoberman_sphere", "miura_fold", "net", "ring", "tensegrity_prism"),
+    "legs": ("biped", "biped_leg", "humanoid_leg", "quadruped", "strandbeest_leg"),
+    "linkages": ("four_bar", "peaucellier", "scissor_lift", "slider_crank", "watt"),
+    "overconstrained": ("sarrus_linkage", "tsai_3upu", "wren_platform"),
+    "parallel": ("cable_platform", "delta", "five_bar", "stewart", "three_rrr"),
+    "pendulums": ("double_pendulum", "pendulum"),
+    "rolling": ("rolling_disc", "whipple_bicycle"),
+    "space": ("free_flyer", "macro_micro_arm", "rover", "sampler"),
+    "thesis": ("four_link_chain", "hslm", "stanford_arm", "two_links"),
+}  # fmt: skip
+
+__getattr__ = attributes(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, check_mapping, checked_number, real_array, real_rows
-from .._files import needed
 from ..errors import ModelError, check_choice
 from ..mechanism import Mechanism
 from .limits import OnLimits
@@ -175,6 +174,8 @@ def progress_bar(total: float, shown: bool, unit: str = "s") -> Any:
     """Of tqdm, or None."""
     if not shown:
         return None
+    from .._files import needed
+
     return needed("tqdm.auto", "progress=True shows a bar by tqdm", "tqdm").tqdm(
         total=total, unit=unit, unit_scale=unit == "s"
     )

@@ -14,7 +14,7 @@ from .. import _core
 from .._arrays import Array, checked_count, common_axes, real_array, real_rows
 from .._core import Status
 from .._showing import Brief
-from ..control.elements import ForceElement
+from ..control.element import ForceElement
 from ..dynamics.options import shows_options
 from ..errors import ModelError, NameNotFoundError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from .._arrays import Array
 from ..analysis.assembly.closing import prepared
-from ..control.coordinates import coordinate
-from ..control.elements import EndStop, ForceElement
+from ..control.element import ForceElement
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError
+
+if TYPE_CHECKING:
+    from ..control.elements import EndStop
 
 __all__ = ["Limit"]
 
@@ -40,7 +42,8 @@ class Limit:
 
 def _stopped(elements: Sequence[ForceElement]) -> set[tuple[str, int]]:
     """Coordinates that have a stop of their own."""
-    return {(e.joint, e.index) for e in elements if isinstance(e, EndStop) and isinstance(e.joint, str)}
+    stops = (cast("EndStop", e) for e in elements if e._kind == "EndStop")
+    return {(e.joint, e.index) for e in stops if isinstance(e.joint, str)}
 
 
 def joint_limits(mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> JointLimits:
@@ -69,12 +72,16 @@ class JointLimits:
             joint = mechanism.joint(name)
             limits = joint.limits if mode == "stop" else None
             for k in () if limits is None else np.flatnonzero(np.isfinite(limits).any(axis=0)).tolist():
+                from ..control.coordinates import coordinate
+
                 try:
                     coordinate(mechanism, name, k, "an end stop")
                 except ModelError as error:
                     cure = "Take them away, or give limits='warn'"
                     raise ModelError(f"limits of '{name}' cannot stop it: {error}. {cure}") from None
                 if (name, k) not in stopped:
+                    from ..control.elements import EndStop
+
                     self.end_stops.append(EndStop(name, index=k))
                     self.enforced.add((name, k, "position"))
             fast, strong = joint.type.velocity_limit, joint.type.effort_limit

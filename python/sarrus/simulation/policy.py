@@ -9,7 +9,7 @@ import numpy as np
 
 from .._arrays import Array, ArrayLike, real_array
 from .._core import Status
-from ..control.terms import ForceElements
+from ..control.element import ForceElements
 from ..errors import OF_MOTORS, ShapeError, StateError
 from .workers import Result, Work
 

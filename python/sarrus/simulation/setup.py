@@ -5,30 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, real_array
 from .._core import Status
-from ..analysis.scaling import velocity_scale
-from ..control.element import Run
-from ..control.elements import Contact, EndStop, RigidContact, ShapeContacts, Stiction
-from ..control.terms import ForceElements, force_elements
+from ..control.element import Element, ForceElements, Run
 from ..errors import ModelError
 from ..mechanism import Mechanism
-from ..variants import Variants
 from .arguments import Stepping
-from .contact_history import PlaneContact
 from .limits import JointLimits
-from .stiffness import joints_outrun
+
+if TYPE_CHECKING:
+    from ..variants import Variants
+    from .contact_history import PlaneContact
 
 BLOCK = 1024  # runs a thread of which all is kept at once
 SOME_STARTS = 8  # where rates of joints are looked at
 NOBODY = np.zeros(0, np.int64)
 ELSEWHERE = 1.0  # [rad, sizes of the bodies] that closing the loops moves a joint by, from which on it is another start and no nearby one
-RIGID = (RigidContact, ShapeContacts)
 Ended = NDArray[np.int8]  # (runs,), a Status each
 
 
@@ -59,15 +56,20 @@ class Setup:
             robot._pfaffian_numbers if has_functions_of_q(robot) else None, events, self.limits, robot._units_of_motion,
         )  # fmt: skip
 
+    @property
+    def _varied(self) -> bool:
+        """True if each run has a variant."""
+        return self.mechanism._base is not self.mechanism
+
     def of(self, rows: Any) -> Setup:
         """Of some of the runs, where each has a variant."""
-        if not isinstance(self.mechanism, Variants):
+        if not self._varied:
             return self
         return replace(self, mechanism=self.mechanism[rows])
 
     def variants(self, rows: Any) -> NDArray[np.int64]:
         """Which of the variants these runs are of."""
-        return np.arange(self.mechanism._count)[rows] if isinstance(self.mechanism, Variants) else NOBODY
+        return np.arange(self.mechanism._count)[rows] if self._varied else NOBODY
 
     def begin(
         self, core: _core.Simulation, q: Array, v: Array, time: float, near: Mapping[str, Array], threads: int = 1
@@ -78,12 +80,10 @@ class Setup:
         # of one run by the functions of one state: in lanes their last digits are others, and impacts make much of them
         alone = len(q) == 1 or _core.methods[self.method].rigid
         for rows in range(len(q)) if alone else shares(len(q), BLOCK * threads):
-            one = isinstance(rows, int) and isinstance(self.mechanism, Variants)
+            one = isinstance(rows, int) and self._varied
             robot = self.mechanism[rows] if one else self.mechanism._of_rows(np.arange(len(q))[rows])
             q_on, v_on, begun[rows] = self._on_the_loops(robot, q[rows], v[rows], time, threads)
-            off = begun[rows] != Status.FINISHED
-            x[rows, :nq] = np.where(off[..., None], robot.neutral(), q_on)
-            x[rows, nq : nq + nv] = np.where(off[..., None], 0.0, v_on)
+            x[rows, :nq], x[rows, nq : nq + nv] = _replaced(begun[rows] != Status.FINISHED, robot, q_on, v_on)
             if core.counted or near:
                 turns = self._within_stops(
                     robot, x[rows, :nq], time, {name: angles[rows] for name, angles in near.items()}
@@ -113,13 +113,19 @@ class Setup:
         if not robot.nc or self.stabilisation == "none":
             return q, v, np.where(unsound, Status.UNSOUND, Status.FINISHED)
         asked["time"] = time
-        q, v = np.where(unsound[..., None], robot.neutral(), q), np.where(unsound[..., None], 0.0, v)
-        given = q
-        q, lost = robot.project_configuration(q, **asked)
+        given, v = _replaced(unsound, robot, q, v)
+        q, lost = robot.project_configuration(given, **asked)
         v, forbidden = robot.project_velocity(q, v, **asked)
         closed = ~unsound & (lost == 0) & ((forbidden == Status.FINISHED) | (forbidden == Status.CONTRADICTORY))
         closed &= moved_by_closing(robot, given, q).max(axis=-1, initial=0.0) <= ELSEWHERE
         return q, v, np.where(closed, forbidden, Status.UNSOUND)
+
+
+def _replaced(rows: Any, robot: Mechanism | Variants, q: Array, v: Array) -> tuple[Array, Array]:
+    """The states, with the neutral one at rest in these rows."""
+    if not np.any(rows):
+        return q, v
+    return np.where(rows[..., None], robot.neutral(), q), np.where(rows[..., None], 0.0, v)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +166,7 @@ class Prepared:
         check_contact(robot, method, how.stabilisation, elements)
         elements = elements + limits.end_stops + shapes_that_touch(robot, method, elements)
         felt_at = None if start is None else start_of(robot, start)
-        forces = force_elements(robot, elements, Run(limits.effort_limits, felt_at, rows, runs))
+        forces = ForceElements.of(robot, elements, Run(limits.effort_limits, felt_at, rows, runs))
         setup = Setup(
             robot,
             method,
@@ -176,25 +182,30 @@ class Prepared:
 
 def moved_by_closing(robot: Mechanism | Variants, given: Array, closed: Array) -> Array:
     """(..., nv) displacements from what was given to where loops are closed [rad, sizes of the bodies]; none where they could not be."""
-    one = robot.base if isinstance(robot, Variants) else robot
+    one = cast(Mechanism, robot._base)
     start = one.normalize(given, return_status=True)[0]
     moved = one.difference(start, np.where(np.isfinite(closed).all(axis=-1, keepdims=True), closed, start))
-    return np.asarray(np.abs(moved) / velocity_scale(one))
+    return np.asarray(np.abs(moved) / one._units_of_motion[1][0, : one.nv])
+
+
+def mechanism_of(robot: Mechanism | Variants, run: int) -> Mechanism:
+    """The mechanism of a run."""
+    return cast(Mechanism, robot if robot._base is robot else cast("Variants", robot)[run % robot._count])
 
 
 def stops_of(robot: Mechanism | Variants, elements: Iterable[Any]) -> tuple[tuple[str, int, float, float], ...]:
     """Of end stops at joints that close loops, whose angles are taken within these limits: joint, coordinate and limits."""
     return tuple(
-        (e.joint, e.index, *map(float, e.limits))  # type: ignore[misc, arg-type]
+        (e.joint, e.index, *map(float, e.limits))
         for e in elements
-        if isinstance(e, EndStop) and isinstance(e.joint, str) and robot.joint(e.joint).closes_loop
+        if e._kind == "EndStop" and isinstance(e.joint, str) and robot.joint(e.joint).closes_loop
         if e.limits is not None and all(isinstance(x, Real) and np.isfinite(float(x)) for x in e.limits)
     )
 
 
 def feel_the_start(elements: Iterable[Any]) -> bool:
-    """Whether some default is to be of what is felt where runs start."""
-    return any(isinstance(e, (EndStop, Stiction)) and (e.damping is None or e.stiffness is None) for e in elements)
+    """Return True if a default of an element depends on the effective inertia where runs start."""
+    return any(getattr(e, name, 0.0) is None for e in elements for name in ("damping", "stiffness"))
 
 
 def start_of(robot: Any, q: ArrayLike) -> Array:
@@ -204,10 +215,9 @@ def start_of(robot: Any, q: ArrayLike) -> Array:
         return np.asarray(robot.neutral())  # of which the run says what is wrong
     x, unsound = robot.normalize(x, return_status=True)
     if robot.nc:
-        x = np.where((unsound != 0)[..., None], robot.neutral(), x)
+        x, _ = _replaced(unsound != 0, robot, x, x)
         x, _ = robot.project_configuration(x, return_status=True)
-    bad = (unsound != 0) | ~np.isfinite(x).all(axis=-1)
-    return np.asarray(np.where(bad[..., None], robot.neutral(), x))
+    return _replaced((unsound != 0) | ~np.isfinite(x).all(axis=-1), robot, x, x)[0]
 
 
 def loop_coordinates(robot: Mechanism, q: Array, time: float, near: Mapping[str, Array] | None = None) -> Array:
@@ -226,13 +236,17 @@ def method_for(
     """
     if method != "auto":
         return method
-    if any(isinstance(e, RIGID) for e in elements):
+    if any(e.rigid for e in elements):
         return "contact"
     stiff = "implicit_midpoint" if varies else "rosenbrock"
-    if any(isinstance(e, (Contact, Stiction)) for e in elements):
+    if any(e.stiff for e in elements):
         return stiff
-    some = _some_starts(robot, start)
-    return "implicit_midpoint" if any(joints_outrun(one, start_of(one, q), dt) for one, q in some) else "rk4"
+    for one, q in _some_starts(robot, start):
+        from .stiffness import joints_outrun
+
+        if joints_outrun(one, start_of(one, q), dt):
+            return "implicit_midpoint"
+    return "rk4"
 
 
 def _some_starts(robot: Mechanism | Variants, start: ArrayLike | None) -> Iterator[tuple[Mechanism, Array]]:
@@ -243,17 +257,17 @@ def _some_starts(robot: Mechanism | Variants, start: ArrayLike | None) -> Iterat
     q = q.reshape(-1, q.shape[-1]) if q.ndim else q[None, None]
     runs = max(len(q), robot._count)
     for k in np.unique(np.linspace(0, runs - 1, SOME_STARTS).astype(int)).tolist():
-        yield robot[k % robot._count] if isinstance(robot, Variants) else robot, q[k % len(q)]
+        yield mechanism_of(robot, k), q[k % len(q)]
 
 
 def check_contact(robot: Mechanism | Variants, method: str, stabilisation: str, elements: Iterable[Any]) -> None:
     """ModelError where rigid contact would act on nothing, or would be given what its steps do not take."""
-    kinds = {type(e) for e in elements}
     if not _core.methods[method].rigid:
-        for kind in kinds.intersection(RIGID):
-            raise ModelError(f"{kind.__name__} acts in steps of method='contact' alone; got {method!r}")
+        for e in elements:
+            if e.rigid:
+                raise ModelError(f"{type(e).__name__} acts in steps of method='contact' alone; got {method!r}")
         return
-    compliant = next((kind.__name__ for kind in (Contact, Stiction) if kind in kinds), None)
+    compliant = next((type(e).__name__ for e in elements if e.stiff), None)
     if compliant:
         raise ModelError(
             f"method='contact' takes RigidContact, and dry friction of joints as it is; got {compliant}, which is compliant"
@@ -274,16 +288,23 @@ def touching_states(core: _core.Simulation) -> tuple[int, int, int] | None:
 def plane_contacts(setup: Setup, core: _core.Simulation) -> tuple[PlaneContact, ...]:
     """The RigidContacts of a simulation, and where their states are in z."""
     given = [term for term in setup.terms if term["kind"] == "RigidContact"]
+    if not given:
+        return ()
+    from .contact_history import PlaneContact
+
     return tuple(
         PlaneContact(term["frame"], term["on"], tuple(term["normal"]), float(term["radius"]), *place)
         for term, place in zip(given, core.rigid_contacts, strict=True)
     )
 
 
-def shapes_that_touch(robot: Mechanism | Variants, method: str, elements: Iterable[Any]) -> list[ShapeContacts]:
+def shapes_that_touch(robot: Mechanism | Variants, method: str, elements: Iterable[Element]) -> list[Element]:
     """What acts between shapes without being given."""
-    given = any(isinstance(e, ShapeContacts) for e in elements)
-    return [ShapeContacts()] if _core.methods[method].rigid and not given and robot._may_touch else []
+    if not _core.methods[method].rigid or any(e._kind == "ShapeContacts" for e in elements) or not robot._may_touch:
+        return []
+    from ..control.elements import ShapeContacts
+
+    return [ShapeContacts()]
 
 
 def has_functions_of_q(mechanism: Mechanism | Variants) -> bool:

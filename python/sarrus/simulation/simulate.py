@@ -8,31 +8,27 @@ import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._arrays import Array, ArrayLike, checked_number, real_array
 from .._core import Status
-from ..control.elements import ForceElement
-from ..control.terms import functions_and_elements, task_controls
-from ..description.specs import Description
+from ..control.element import ForceElement, functions_and_elements
 from ..dynamics.options import Unpack, shows_options
-from ..errors import IntegrationError, ModelError, ShapeError, StateError, check_choice
+from ..errors import IntegrationError, ModelError, ShapeError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from . import arguments
-from .arguments import STABILISATIONS, RunOptions, Stepping
-from .contact_history import BEFORE
-from .derivatives import along_run, checked_names
-from .functions import Controller, Event, EventFunction, as_events, force, sampled_force
+from .arguments import RunOptions, Stepping
 from .limits import JointLimits
 from .setup import Prepared, loop_coordinates, plane_contacts, start_of, touching_states
-from .stiffness import fastest_joint
 from .trajectory import Efforts, Trajectory
 from .warnings import at, warn_of_runs, warn_of_starts
 
-__all__ = ["Event", "simulate"]
+if TYPE_CHECKING:
+    from .functions import Controller, Event, EventFunction
+
+__all__ = ["simulate"]
 
 
 @shows_options
@@ -154,11 +150,20 @@ def simulate(
     max_step = checked_number("max_step", max_step, finite=False)
     if resume is not None and (q is not None or v is not None or how.near is not None):
         raise TypeError("resume= holds the state: q, v and near must not be given too")
-    checkpoint = None if resume is None else as_checkpoint(resume)
+    checkpoint: dict[str, Any] | None = None
+    if resume is not None:
+        from .checkpoint import as_checkpoint
+
+        checkpoint = as_checkpoint(resume)
     if checkpoint is not None and how.method == "auto":
         known = checkpoint["method"] in arguments.METHODS
         how = replace(how, method=checkpoint["method"] if known else "rk4")  # which restore() refuses
-    named_events, (functions, elements) = as_events(events), functions_and_elements(controller)
+    named_events: list[Event] = []
+    if events != ():
+        from .functions import as_events
+
+        named_events = as_events(events)
+    functions, elements = functions_and_elements(controller)
     felt_at = q if checkpoint is None else checkpoint.get("felt_at")
     watched, varies = JointLimits(mechanism, how.limits, elements), sensitivities is not None
     prepared = Prepared.of(mechanism, (functions, elements), watched, how, felt_at, varies=varies)
@@ -168,6 +173,8 @@ def simulate(
     else:
         integration.restore(checkpoint)
     if sensitivities is not None:
+        from .derivatives import checked_names
+
         if named_events or times is not None or resume is not None:
             raise ValueError(
                 "sensitivities are of all steps of a run from its start: events, times= and resume= are not for them"
@@ -177,6 +184,8 @@ def simulate(
         arguments.check_longest_step(max_step, integration.core.state["shown"][0], how.duration)
     run = integration.go(how.duration, times, rtol, atol, max_step, progress)
     if sensitivities is not None:
+        from .derivatives import along_run
+
         x = np.concatenate([run.q, run.v, run.z], axis=-1)
         made = float(run.t[-1]) - how.start  # less than the duration where Ctrl-C has ended it
         run.__dict__["sensitivities"] = along_run(integration.prepared, x, how.start, made, how.dt, sensitivities)
@@ -207,8 +216,13 @@ class Integration:
         if forces.parameters.ndim > 1:
             raise ShapeError("numbers, laws or targets that differ from run to run are for simulate_many()")
         self.prepared, self.setup, self.mechanism, self.events = prepared, setup, setup.mechanism, events
-        call = force(self.mechanism, prepared.functions) if prepared.functions else None
-        sampled = [sampled_force(self.mechanism, asked) if asked else None for asked in forces.sampled]
+        call: Controller | None = None
+        sampled: list[Controller | None] = [None for _ in forces.sampled]
+        if prepared.functions or any(forces.sampled):
+            from .functions import force, sampled_force
+
+            call = force(self.mechanism, prepared.functions) if prepared.functions else None
+            sampled = [sampled_force(self.mechanism, asked) if asked else None for asked in forces.sampled]
         watched = [(e._value, e.direction, e.terminal) for e in events]
         self.core = setup.core(forces.parameters, call, sampled, watched)
         self.touching, self.on_planes = touching_states(self.core), plane_contacts(setup, self.core)
@@ -245,7 +259,9 @@ class Integration:
         robot.project_velocity(closed, v, time=start)
 
     def restore(self, checkpoint: dict[str, Any]) -> None:
-        """Where an earlier simulation had come to."""
+        """Begin where an earlier simulation had come to."""
+        from .checkpoint import check_fields
+
         check_fields(checkpoint)
         for name, mine in (("mechanism", self.mechanism.description), ("method", self.setup.method)):
             if checkpoint[name] != mine:
@@ -262,6 +278,8 @@ class Integration:
 
     def _restored(self, name: str, value: Any, time: float, counted: int) -> Array:
         """A copy of a state, in which something or nothing counts turns of joints that close loops, as something or nothing does now."""
+        from .checkpoint import state_of_checkpoint
+
         size, now = self.core.size, self.core.counted
         if counted == now or np.ndim(value) != 1:
             return state_of_checkpoint(name, value, size)
@@ -327,6 +345,8 @@ class Integration:
         )
         rows = np.column_stack([q, v, *z, held, *turned])
         if self.touching is not None:  # names of points lie not between each other
+            from .contact_history import BEFORE
+
             first, points, each = self.touching
             these = nq + nv + first + np.arange(BEFORE + each * points)
             rows[:, these] = x[np.ix_(before, these)]
@@ -370,6 +390,8 @@ class Integration:
         method, dt = self.setup.method, float(self.core.state["dt"])
         if not np.isfinite(stable := arguments.METHODS[method].stable):
             return ""
+        from .stiffness import fastest_joint
+
         finite = x[np.isfinite(x).all(axis=1)]
         joint = fastest_joint(self.mechanism, start_of(self.mechanism, finite[0, : self.mechanism.nq]))
         if joint is not None and joint.rate * dt > stable:
@@ -380,7 +402,9 @@ class Integration:
         return f"the fastest rate of the forces that act is {rate / dt:.3g}/s, {rate:.3g} a step, where '{method}' can follow {stable:.3g}: give method='implicit_midpoint', or dt = {stable * dt / rate:.1g} or less; "
 
     def _said_by_laws(self, last: Array) -> str:
-        """What TaskControls say of the state in which a run ended, or the one before."""
+        """What TaskControls report of the state in which a run ended, or the one before."""
+        from ..control.terms import task_controls
+
         nq, nv, now = self.mechanism.nq, self.mechanism.nv, self.core.state
         states = [x for x in (now["x"], last) if np.isfinite(x).all()]
         said = [
@@ -443,56 +467,3 @@ def _sample_times(times: ArrayLike, start: float, end: float) -> Array:
     if len(t) and (t[0] < start - 1e-14 * abs(start) or t[-1] > end + 1e-14 * abs(end)):
         raise ValueError(f"times must lie between {start} and {end}; they go from {t[0]} to {t[-1]}")
     return np.asarray(np.clip(t, start, end), dtype=np.float64)
-
-
-# ---- from where a simulation goes on ---------------------------------------------------------------------------------
-
-# of a checkpoint, besides the state x
-FIELDS: dict[str, Any] = {
-    "mechanism": Description, "method": str, "start": Real, "k": Integral, "dt": Real, "t": Real, "h": Real, "shown": tuple,
-    "stabilisation": str, "close_stages": bool, "force_elements": tuple,
-}  # fmt: skip
-
-
-def check_fields(checkpoint: Mapping[str, Any]) -> None:
-    """TypeError or ModelError for the first field of a checkpoint that can be none."""
-    for name, kind in FIELDS.items():
-        x: Any = checkpoint[name]
-        if not isinstance(x, kind) or (isinstance(x, bool) and kind is not bool):
-            raise TypeError(f"'{name}' of the checkpoint must be a {kind.__name__.lower()}; got {x!r}")
-        if name == "stabilisation":
-            check_choice("'stabilisation' of the checkpoint", x, STABILISATIONS, ModelError)
-        if name == "k" and not 0 <= x <= 2**53:
-            raise ModelError(f"'k' of the checkpoint must be a count of steps, not negative; got {x!r}")
-        if kind is Real and not (np.isfinite(x) and (x > 0.0 or name in ("start", "t"))):
-            raise ModelError(
-                f"'{name}' of the checkpoint must be {'positive and ' * (name in ('dt', 'h'))}finite; got {x!r}"
-            )
-        if name == "shown" and not (len(x) == 2 and isinstance(x[0], Real) and np.isfinite(float(x[0]))):
-            raise ModelError(f"'shown' of the checkpoint must be a finite time and a state; got {x!r}")
-
-
-def state_of_checkpoint(name: str, value: Any, size: int) -> Array:
-    """A copy of a state (size,)."""
-    x = real_array(f"'{name}' of the checkpoint", value).copy()
-    if x.shape != (size,):
-        raise ModelError(
-            f"'{name}' of the checkpoint has shape {x.shape}, not ({size},): it is of another controller, with other internal states"
-        )
-    if not np.isfinite(x).all():
-        raise ModelError(f"'{name}' of the checkpoint must be finite; got {x}")
-    return x
-
-
-def as_checkpoint(value: Any) -> dict[str, Any]:
-    checkpoint = value.checkpoint if isinstance(value, Trajectory) else value
-    if isinstance(value, Trajectory) and checkpoint is None:
-        raise ModelError(
-            "this Trajectory has no checkpoint to resume from: it was not simulated, or was loaded without it"
-        )
-    if not isinstance(checkpoint, Mapping):
-        raise TypeError(f"resume must be a Trajectory or its checkpoint; got {value!r}")
-    missing = sorted({"x", *FIELDS} - checkpoint.keys())
-    if missing:
-        raise ModelError(f"resume must be the checkpoint of a Trajectory; this one lacks {', '.join(missing)}")
-    return dict(checkpoint)

@@ -27,9 +27,8 @@ import numpy as np
 
 from .._arrays import Array
 from .._core import Status
-from .._files import needed, replacing
+from .._files import needed, relative, replacing
 from ..errors import ModelError
-from ..io.complete import relative
 from ..mechanism import Mechanism
 from ..shapes import Mesh
 from .contact_history import PlaneContact

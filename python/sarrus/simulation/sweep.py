@@ -13,8 +13,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ArrayLike, NDArray, checked_count, checked_truth, is_masked
 from .._core import Status
-from ..control.elements import ForceElement
-from ..control.terms import functions_and_elements
+from ..control.element import ForceElement, functions_and_elements
 from ..dynamics.options import Unpack, shows_options
 from ..errors import ModelError, ShapeError
 from ..mechanism import Mechanism, checked_mechanism

@@ -17,23 +17,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .._arrays import Array, ArrayLike, check_mapping, checked_names, checked_path, checked_truth, real_array
-from .._files import needed
-from ..analysis.actuation.joint_wrenches import along_tree, by_friction, joint_wrenches_with
-from ..control import interpolation
-from ..control.coordinates import loses_turns
 from ..dynamics.loop_operations import LoopReactions
 from ..dynamics.reactions import compliance_roots, least_reactions
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError
 from ..laws import Law
 from ..mechanism import Mechanism, checked_mechanism
-from . import storage
-from .contact_history import BEFORE, ContactForces, PlaneContact
-from .joint_wrench_history import JointWrenchHistory
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
+
+    from .contact_history import ContactForces, PlaneContact
+    from .joint_wrench_history import JointWrenchHistory
 
 Efforts: TypeAlias = Callable[[Array, Array, Array, Array], ArrayLike]
 
@@ -305,6 +301,8 @@ class Trajectory:
     def _contacts(self) -> ContactForces | None:
         if self.z is None or not (self.touching or self.on_planes):
             return None
+        from .contact_history import BEFORE, ContactForces
+
         parts = ContactForces.of_planes(self.mechanism, self.q, self.z, self.on_planes)
         if self.touching is not None:
             first, kept, each = self.touching
@@ -344,6 +342,8 @@ class Trajectory:
             tau = tau - np.einsum("nij,ni->nj", self.mechanism.jacobian(self.q, name), wrench)
         if self._passive is None:
             return self.mechanism, tau
+        from ..analysis.actuation.joint_wrenches import along_tree
+
         return self._without_passive, tau + along_tree(self.mechanism, self.q, self._passive, self.t)
 
     @cached_property
@@ -410,6 +410,8 @@ class Trajectory:
                 change = robot._loop_wrenches(self.q, shared - carried.multipliers, time=self.t, return_status=True)[0]
                 by_name = {name: carried.wrenches[name] + change[:, k] for k, name in enumerate(robot.constraints)}
                 carried = replace(carried, multipliers=shared, wrenches=by_name)
+            from ..analysis.actuation.joint_wrenches import by_friction
+
             for name, wrench in by_friction(self.mechanism, self.q, self._passive, self.t).items():
                 carried.wrenches[name] = carried.wrenches[name] + wrench
         for x in (carried.multipliers, carried.residual, *carried.wrenches.values()):
@@ -441,6 +443,9 @@ class Trajectory:
             if compliance is None:
                 return self._joint_wrenches
             actuated = self._driven
+        from ..analysis.actuation.joint_wrenches import joint_wrenches_with
+        from .joint_wrench_history import JointWrenchHistory
+
         robot = self.mechanism
         known: dict[str, Any] = {"wrenches": self._loads}
         known["compliance"] = None if compliance is None else compliance_roots(robot, compliance)
@@ -508,6 +513,8 @@ class Trajectory:
             return self.loop_q[:, joint._all_q.start - self.mechanism.nq : joint._all_q.stop - self.mechanism.nq]
         x = self.mechanism.joint_states(self.q, time=self.t).q[name]
         v = self.mechanism.joint_states(self.q, self.v, time=self.t).v[name]
+        from ..control.coordinates import loses_turns
+
         for k in (k for k in range(joint.type.nv) if loses_turns(self.mechanism, name, k)):
             way = 0.5 * (v[1:, k] + v[:-1, k]) * np.diff(self.t)  # which may be more than half a turn
             x[1:, k] -= 2.0 * np.pi * np.cumsum(np.round((np.diff(x[:, k]) - way) / (2.0 * np.pi)))
@@ -534,6 +541,8 @@ class Trajectory:
         q, v = self.q.take(k, axis=0), self.v.take(k, axis=0)
         between = t != self.t[k]
         if between.any():
+            from ..control import interpolation
+
             k = k[between]
             q[between], v[between] = interpolation.between(self.mechanism, self.t, self.q, self.v, t[between], k)
         return q, v
@@ -549,6 +558,8 @@ class Trajectory:
         Raises ValueError where the name ends otherwise, or frames are asked for of an .npz, which has no table; ModelError where the mechanism
         holds a function that cannot be pickled; NameNotFoundError for a frame that there is not.
         """
+        from . import storage
+
         path = checked_path(path)
         if storage.suffix(path) == ".npz":
             if len(checked_names("frames", frames)):
@@ -571,6 +582,8 @@ class Trajectory:
         Raises OSError where there is no such file, ValueError where it is none that sarrus wrote, or is of another mechanism; which a .csv tells by its columns and its
         energy alone.
         """
+        from . import storage
+
         path = checked_path(path)
         if mechanism is not None:
             checked_mechanism(mechanism)
@@ -611,12 +624,16 @@ class Trajectory:
 
         Raises NameNotFoundError for a frame that there is not.
         """
+        from .._files import needed
+
         pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
         heads, parts = self._table(frames)
         return pandas.DataFrame(np.column_stack(parts), columns=heads)
 
     def _table(self, frames: str | Sequence[str]) -> tuple[list[str], list[Array]]:
         """Heads, and columns (n,) or (n, k) of them."""
+        from . import storage
+
         robot, names = self.mechanism, checked_names("frames", frames)
         efforts, loops = self._known_efforts, robot.loop_joints
         heads = storage.columns(robot, efforts is not None, self._given_a is not None, self.wrenches, names)
@@ -692,6 +709,10 @@ class Trajectory:
 
 
 def _places(on_planes: Any) -> tuple[PlaneContact, ...]:
+    if on_planes == ():
+        return ()
+    from .contact_history import PlaneContact
+
     if not isinstance(on_planes, Sequence) or not all(isinstance(one, PlaneContact) for one in on_planes):
         raise TypeError(f"on_planes must be a sequence of PlaneContact, as a run has it; got {on_planes!r}")
     return tuple(on_planes)
@@ -728,6 +749,10 @@ def _turning_springs(robot: Mechanism, name: str) -> list[int]:
     """Coordinates of a joint on which a spring acts that counts turns which no pose tells."""
     joint = robot.joint(name).type
     sprung = [] if joint.quaternion else np.flatnonzero(joint.stiffness).tolist()
+    if not sprung:
+        return []
+    from ..control.coordinates import loses_turns
+
     return [k for k in sprung if loses_turns(robot, name, k)]
 
 

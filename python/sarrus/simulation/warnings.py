@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -11,15 +11,15 @@ from .. import _core
 from .._arrays import Array, NDArray
 from .._core import Status
 from ..analysis.scaling import sliding_velocities, velocity_scale
-from ..control.elements import Contact, EndStop, Stiction
 from ..description.contacts import told_by_file
 from ..errors import DriftWarning, LimitWarning, ModelWarning, StiffnessWarning, warn_caller
 from ..mechanism import Mechanism
-from ..variants import Variants
 from .limits import Record
-from .setup import Prepared, Setup, moved_by_closing
-from .stiffness import fastest_joint
+from .setup import Prepared, Setup, mechanism_of, moved_by_closing
 from .trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from ..variants import Variants
 
 EATEN = 0.1  # of a motion's energy, which a run may lose to its steps
 TOLD = 1e-3  # how well a rate is known: by differences, and a few turns of an iteration
@@ -33,7 +33,6 @@ FEWEST = 8  # states, of which the largest kinetic energy is known
 SHORT = 1e-3  # of a step, by which energies are differenced
 MOST = 32  # states of a run that are looked at, at irregular distances: a motion may be periodic
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
-STORES = (Contact, EndStop, Stiction)  # forces that give back at most what they took
 Runs = Sequence[tuple[slice | NDArray[np.intp], Prepared]]  # which runs are of each mechanism
 
 
@@ -49,7 +48,7 @@ def warn_of_runs(
     _warn_of_limits(runs, record)
     if not _warn_of_stiffness(setup.method, step, steps, record) and judges_energy:
         share, order = np.zeros(len(q)), np.arange(len(q))
-        for rows, prepared in runs:
+        for rows, prepared in runs if q.shape[1] >= FEWEST else ():
             several = order[rows]
 
             def one(k: int, several: NDArray[np.intp] = several) -> Trajectory:
@@ -69,6 +68,8 @@ def at(time: float) -> str:
 
 def warn_of_starts(one: Mechanism, given: Array, closed: Array, time: float) -> None:
     """Of runs (runs, nq) whose loops were open where they were to start, and which start elsewhere now."""
+    if not one.nc:
+        return
     moved = moved_by_closing(one, given, closed)
     most = moved.max(axis=-1, initial=0.0)
     if not (far := most > MOVED).any():
@@ -87,7 +88,7 @@ def warn_of_starts(one: Mechanism, given: Array, closed: Array, time: float) -> 
 
 def _warn_of_shapes(setup: Setup) -> None:
     """Of shapes that pass through each other, unless the warnings of the file that they were read from say so."""
-    robot = cast(Mechanism, setup.mechanism.base if isinstance(setup.mechanism, Variants) else setup.mechanism)
+    robot = cast(Mechanism, setup.mechanism._base)
     d = robot.description
     if _core.methods[setup.method].rigid or not d.shapes or told_by_file(d) or not (pairs := robot._may_touch):
         return
@@ -106,6 +107,8 @@ def _among(out: NDArray[np.bool_], what: str = "") -> str:
 
 def _warn_of_limits(runs: Runs, record: Record) -> None:
     """Of limits that any run left though nothing enforces them, as the first one did that left each."""
+    if not record["excess"].any():
+        return
     out = np.nan_to_num(record["excess"]) != 0.0
     exceeded = []
     for k in np.flatnonzero(out.any(axis=0)).tolist():
@@ -133,6 +136,8 @@ def _warn_of_limits(runs: Runs, record: Record) -> None:
 def _warn_of_stiffness(method: str, dt: float, steps: int, record: Record) -> bool:
     """Where |rate| dt of the forces is more than the method's steps can follow, or they eat a motion."""
     stable = _core.methods[method].stable
+    if not record["stiffness"].any():
+        return False
     rates, eaten = (np.nan_to_num(record[name]) for name in ("stiffness", "energy_eaten"))
     largest, most = float(rates.max(initial=0.0)), float(eaten.max(initial=0.0))
     swings = steps * largest > 2.0 * np.pi  # a run of less than a period is not to be judged
@@ -184,7 +189,9 @@ def _warn_of_energy(runs: Runs, dt: float, share: Array, q: Array) -> None:
 
 def _fastest(robot: Mechanism | Variants, q: Array, k: int, dt: float) -> str:
     """The fastest of the joints' and springs' rates, if steps do not resolve it."""
-    robot = robot[k % robot._count] if isinstance(robot, Variants) else robot
+    from .stiffness import fastest_joint
+
+    robot = mechanism_of(robot, k)
     joint = fastest_joint(robot, q[0])
     rates = [(joint.rate, f"{joint.what} of joint '{joint.joint}'")] if joint else []
     d = robot.description
@@ -246,12 +253,12 @@ def _energy_error(prepared: Prepared, q: Array, v: Array, work: Work | None, run
     energy swings, or grows.
     """
     robot, elements = prepared.setup.mechanism, prepared.elements
-    if q.shape[1] < FEWEST or _core.methods[prepared.setup.method].order < 2 or _driven(next(iter(_each(robot)))):
+    if _core.methods[prepared.setup.method].order < 2 or _driven(next(iter(_each(robot)))):
         return np.zeros(len(q))
-    stores = any(isinstance(element, STORES) for element in elements)
+    stores = any(element.stores for element in elements)
     if work is not None and not stores and not any(map(_sticks, _each(robot))):
         return _change(robot, q, v, work, run)
-    if prepared.functions or any(not isinstance(element, STORES) for element in elements):
+    if prepared.functions or any(not element.stores for element in elements):
         return np.zeros(len(q))
     share = _change(robot, q, v, None, run)
     if elements or any(map(_brakes, _each(robot))):
@@ -262,7 +269,7 @@ def _energy_error(prepared: Prepared, q: Array, v: Array, work: Work | None, run
 
 
 def _each(robot: Mechanism | Variants) -> Iterable[Mechanism]:
-    return robot if isinstance(robot, Variants) else [robot]
+    return [cast(Mechanism, robot)] if robot._base is robot else cast("Variants", robot)
 
 
 def _change(
@@ -282,7 +289,7 @@ def _change(
     if work:
         supplied = np.array(work.supplied)
         for k in np.flatnonzero(np.abs(change) > WRONG * largest + known).tolist() if work.stiff else ():
-            supplied[k], held = _of_dampers(robot[k % robot._count] if isinstance(robot, Variants) else robot, run(k))
+            supplied[k], held = _of_dampers(mechanism_of(robot, k), run(k))
             known[k] += held + np.abs(supplied[k])  # what is fast takes less than its power at the steps' ends says
         change -= supplied
         known += MEASURED * np.abs(supplied)

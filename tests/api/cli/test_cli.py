@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import json
 import os
 import re
 import signal
@@ -716,86 +715,6 @@ def test_view_until_ctrl_c():
     assert process.returncode == 0 and b"Traceback" not in err
 
 
-# --- new ----------------------------------------------------------------------------------------------------------
-
-
-def test_new(write, capsys, tmp_path):
-    """What it writes runs, without a warning, and says what it is about; what is there stays."""
-    assert main(["new", "press.py"]) == 0
-    assert capsys.readouterr().out == "wrote press.py; python press.py runs it\n"
-    text = (tmp_path / "press.py").read_text()
-    assert "$" not in text and text.startswith('"""A crank-rocker') and "python press.py" in text
-    done = subprocess.run([sys.executable, "-W", "error", "press.py"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    for said in (
-        "Mechanism 'press': 3 bodies",
-        "Mobility of 'press'",
-        "the motor gives up to 7.44 N m",
-        "loops open by",
-    ):
-        assert said in done.stdout
-    assert main(["new", "press.py"]) == 1
-    assert "press.py: File exists" in capsys.readouterr().err
-    assert (tmp_path / "press.py").read_text() == text
-
-
-# --- bench --------------------------------------------------------------------------------------------------------
-
-
-def test_bench_compares(capsys, monkeypatch, tmp_path):
-    """With the machine's earlier run, which it keeps, or with a file that is named; what is broken there is no fault of now."""
-    monkeypatch.setattr(commands, "MEASURED", 0.0)
-    monkeypatch.setattr(commands, "STATES", 16)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert main(["bench", "--json", str(tmp_path / "first.json")]) == 0
-    assert "Times as fast" not in capsys.readouterr().out
-    kept = tmp_path / "cache" / "sarrus" / "bench.json"
-    first = json.loads(kept.read_text())
-    assert first == json.loads((tmp_path / "first.json").read_text())
-    # ten times as slow it was once, in another compiler, and had no chain of 30
-    for row in first["models"].values():
-        row |= {what: 1e4 * x for what, x in row.items()}
-    del first["models"]["chain of 30"]
-    first["compiler"] = "abacus"
-    kept.write_text(json.dumps(first))
-    assert main(["bench"]) == 0
-    out = capsys.readouterr().out
-    ratios = out[out.index("Times as fast") :].splitlines()
-    assert "that was with compiler abacus" in out
-    assert all(float(x) > 100.0 for x in next(line for line in ratios if line.startswith("hslm ")).split()[1:])
-    assert next(line for line in ratios if line.startswith("chain of 30")).split()[3:] == ["-"] * 6
-    for row in first["models"].values():
-        row |= {what: 1e-8 * x for what, x in row.items()}
-    (tmp_path / "fast.json").write_text(json.dumps(first))
-    assert main(["bench", "--against", str(tmp_path / "fast.json")]) == 0
-    assert "0.00*" in capsys.readouterr().out
-    kept.write_text("{}")
-    assert main(["bench"]) == 0
-    assert "Times as fast" not in capsys.readouterr().out
-    (tmp_path / "fast.json").write_text("[]")
-    assert main(["bench", "--against", str(tmp_path / "fast.json")]) == 1
-    assert "fast.json: not what `sarrus bench --json` writes" in capsys.readouterr().err
-
-
-def test_bench(capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(commands, "MEASURED", 0.0)
-    monkeypatch.setattr(commands, "STATES", 16)
-    path = tmp_path / "machine.json"
-    assert main(["bench", "--json", str(path)]) == 0
-    out, err = capsys.readouterr()
-    info = sarrus.build_info()
-    assert info["isa"] in out.splitlines()[0] and "python -m benchmarks" in out and not err
-    written = json.loads(path.read_text())
-    assert written["isa"] == info["isa"] and written["unit"] == "ns" and written["threads"] >= 1
-    assert {"four_bar", "hslm", "chain of 30"} <= set(written["models"])
-    for name, numbers in written["models"].items():
-        assert all(x > 0 for key, x in numbers.items() if key != "nc")
-        shown = next(line for line in out.splitlines() if line.startswith(f"{name} "))
-        assert shown.endswith(f"{numbers['batch_forward_dynamics']:,.0f}")
-    assert all(len(line) <= 80 for line in out.splitlines()[1:-1]), "a terminal's width"
-
-
 # --- faults -------------------------------------------------------------------------------------------------------
 
 FOUR_BAR = ("simulate", "four_bar", "--time", "0.01")
@@ -825,10 +744,6 @@ FAULTS = {
     "no rotation": (["simulate", "rolling_disc", "--position", "float=0,0,0,0,0,0,1"], 1, "quaternion"),
     "nothing to plot": ([*FOUR_BAR, "--plot", "x.png", "--show-what", "enrgy"], 1, "did you mean 'energy'?"),
     "nowhere to write": ([*FOUR_BAR, "--csv", "no/such/x.csv"], 1, "no/such/x.csv: No such file or directory"),
-    "nowhere to write numbers": (["bench", "--json", "no/such/x.json"], 1, "x.json: No such file or directory"),
-    "nothing to compare with": (["bench", "--against", "none.json"], 1, "none.json: No such file or directory"),
-    "nowhere to begin": (["new", "no/such/x.py"], 1, "x.py: No such file or directory"),
-    "no script": (["new", "x.txt"], 2, "'x.txt' does not end in .py"),
     "no run": (["view", "four_bar", "--run", "none.npz"], 1, "none.npz: No such file or directory"),
     "floating gallery": (["info", "pendulum", "--floating-base"], 2, "--floating-base is for model files"),
     "what without where": ([*FOUR_BAR, "--show-what", "q"], 2, "there is no --plot"),
@@ -918,7 +833,7 @@ def test_a_fault_of_ours_is_one_line_too(capsys, monkeypatch):
     assert capsys.readouterr().err == said
 
 
-@pytest.mark.parametrize("command", ["demo", "info", "simulate", "view", "new", "bench"])
+@pytest.mark.parametrize("command", ["demo", "info", "simulate", "view"])
 def test_help_has_an_example_that_runs_as_written(command, capsys):
     """It is one line, and its words are known."""
     with pytest.raises(SystemExit) as leaving:

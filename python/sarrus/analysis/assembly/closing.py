@@ -11,7 +11,7 @@ import copy
 import dataclasses
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -21,11 +21,13 @@ from ...description.constraints import ConstraintSpec, TargetSpec
 from ...description.joints import LIMIT_MARGIN, TURN, JointType, middle, turns_into
 from ...description.specs import JointSpec
 from ...dynamics.loop_operations import LoopFunctions
-from ...dynamics.variants import VariantFunctions
 from ...errors import ModelError, SarrusError, check_name
 from ...spatial import Transform
 from ..joint_targets import quoted
 from ..scaling import ScaledLoops, coordinate_scale, velocity_scale
+
+if TYPE_CHECKING:
+    from ...dynamics.variants import VariantFunctions
 
 # Damping, most steps, and how far off a start may be, in rad and sizes of the bodies. Near: in at most 6 steps no joint goes half a turn, so
 # that nothing is wound up, and no other start would be nearer; that is a jump of 5 cm and more of robots whose bodies are half a metre long.
@@ -241,8 +243,9 @@ def prepared(robot: LoopFunctions, key: Hashable, make: Callable[[], Kept]) -> K
 def closing(robot: LoopFunctions, frames: Frames, held: Iterable[str], single: Coordinates = ()) -> Closing:
     """The one for these frames, joints and single coordinates, which have to be known to the mechanism."""
     names = tuple(held)
-    if isinstance(robot, VariantFunctions):
-        return prepared(robot, (frames, names), lambda: closing(robot.base, frames, names).of_variants(robot))
+    if robot._base is not robot:
+        variants = cast("VariantFunctions", robot)
+        return prepared(robot, (frames, names), lambda: closing(robot._base, frames, names).of_variants(variants))
     return prepared(robot, (frames, names, *single), lambda: Closing(robot, frames, names, single))
 
 

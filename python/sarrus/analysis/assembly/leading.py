@@ -17,7 +17,6 @@ from ..._arrays import Array, NDArray
 from ..._core import tolerances
 from ...description.joints import TURN
 from ...dynamics.loop_operations import LoopFunctions
-from ...dynamics.variants import VariantFunctions
 from .closing import EACH, FOLLOWED, FREE, JUMPED, LEAD_NUMBERS, OPEN, STEPS, Closing, Frames, closing, from_each
 from .continuation import Branch
 from .multistart import SMALL
@@ -173,7 +172,7 @@ def lead(
 
 def freedom(robot: LoopFunctions, q: Array, time: Any) -> tuple[int, Array]:
     """Number of motions that the loops leave at q (nq,), and a basis (nv, k) of them, scaled."""
-    robot = robot.base if isinstance(robot, VariantFunctions) else robot  # by structure
+    robot = robot._base  # by structure
     if not robot.nc:
         return robot.nv, np.eye(robot.nv)
     loops = closing(robot, (), ()).at(time, None)
@@ -185,7 +184,7 @@ def freedom(robot: LoopFunctions, q: Array, time: Any) -> tuple[int, Array]:
 
 def _leading(robot: LoopFunctions, start: Array, held: Mapping[str, Array], time: Any) -> tuple[str, ...]:
     """Choose as many of the given joints as determine the motion: the others have to follow."""
-    robot = robot.base if isinstance(robot, VariantFunctions) else robot
+    robot = robot._base
     prescribed = sum(robot.joint(name).type.nv for name in held)
     if prescribed <= robot.nv - robot.nc:
         return tuple(held)

@@ -43,8 +43,6 @@ from .closing import (
     prepared,
     target_name,
 )
-from .continuation import Branch, checked_steps
-from .leading import led_or_nearest
 from .multistart import SAME, TOLERANCE, Search, checked_tolerance, nearly_singular, open_by, why_open
 from .rates import Rates, completed
 from .recut import Recut, searched
@@ -193,6 +191,8 @@ def _led(
         )
 
     how = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
+    from .leading import led_or_nearest
+
     led = led_or_nearest(robot, places, goals, begin, start, in_rows(open_, 0), times, branch, again, **how)
     if led is None:
         return nearest()
@@ -481,6 +481,8 @@ def follow(
     ...     print(end.path.shape, end.last[fourbar.joint("pivot").q_slice].round(3))
     (14, 3) [-1.324]
     """
+    from .continuation import Branch, checked_steps
+
     steps = checked_steps(max_step, min_step)
     joints, frames = {} if joints is None else joints, {} if frames is None else frames
     check_frames(robot, frames, "joints")

@@ -1,6 +1,6 @@
 """A crank-rocker, written down with sarrus: a script to start a model of your own from.
 
-python $NAME
+python examples/crank_rocker.py
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import sarrus
 # ---- bodies and joints -----------------------------------------------------------------------------------------------
 # Each body has a frame of its own: here at its first pin, with x along the rod. Units are SI, angles in radians.
 
-b = sarrus.Builder("$MODEL")  # gravity is (0, 0, -9.81) unless gravity= says otherwise
+b = sarrus.Builder("crank-rocker")  # gravity is (0, 0, -9.81) unless gravity= says otherwise
 
 CRANK, COUPLER, ROCKER, GROUND = 0.4, 1.1, 0.9, 1.0  # from pin to pin [m]
 for name, length in (("crank", CRANK), ("coupler", COUPLER), ("rocker", ROCKER)):
@@ -60,5 +60,5 @@ print(f"\n{run}; loops open by {run.loop_error.max():.1e}")
 #   run.plot(["motor", "pivot"]).figure.savefig("angles.png")      needs matplotlib
 #   run.animate("run.html", trace="tracer")
 #   sarrus.view(robot, trajectory=run)                              needs viser; in the browser
-#   robot.save("$MODEL.json")                                      or .urdf, .xml (MJCF), .sdf
-#   sarrus check $MODEL.json                                       on the command line: what is suspicious about it
+#   robot.save("crank_rocker.json")                                      or .urdf, .xml (MJCF), .sdf
+#   sarrus check crank_rocker.json         on the command line: what is suspicious about it
