@@ -14,8 +14,9 @@ namespace sarrus::bindings {
 namespace py = pybind11;
 
 /// Half characters, which JSON may hold, are kept.
-inline py::str to_text(const std::string& text) {
-  return py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogatepass"));
+inline py::object to_text(const std::string& text) {
+  return py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogatepass"));
 }
 inline std::string from_text(const py::handle& text) {
   const auto bytes = py::reinterpret_steal<py::object>(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass"));

@@ -55,7 +55,7 @@ def write(description: Description, beside: str = "") -> str:
     True
     """
     moved = _with_folders(description, partial(relative, beside))
-    return _core.write_json({"format": FORMAT, **_plain(Description, moved, "")})
+    return str(_core.write_json({"format": FORMAT, **_plain(Description, moved, "")}))
 
 
 def read(
@@ -74,9 +74,10 @@ def read(
             text = text.decode(json.detect_encoding(text))
         except UnicodeDecodeError as error:
             raise ModelError(f"{source}: cannot decode: {error}") from None
-    document = _core.read_json(text, source)
+    document: dict[str, Any] = _core.read_json(text, source)
     del document["format"]
-    return Builder._of(_with_own_folders(_made(Description, document), beside, tuple(package_dirs)))
+    description: Description = _made(Description, document)
+    return Builder._of(_with_own_folders(description, beside, tuple(package_dirs)))
 
 
 # ---- what a declared type says ---------------------------------------------------------------------------------------
