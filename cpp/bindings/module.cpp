@@ -394,7 +394,7 @@ void bind_documents(py::module_& m) {
   m.def(
       "read_json",
       [](const py::str& text, const std::string& source) {
-        return py::dict(to_python(model::document_of(model::read_json(from_text(text), source).description())));
+        return to_python(model::document_of(model::read_json(from_text(text), source).description()));
       },
       py::arg("text"), py::arg("source"));
   m.def(

@@ -282,19 +282,33 @@ std::string json(const Value& value) {
   return shortest(value.number());
 }
 
-std::string json_in_lines(const Value& value, int indent, int before) {
-  constexpr int width = 120;
-  const std::string line = json(value);
-  const bool parts = (value.is_list() && !value.list().empty()) || (value.is_object() && !value.object().empty());
-  if (!parts || static_cast<int>(letters(line)) + indent + before <= width) return line;
-  const std::string begin = "\n" + std::string(static_cast<std::size_t>(indent) + 2, ' ');
-  std::string all = value.is_list() ? "[" : "{";
+namespace {
+
+/// A value in one line, and as it is written: the same if that fits, else in lines, its parts two letters further to the right.
+struct Layout {
+  std::string line, lines;
+};
+Layout laid_out(const Value& value, std::size_t indent, std::size_t before) {
+  constexpr std::size_t width = 120;
+  if (!value.is_list() && !value.is_object()) return {json(value), json(value)};
+  std::vector<std::string> lines;
+  std::string line = value.is_list() ? "[" : "{";
   const auto add = [&](const std::string& key, const Value& x) {
-    all += (all.size() > 1 ? "," : "") + begin + key + json_in_lines(x, indent + 2, static_cast<int>(letters(key)));
+    Layout part = laid_out(x, indent + 2, letters(key));
+    line += (lines.empty() ? "" : ", ") + key + part.line;
+    lines.push_back(key + part.lines);
   };
   for (const Value& x : value.list()) add("", x);
   for (const auto& [key, x] : value.object()) add(json_text(key) + ": ", x);
-  return all + "\n" + std::string(static_cast<std::size_t>(indent), ' ') + (value.is_list() ? "]" : "}");
+  const std::string end = value.is_list() ? "]" : "}", margin(indent, ' ');
+  line += end;
+  if (lines.empty() || letters(line) + indent + before <= width) return {line, line};
+  const std::string begin = "\n" + margin + "  ";
+  return {line, line.substr(0, 1) + begin + joined(lines, "," + begin) + "\n" + margin + end};
 }
+
+}  // namespace
+
+std::string json_in_lines(const Value& value) { return laid_out(value, 0, 0).lines; }
 
 }  // namespace sarrus

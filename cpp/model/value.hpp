@@ -67,6 +67,6 @@ Value parse_json(const std::string& text, const std::string& source);
 /// In one line.
 std::string json(const Value& value);
 /// What fits into a line of 120 letters stands in one.
-std::string json_in_lines(const Value& value, int indent = 0, int before = 0);
+std::string json_in_lines(const Value& value);
 
 }  // namespace sarrus

@@ -151,7 +151,7 @@ def check_choice(what: str, value: object, choices: Any, error: type[Exception] 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return the end of an error about an unknown name: the known one that is most like it, or all of them."""
-    return _core.did_you_mean(str(name), known)
+    return str(_core.did_you_mean(str(name), known))
 
 
 def check_printable(what: str, name: str) -> None:
@@ -161,7 +161,7 @@ def check_printable(what: str, name: str) -> None:
 
 def printable(text: str) -> str:
     """Return the text, with an escape for what cannot be shown."""
-    return _core.printable(text)
+    return str(_core.printable(text))
 
 
 _core.hand_over(

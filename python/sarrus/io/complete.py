@@ -55,7 +55,7 @@ def write(description: Description, beside: str = "") -> str:
     True
     """
     moved = _with_folders(description, partial(relative, beside))
-    return _core.write_json({"format": FORMAT, **_plain(Description, moved, "")})
+    return str(_core.write_json({"format": FORMAT, **_plain(Description, moved, "")}))
 
 
 def read(
@@ -74,9 +74,10 @@ def read(
             text = text.decode(json.detect_encoding(text))
         except UnicodeDecodeError as error:
             raise ModelError(f"{source}: cannot decode: {error}") from None
-    document = _core.read_json(text, source)
+    document: dict[str, Any] = _core.read_json(text, source)
     del document["format"]
-    return Builder._of(_with_own_folders(_made(Description, document), beside, tuple(package_dirs)))
+    description: Description = _made(Description, document)
+    return Builder._of(_with_own_folders(description, beside, tuple(package_dirs)))
 
 
 # ---- what a declared type says ---------------------------------------------------------------------------------------
@@ -147,8 +148,9 @@ def _plain(hint: Any, value: Any, path: str) -> Any:
         cls = type(value)
         several = cls not in _choices(hint) or len(_choices(hint)) > 1
         plain = {"type": cls.__name__.removesuffix("Spec")} if several else {}
-        for name, (declared, _) in _declared(cls).items():
-            plain[name] = _plain(declared, getattr(value, name), f"{path}.{name}" if path else name)
+        for name, (declared, default) in _declared(cls).items():
+            if (part := getattr(value, name)) is not default:  # others that are as usual the core leaves out
+                plain[name] = _plain(declared, part, f"{path}.{name}" if path else name)
         return plain
     if isinstance(value, np.ndarray):
         return _plain(Any, value.tolist(), path)
