@@ -345,7 +345,7 @@ class Integration:
         )
         rows = np.column_stack([q, v, *z, held, *turned])
         if self.touching is not None:  # names of points lie not between each other
-            from .contact_history import BEFORE
+            from .histories import BEFORE
 
             first, points, each = self.touching
             these = nq + nv + first + np.arange(BEFORE + each * points)
