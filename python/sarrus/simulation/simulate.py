@@ -173,7 +173,7 @@ def simulate(
     else:
         integration.restore(checkpoint)
     if sensitivities is not None:
-        from .derivatives import checked_names
+        from .derivatives import along_run, checked_names
 
         if named_events or times is not None or resume is not None:
             raise ValueError(
@@ -184,8 +184,6 @@ def simulate(
         arguments.check_longest_step(max_step, integration.core.state["shown"][0], how.duration)
     run = integration.go(how.duration, times, rtol, atol, max_step, progress)
     if sensitivities is not None:
-        from .derivatives import along_run
-
         x = np.concatenate([run.q, run.v, run.z], axis=-1)
         made = float(run.t[-1]) - how.start  # less than the duration where Ctrl-C has ended it
         run.__dict__["sensitivities"] = along_run(integration.prepared, x, how.start, made, how.dt, sensitivities)
