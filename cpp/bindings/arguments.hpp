@@ -1,4 +1,4 @@
-// What each function of a state takes and gives, read once from its line in the list, and the arguments of one call.
+// Inputs and results of each function of a state, read once from its line in the list, and the arguments of one call.
 #pragma once
 
 #include <string>

@@ -43,13 +43,13 @@ template <class Part> class Named {
   std::size_t next_ = 0;
 };
 
-/// Where what can be changed stands in a description, by its name; NameNotFoundError, ModelError where there is no such thing.
+/// Access by name to the numbers of a description that may change; NameNotFoundError or ModelError if there are none.
 class Places {
  public:
   explicit Places(Description& d)
       : d_(d), bodies_(d.bodies), joints_(d.joints), frames_(d.frames), constraints_(d.constraints), springs_(d.springs) {}
 
-  /// One number, or one per velocity of a joint.
+  /// A number, or numbers per velocity of a joint.
   struct Numbers {
     std::string what;  // in words
     bool not_negative, one;
@@ -60,7 +60,7 @@ class Places {
   Vec3<double>& gravity() { return d_.gravity; }
   Inertia<double>& inertia(const std::string& name) { return bodies_.at("body", name).inertia; }
 
-  /// Of a frame, or of a joint in one of its bodies: NAME.parent, NAME.child.
+  /// Placement of a frame, or of a joint in one of its bodies: NAME.parent, NAME.child.
   Transform<double>& placement(const std::string& name) {
     if (FrameDescription* frame = frames_.find(name)) return frame->X;
     const std::size_t dot = name.rfind('.');
@@ -203,7 +203,7 @@ inline void change(Description& d, const py::dict& changes) {
   });
 }
 
-/// Of `count` variants: arrays, row i of which are the i-th one's numbers. Python has looked whether a part can have them.
+/// Make `count` variants from arrays whose row i holds the numbers of variant i, which Python has checked.
 inline std::unique_ptr<Mechanism> varied(const Mechanism& like, std::int64_t count, const py::dict& changes) {
   struct Change {
     double* to;

@@ -120,7 +120,7 @@ class ControllerReader {
   }
 };
 
-/// What a controller answers in one state, with all that a report shows.
+/// Controller of one state, with the results that a report shows.
 class TaskController {
  public:
   TaskController(const py::object& mechanism, const py::dict& described, const Numbers& parameters)

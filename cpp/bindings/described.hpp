@@ -53,7 +53,7 @@ inline Transform<double> to_transform(const pybind11::handle& h) {
   return X;
 }
 
-/// Of an Inertia, about the origin of its frame.
+/// Convert an Inertia, about the origin of its frame.
 inline Inertia<double> to_inertia(const pybind11::handle& h) {
   static PyObject* const mass_name = interned("mass");
   static PyObject* const names[] = {interned("com"), interned("about_com")};

@@ -1,4 +1,4 @@
-// What Python hands over when the package is imported, once: the core calls up through these and looks nothing up by name.
+// Functions and classes that Python registers when the package is imported; the core calls Python through these alone.
 #pragma once
 
 #include <pybind11/pybind11.h>

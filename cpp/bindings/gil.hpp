@@ -24,7 +24,7 @@ inline bool interpreter_ends() {
 #endif
 }
 
-/// What `enter` returns, a function of Python's C API that waits for the GIL. It may throw nothing of its own: what comes through here is
+/// Result of `enter`, a function of Python's C API that waits for the GIL. It must not throw itself: an exception here is
 /// the end of the thread.
 template <class F> auto unless_interpreter_ends(F&& enter) {
   if (interpreter_ends()) park_thread();
@@ -64,7 +64,7 @@ class WithGil {
 /// Looks for signals such as Ctrl-C a few times a second, because looking needs the GIL. Only in the main thread is there anything to see.
 class Signals {
  public:
-  /// Whether a signal's handler raised; the exception is set.
+  /// True if a signal's handler raised; the exception is set.
   bool raised() {
     const auto time = std::chrono::steady_clock::now();
     if (time < next_) return false;

@@ -1,4 +1,4 @@
-// One instruction set level as an extension module: nothing but the address of its kernel table. Python loads it with its symbols
+// Extension module of an instruction set level: nothing but the address of its kernel table. Python loads it with its symbols
 // hidden, so that no inline function of this level is ever merged with one of another.
 #include <Python.h>
 

@@ -28,7 +28,7 @@ JointKind to_kind(const std::string& name) {
   throw py::value_error("no joint is of kind '" + name + "'");
 }
 
-/// What there is to know of each type of joint, by name: see JointType in joints.py.
+/// Facts about each type of joint, by name: see JointType in joints.py.
 py::dict joint_table() {
   py::dict table;
   const auto listed = [](const CoordinateList& list) {
@@ -175,7 +175,7 @@ std::unique_ptr<Mechanism> listed(const py::list& mechanisms) {
   return std::make_unique<Mechanism>(like, std::move(variants), std::move(which));
 }
 
-/// Of variants: those of them, in this order.
+/// Select variants, in this order.
 std::unique_ptr<Mechanism> some_of(const Mechanism& variants, const std::vector<std::int64_t>& which) {
   std::vector<std::int64_t> there;
   const auto count = static_cast<std::int64_t>(variants.which().size());
@@ -186,7 +186,7 @@ std::unique_ptr<Mechanism> some_of(const Mechanism& variants, const std::vector<
   return std::make_unique<Mechanism>(variants, variants.variants(), std::move(there));
 }
 
-/// Whether something that a joint is given may act on nothing: see doubtful() in specs.py.
+/// True if a number of a joint may have no effect: see doubtful() in specs.py.
 bool is_doubtful(const Mechanism& m) {
   const auto any = [](const PerVelocity& numbers) {
     return std::any_of(numbers.begin(), numbers.end(), [](double x) { return x != 0.0; });
@@ -220,7 +220,7 @@ py::list placed_joints(const py::object& self) {
   return all;
 }
 
-/// Of each kind of constraint its numbers by their names, or None: those of the kinds whose description says more than two frames and numbers.
+/// Numbers of each kind of constraint by name; None for kinds described by more than two frames and numbers.
 py::dict constraint_kinds() {
   py::dict all;
   each_constraint([&](auto kind) {

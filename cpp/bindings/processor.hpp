@@ -1,4 +1,4 @@
-// Which instruction set levels the processor that this runs on has.
+// Instruction set levels of the processor.
 #pragma once
 
 #include <cstring>
@@ -9,8 +9,8 @@
 
 namespace sarrus {
 
-/// Of "x86-64-v3" and "x86-64-v4"; no other level is known. The processor is asked itself: `__builtin_cpu_supports` says no to everything where
-/// a compiler's run-time library does not look.
+/// True if the processor has "x86-64-v3" or "x86-64-v4", by its own instruction: `__builtin_cpu_supports` returns false for everything where
+/// a compiler's run-time library does not check.
 inline bool processor_supports([[maybe_unused]] const char* level) {
 #if defined(__x86_64__)
   const auto bit = [](unsigned word, int which) { return (word >> which & 1u) != 0; };

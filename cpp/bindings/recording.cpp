@@ -41,7 +41,7 @@ class Recording {
     if (samples < 1) throw py::value_error("samples must be 1 or more");
   }
 
-  /// Of sample values (samples, n): n numbers.
+  /// Inputs with these sample values (samples, n): n numbers.
   Numbers input(const Samples& values) {
     if (values.ndim() != 2 || values.shape(0) != graph_->samples)
       throw py::value_error("an input wants its values in the samples: (" + std::to_string(graph_->samples) + ", n)");

@@ -62,8 +62,8 @@ Numbers pose_of(const Transform<double>& X) {
   return pose;
 }
 
-/// From f(first pose (4, 4), second pose, within) -> points (n <= 4, 7): position, normal, distance (description/contacts.py). What it raises stays
-/// set, and then it is not asked again. Scenes are made and dropped with the GIL held.
+/// Convert f(first pose (4, 4), second pose, within) -> points (n <= 4, 7): position, normal, distance (description/contacts.py). Its exception stays
+/// set, and it is not called again. Scenes are made and dropped with the GIL held.
 PairFunction to_pair_function(const py::object& f) {
   if (f.is_none()) return nullptr;
   return [f](const Transform<double>& first, const Transform<double>& second, double within) -> std::optional<Manifold<double>> {
@@ -96,7 +96,7 @@ Scene to_scene(const std::vector<py::tuple>& shapes, const std::vector<Described
 
 namespace {
 
-/// Of states, one after the other: (state, pair, id, position, normal, distance) of each point.
+/// Touching points of states, one after the other: (state, pair, id, position, normal, distance) of each.
 py::tuple touching(const Scene& scene, const Numbers& poses, double within) {
   int links = 0;
   for (const PlacedShape& s : scene.shapes) links = std::max(links, s.link + 1);

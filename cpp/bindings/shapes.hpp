@@ -1,4 +1,4 @@
-// What touches, from Python.
+// Touching shapes, from Python.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,7 +12,7 @@ namespace sarrus::bindings {
 
 /// (first, second, friction, restitution, torsional friction, rolling friction, a function of their points or None)
 using DescribedPair = std::tuple<int, int, double, double, double, double, pybind11::object>;
-/// Of shapes and pairs as description/contacts.py writes them.
+/// Scene of shapes and pairs as description/contacts.py writes them.
 Scene to_scene(const std::vector<pybind11::tuple>& shapes, const std::vector<DescribedPair>& pairs);
 
 void bind_shapes(pybind11::module_& m);

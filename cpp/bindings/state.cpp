@@ -50,7 +50,7 @@ void require_sound(const Mechanism& m, const Info& info, const std::string& name
     }
 }
 
-/// What floats has momentum of its own; the ground takes up that of all others.
+/// Raise ModelError unless the mechanism floats: only then momentum is its own, and not the ground's.
 void require_floating(const Mechanism& m, const Info& info) {
   if (!m.tie().empty())
     fail(from_python().ModelError,
@@ -90,7 +90,7 @@ std::int64_t axis_size(char axis, const Tree& t, const Asked& asked) {
   return linear_equations_size(t.nv, count);
 }
 
-/// What an input, so many numbers, says of the result's size.
+/// Note what an input of so many numbers means for the result's size.
 void ask(const Info& info, int input, const Tree& t, const double* data, std::int64_t numbers, Asked& asked) {
   if (input < 0) return;  // wrenches, which are no input of their own
   if (input == info.independent) asked.independent = data;
@@ -108,7 +108,7 @@ std::int64_t checked_size(const Info& info, const Tree& t, const Asked& asked) {
   return size;
 }
 
-/// What a status other than fine says of one state.
+/// Raise the error for a status other than fine, of one state.
 [[noreturn]] void explain(PyObject* self, const Mechanism& m, const Info& info, const Arguments& a, signed char status,
                           const double* out, std::int64_t size) {
   const bool stays_open = info.is(fact::closes_loops) && finite(out, size_of_axis(info.axes[0], m.tree()));
@@ -149,7 +149,7 @@ Parameters parameters(const Mechanism& m, const Arguments& a) {
   return p;
 }
 
-/// Of numbers that are no part of a state, and must be sound whatever the batch.
+/// True if numbers that are not part of a state are sound, whatever the batch.
 bool sound_choice(InputSize kind, const double* x, std::int64_t n) {
   return finite(x, n) && (kind != InputSize::weights || std::all_of(x, x + n, [](double w) { return w > 0.0; }));
 }
@@ -299,7 +299,7 @@ void broadcast_to_variants(const Mechanism& m, Operands& operands) {
   batch[0] = variants;
 }
 
-/// Where each state's numbers stand: one after the other, or the same for all.
+/// Set the places of each state's numbers: one after the other, or the same for all.
 void lay_out(const Tree& t, Operands& operands) {
   for (Operand& o : operands.all) {
     const Array* x = proxy(o.array.ptr());

@@ -1,4 +1,4 @@
-// How a state gets in from Python. A function of a state is a C function in the class (METH_FASTCALL): one state in float64 arrays
+// Conversion of states from Python. A function of a state is a C function in the class (METH_FASTCALL): one state in float64 arrays
 // costs 50 ns to get in, which no converter of pybind11's comes near. Everything else (lists, other dtypes, strides, broadcasting,
 // batches, threads) goes through one general path.
 #pragma once

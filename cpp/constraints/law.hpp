@@ -44,7 +44,7 @@ template <int W, bool Own> void evaluate(const Law& law, const Packet<W, Own>* t
     for (int i = 0; i < 3; ++i) out[i].lanes[l] = x[i];
   }
 }
-/// Of the run with these parameters.
+/// Evaluate the law of the run with these parameters.
 inline void evaluate(const Law& law, const double* parameter, const double* time, double (&out)[3]) {
   evaluate(law.each.empty() ? law : law.of_run(parameter[law.which]), time, out);
 }
@@ -57,14 +57,14 @@ template <int W, bool Own> void evaluate(const Law& law, const Packet<W, Own>* p
     for (int i = 0; i < 3; ++i) out[i].lanes[l] = x[i];
   }
 }
-/// With the rates of value and rate; what the acceleration's would be stays zero.
+/// Evaluate with the rates of value and rate; the rate of the acceleration stays zero.
 template <class T, class R> void evaluate(const Law& law, const Dual<T, R>* time, Dual<T, R> (&out)[3]) {
   T x[3];
   evaluate(law, time ? &time->value : nullptr, x);
   const R along = time ? time->rate : R(0.0);
   out[0] = {x[0], R(x[1]) * along}, out[1] = {x[1], R(x[2]) * along}, out[2] = {x[2], R(0.0)};
 }
-/// Of the run with these parameters.
+/// Evaluate the law of the run with these parameters, with rates.
 template <class T, class R> void evaluate(const Law& law, const Dual<T, R>* parameter, const Dual<T, R>* time,
                                           Dual<T, R> (&out)[3]) {
   if (law.each.empty()) return evaluate(law, time, out);

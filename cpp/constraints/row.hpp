@@ -1,4 +1,4 @@
-// What a kind of constraint is asked, and what it answers. A constraint is rows J v = c with J a = gamma, most of them the rate of a
+// Interface of a kind of constraint. A constraint is rows J v = c with J a = gamma, most of them the rate of a
 // residual phi(q, t) that is zero where the constraint holds. There are two sorts:
 //
 //   between two bodies     a row is a force Phi on the child, J = Phi . (the velocity of the child's frame relative to the parent's);
@@ -28,7 +28,7 @@ template <class T> struct Size {
   T angular, linear;
 };
 
-/// How the child's frame moves relative to the parent's: in the child's axes, at its origin.
+/// Motion of the child's frame relative to the parent's, in the child's axes at its origin.
 template <class T> struct RelativeMotion {
   Transform<T> X;  // pose of the child's frame in the parent's
   Motion<T> V;
@@ -56,7 +56,7 @@ template <class T> struct Row {
 /// Between two bodies, and  template <class T> void evaluate(const RelativeMotion<T>&, Row<T>*) const;  it has six rows at most.
 struct BetweenBodies {
   static constexpr bool between_bodies = true;
-  /// So many of its rows, from the first, are parts of one length [m], which is off or not; each of the others is for itself.
+  /// Number of leading rows that are components of one length [m]; each other row stands alone.
   static constexpr int parts_of_a_length = 6;
   static constexpr bool holds_a_point_of_the_parent = true;  // or that slides along it
   double own_length() const { return 0.0; }  // of a length of its own, which counts among the sizes of the bodies [m]
@@ -64,7 +64,7 @@ struct BetweenBodies {
   bool driven() const { return false; }
 };
 
-/// Of which sort the kind is that a visitor is handed.
+/// True if the kind passed to a visitor acts between bodies.
 template <class Kind> constexpr bool between_bodies = std::decay_t<Kind>::between_bodies;
 
 /// The state, as a relation between coordinates sees it: of the velocity k that it touches, q[coordinate[k]] and v[column[k]].

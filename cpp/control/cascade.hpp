@@ -24,8 +24,8 @@
 
 namespace sarrus {
 
-/// Whether x is beyond a limit in any lane. Recordings, which ask their samples, take for granted that elsewhere it is not beyond `unnoticed`
-/// times the limit either (recording/operations.cpp).
+/// True if x exceeds a limit in any lane. Recordings evaluate this on their samples and assume that elsewhere x stays below `unnoticed`
+/// times the limit (recording/operations.cpp).
 template <class T> SARRUS_INLINE bool exceeds(const T& x, const T& limit, [[maybe_unused]] double unnoticed = 1.0) {
   return any(x > limit);
 }
@@ -133,7 +133,7 @@ template <class T> struct Cascade {
     for (int k = 0; k < n; ++k) x[k] = T(0.0);
   }
 
-  /// Whether nothing is free any more.
+  /// True if no direction is free.
   bool full() const { return everywhere && directions == n; }
 
   /// k rows, already weighted, with their sizes. `yields`: whether they may be damped. `damped`, if asked for: W F as rows of x (k x n).
@@ -217,7 +217,7 @@ template <class T> struct Cascade {
     for (int i = 0; i < m; ++i) c[i] = (r[i] - scalar_product(L + i * k, c, i)) / L[i * k + i];
   }
 
-  /// Whether a singular value of the rows divided by their sizes may be below `singular`: none is below 1 / |K^-1|.
+  /// True if a singular value of the rows divided by their sizes may be below `singular`: none is below 1 / |K^-1|.
   bool may_be_singular(const T* L, const T* sizes, int k, int m, bool triangular) {
     const Arena::Scope scope(arena);
     T* R = arena.template take<T>(m * m);  // upper triangular, by columns: of K^T, or of K = Q R

@@ -1,4 +1,4 @@
-// Where a body touches what stands still: it stays there, and is pushed within a cone.
+// Contact of a body with fixed surroundings: the point stays there, and its force stays within a cone.
 //
 // A contact asks J a = -J' v - damping J v. Of several points of one rigid body, of which each would ask this for itself, the centripetal
 // accelerations w x (w x r) are no motion of a rigid body: so they ask it of one place c, the middle of them all,
@@ -48,7 +48,7 @@ struct TaskContact {
     const Transform<T>& X = s.k.link[frame.link].X;
     return X.p + X.R * cast<T>(frame.X.p);
   }
-  /// 1 where it stands, else 0.
+  /// Return 1 while the contact is active, else 0.
   template <class T> T standing(const TaskState<T>& s) const {
     T on = T(1.0), g[3] = {on, on, on};
     if (stands) sarrus::evaluate(*stands, s.parameter, s.time, g), on = select(g[0] > T(0.0), on, T(0.0));
@@ -81,7 +81,7 @@ struct TaskContact {
     for (int k = 0; k < rows * s.tree.nv; ++k) J[k] *= on;
   }
 
-  /// Of those contacts of its body that stand.
+  /// Mean point of the active contacts of its body.
   template <class T> Vec3<T> middle(const TaskState<T>& s, const std::vector<TaskContact>& all) const {
     Vec3<T> sum = zero3<T>();
     T count = T(0.0);

@@ -71,10 +71,10 @@ template <class T> class TaskLevels {
     if (!cascade.full()) add(c.levels + 1, false);
   }
 
-  /// Where the cascade stood after each level, of one state and with limits; else null.
+  /// State of the cascade after each level, for one state and with limits; else null.
   CascadeMark* mark = nullptr;
 
-  /// Whether what must hold does not: the squared share that is missed is beyond that of a contradiction.
+  /// True if rows that must hold do not: their squared relative residual exceeds that of a contradiction.
   auto contradicts() const {
     T missed = T(0.0), size_of_terms = T(0.0);
     const T far = scalar_product(cascade.x, cascade.x, n);
@@ -169,7 +169,7 @@ template <class T> class TaskLevels {
     for (int k = first; k < first + count; ++k) u.scale[k] = scale;
   }
 
-  /// What is left of terms that cancel is none: momentum about the centre of mass, say, that no motor can change.
+  /// Set the reach of rows to zero if their terms cancel, such as momentum about the centre of mass that no motor changes.
   void set_reach(const T* rows, int count) {
     for (int r = 0; r < count; ++r) {
       mobility[r] = weighed_square(rows + r * nv, respond.mobility, nv);

@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// Where the cascade without limits stood after a level: its first directions, and x.
+/// State of the cascade without limits after a level: its first directions, and x.
 struct CascadeMark {
   int directions;
   bool damped;
@@ -62,7 +62,7 @@ struct LimitedRows {
   static constexpr int few = 2;
 };
 
-/// Which limits are active: -1 or 1 at the lower or upper end; 3 times that where it had to be relaxed.
+/// Active limits: -1 or 1 at the lower or upper end; 3 times that if it had to be relaxed.
 struct LimitedReport {
   signed char* active;
   bool misses_hard = false;  // rows that must hold do not
@@ -85,7 +85,7 @@ struct Ends {
   bool pins_motion = true;  // limits of motion that leave one value are equations
 };
 
-/// Where x is along a limit: beyond its upper (1) or lower (-1) end by more than `margin`, so many times what is rounding there; else 0.
+/// Position of x along a limit: 1 or -1 if it exceeds the upper or lower end by more than `margin` times rounding; else 0.
 struct Place {
   double at, low, high;  // with what is rounding at either end
 

@@ -1,4 +1,4 @@
-// What generalised forces cause: accelerations, and multipliers of loops, by the saddle equation or, of a tree, by its mass matrix.
+// Responses to generalised forces: accelerations, and multipliers of loops, by the saddle equation or, of a tree, by its mass matrix.
 //
 //   M a + h = force + J^T lambda, J a = gamma
 //
@@ -66,7 +66,7 @@ template <class T> struct TaskResponses {
     if (checks || strained(force, lambda)) estimate_correction(right, solution);
   }
 
-  /// Of `count` generalised forces: corrected where loops carry far more than what acts, which is where the regularisation of the saddle
+  /// Responses to `count` generalised forces, corrected if loops carry far more than what acts, because there the regularisation of the saddle
   /// equation, that is as large as what they carry, is felt. What cannot move is at rest: its motion would be rounding.
   void answers(const T* forces, int count, T* a, T* lambda) {
     each(forces, count, a, lambda);
@@ -83,7 +83,7 @@ template <class T> struct TaskResponses {
     }
   }
 
-  /// How far J a is from gamma, relative to what acts: forces and those of the unknowns x along B (count x nv).
+  /// Residual J a - gamma relative to the acting forces and those of the unknowns x along B (count x nv).
   T residual_ratio(const T* a, const T* B, const T* x, int count) {
     if (L) return T(0.0);
     const Arena::Scope scope(arena);
@@ -97,7 +97,7 @@ template <class T> struct TaskResponses {
     return select(terms < T(1e300), sqrt(error * inverse_or_none(terms)), T(0.0));
   }
 
-  /// Of `count` generalised forces, one after the other: with one state's factor several at a time.
+  /// Responses to `count` generalised forces one after the other; several at a time if one state's factor serves all.
   SARRUS_NOINLINE void each(const T* forces, int count, T* a, T* lambda) {
     int k = 0;
     if constexpr (std::is_same_v<T, double>) {
@@ -109,16 +109,16 @@ template <class T> struct TaskResponses {
   }
 
  private:
-  /// Whether the regularisation is felt everywhere: in code for single precision.
+  /// True in code for single precision, where the regularisation matters everywhere.
   static bool coarse() { return any(tolerance<T>(0.0, 1.0) > T(0.0)); }
-  /// Whether loops carry far more than what acts, as they do near singular positions.
+  /// True if loops carry far more than what acts, as near singular positions.
   bool strained(const T* force, const T* lambda) const {
     constexpr double strong = 30.0;
     const T carried = weighed_square(lambda, e->scale, tree.loops.rows);
     return any(carried > weighed_square(force, mobility, tree.nv) * T(strong * strong));
   }
 
-  /// How much one more correction would change of a solution.
+  /// Estimate the change of a solution by one more correction.
   void estimate_correction(const T* right, const T* solution) {
     const Arena::Scope scope(arena);
     const Saddle<T>& matrix = e->solved();
@@ -134,7 +134,7 @@ template <class T> struct TaskResponses {
     correction = select(share > correction, share, correction);
   }
 
-  /// Of right-hand side l: a lane, or all there is.
+  /// Entry of right-hand side l: a lane, or the number itself.
   template <class P> static T at(const P& x, int l) {
     if constexpr (std::is_same_v<P, T>)
       return x;

@@ -11,7 +11,7 @@
 
 namespace sarrus {
 
-/// Whether numbers can be looked at, as limits want: not where they are recorded.
+/// True if branches may depend on numbers, as limits need: false in recordings.
 template <class T> constexpr bool has_lanes = std::is_same_v<T, double> || width_of<T> > 1;
 
 template <class T> struct TaskController {
@@ -33,7 +33,7 @@ template <class T> struct TaskController {
     read_loop_joints(tree, arena, state, around.loop_q, s.loop);
   }
 
-  /// What the unknowns cause; contact_right: what J a of contacts must be.
+  /// Accelerations and multipliers per unknown; contact_right: the required J a of contacts.
   TaskUnknowns<T> unknowns(const TaskState<T>& s, TaskResponses<T>& respond, T* contact_right) const {
     const int nv = tree.nv, n = c.unknowns(), rows = tree.loops.rows;
     TaskUnknowns<T> u = {n, nv, rows, take(n * nv), take(n * nv), take(n * rows), take(nv), take(rows), take(n)};
@@ -55,7 +55,7 @@ template <class T> struct TaskController {
     return u;
   }
 
-  /// Where the cascade's solution is beyond limits, lane by lane, the one within them.
+  /// Replace the cascade's solution, lane by lane, by one within the limits if it exceeds them.
   SARRUS_NOINLINE void keep_limits(const TaskLevels<T>& levels, const LimitRows<T>& limit, T* x, T& damping, T& status) const {
     const int n = limit.n, limits = limit.row, rows = levels.row, motors = c.motors();
     const auto numbers = [&](int count) { return arena.template take<double>(count); };
@@ -87,7 +87,7 @@ template <class T> struct TaskController {
     }
   }
 
-  /// What constraints carry, and what other elements' forces add to it, which the controller does not know but measures.
+  /// Multipliers of constraints, with those of other elements' forces, which the controller measures.
   void multipliers(const TaskState<T>& s, TaskResponses<T>& respond, const TaskUnknowns<T>& u, const T* x, const T* others,
                    T* lambda) const {
     const int nv = u.nv, rows = u.rows;

@@ -23,7 +23,7 @@ struct Task {
   int rows() const {
     return std::visit([](const auto& kind) { return kind.rows(); }, kind);
   }
-  /// With those that complete its groups.
+  /// Number of rows, with those that complete its groups.
   int all_rows() const {
     return std::visit(
         [](const auto& kind) {
@@ -51,7 +51,7 @@ struct TaskMotor {
   }
 };
 
-/// Of a coordinate [rad or m], its velocity, and the deceleration that brakes.
+/// Limits of a coordinate [rad or m], its velocity, and the braking deceleration.
 struct MotionLimit {
   TaskCoordinate coordinate;
   double lower, upper, velocity, braking;
@@ -95,7 +95,7 @@ struct TaskControl {
   }
 };
 
-/// What a controller answers beside the efforts. Null: not asked for.
+/// Results of a controller besides the efforts; null: not requested.
 template <class T> struct TaskReport {
   T *x = nullptr, *a = nullptr, *tau = nullptr, *multipliers = nullptr,
     *error = nullptr;  // error: of the rows of all tasks, contacts' none
@@ -105,7 +105,7 @@ template <class T> struct TaskReport {
   int* conflict = nullptr;  // 1: limits of motion were given up; 2: rows that must hold were; 3: contacts contradict one another
 };
 
-/// What a state has besides q and v. Where somebody counts the turns of joints that close loops: their coordinates, and the generalised force
+/// Data of a state besides q and v. If the caller counts turns of loop-closing joints: their coordinates, and the generalised force
 /// (nv) of the mechanism's springs that follow these, of which the tree does not know; or null. Where nobody does, an angle is the one that is
 /// nearest to its target. And rows that a function of the caller gives, with their c and gamma.
 template <class T> struct Surroundings {

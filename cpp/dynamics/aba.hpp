@@ -20,7 +20,7 @@ template <class T> struct AbaLink {
   Motion<T> A;
 };
 
-/// What joints keep from the inward to the outward pass, by velocity: U = I S, the inverse of D = S^T U + armature in rows of 6, and
+/// Data that joints keep from the inward to the outward pass, by velocity: U = I S, the inverse of D = S^T U + armature in rows of 6, and
 /// u = tau - S^T p.
 template <class T> struct AbaJoints {
   Force<T>* U;
@@ -33,7 +33,7 @@ template <class T> struct AbaInput {
   const ExternalWrench<T>* wrench = nullptr;
 };
 
-/// What is left in the arena, for accelerations by other forces in the same configuration.
+/// Factors left in the arena, for accelerations by other forces in the same configuration.
 template <class T> struct AbaWork {
   AbaLink<T>* link;
   Motion<T>* columns;

@@ -1,4 +1,4 @@
-// What acts between two bodies without being a joint of the tree.
+// Forces between two bodies other than joints of the tree.
 //
 //   springs    linear, with dampers, between points: along the line that joins them they pull with k (l - l0) + c l-dot
 //   joints     that close loops: friction, springs and armature along them, by the law that joints of the tree have (joint_force)
@@ -12,7 +12,7 @@
 
 namespace sarrus {
 
-/// In the world: its ends, and the force on the first of them; the second is pulled the other way.
+/// Spring in the world: its ends, and the force on the first; the second end has the opposite force.
 template <class T> struct SpringForce {
   Vec3<T> end[2], pull;
   T stretch, rate;  // of its length
@@ -35,7 +35,7 @@ template <class T> SpringForce<T> spring_force(const PointSpring& s, const Numbe
   return f;
 }
 
-/// How the child's frame moves relative to the parent's, in the child's axes: V, and A, its apparent derivative.
+/// Motion of the child's frame relative to the parent's, in the child's axes: V, and A, its apparent derivative.
 template <class T> struct LoopJointMotion {
   Transform<T> X, child;  // in the parent's frame; in the world
   Motion<T> V, A;
@@ -80,7 +80,7 @@ template <class T> Vec3<T> ball_spring(const LoopMotion& joint, const ReadJoint<
   return has_ball_spring(joint.joint) ? log(Quaternion<T>::load(read.q)) : zero3<T>();
 }
 
-/// What friction, springs and armature make of its motion: on the child, in its axes at its origin. `dry`: Coulomb friction too.
+/// Force of friction, springs and armature on the child, in its axes at its origin. `dry`: with Coulomb friction.
 template <class T>
 Force<T> loop_joint_force(const LoopMotion& joint, const NumbersOf<T>& numbers, const LoopJointMotion<T>& m, bool dry) {
   ReadJoint<T> read;

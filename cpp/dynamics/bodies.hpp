@@ -1,4 +1,4 @@
-// What is asked of the bodies as they were described, before fixed joints were welded: the wrench that every joint carries, and the
+// Quantities of the bodies as described, before fixed joints were welded: the wrench that every joint carries, and the
 // regressor of their inertial parameters. From Newton and Euler's equations of each body (van der Merwe 4.21, 4.22).
 #pragma once
 
@@ -21,13 +21,13 @@ template <class T> SARRUS_INLINE BodyMotion<T> body_motion(const Tree& tree, con
   return m;
 }
 
-/// What each body's joint exerts on it, in world axes at the joint's origin on that body.
+/// Wrench of each body's joint on it, in world axes at the joint's origin on that body.
 template <class T> struct BodyForces {
   Force<T>* f;
   Vec3<T>* joint;
 };
 
-/// From the leaves: what bodies need for their motion, less what else acts on them. `others` puts more of that, as each_force_between() does.
+/// Transmitted wrenches, from the leaves: inertial forces less the other forces. `others` adds such forces, as each_force_between() does.
 template <class T, class Others>
 BodyForces<T> transmitted_by_bodies(const Tree& tree, Arena& arena, const Kinematics<T>& k, int wrenches,
                                     const ExternalWrench<T>* wrench, const Others& others) {

@@ -35,7 +35,7 @@ template <class T> Dual<T>* moving(Arena& arena, int n, const T* x, const T* x_d
   return both;
 }
 
-/// And the rate of that, where v changes by a.
+/// Second derivative of the coordinates for the acceleration a.
 template <class T>
 void coordinate_acceleration(const Tree& tree, Arena& arena, const T* q, const T* v, const T* a, T* q_ddot) {
   coordinate_rate(tree, q, v, q_ddot);
@@ -44,7 +44,7 @@ void coordinate_acceleration(const Tree& tree, Arena& arena, const T* q, const T
   for (int k = 0; k < tree.nq; ++k) q_ddot[k] = rate[k].rate;
 }
 
-/// How fast u must change for integrate(q, u) to move with v: v + [u, v]/2 + [u, [u, v]]/12 - ..., the inverse of the exponential's
+/// Rate of u with which integrate(q, u) moves with velocity v: v + [u, v]/2 + [u, [u, v]]/12 - ..., the inverse of the exponential's
 /// differential (Hairer, Lubich and Wanner IV.7; in moving axes, hence the sign). The first term left out is of sixth order in u.
 template <class T> void exponential_rate(const Tree& tree, const T* u, const T* v, T* u_dot) {
   for (int i = 1; i < tree.links; ++i) {

@@ -63,7 +63,7 @@ SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X
   }
 }
 
-/// Of bodies whose poses in their parents are known already.
+/// Mass matrix, with the bodies' poses in their parents given.
 template <class T>
 SARRUS_NOINLINE void crba(const Tree& tree, Arena& arena, const T* q, Poses<T> X, const Motion<T>* columns, T* M) {
   const int n = tree.nv;

@@ -22,7 +22,7 @@ template <class R> struct Directions {
   const R *q = nullptr, *v = nullptr, *a = nullptr;
 };
 
-/// What stays on the way.
+/// A vector that stays constant along the way.
 template <class R, class T> Vec3<Varied<R, T>> still(const Vec3<T>& x) {
   return vec3<Varied<R, T>>({x(0), R(0.0)}, {x(1), R(0.0)}, {x(2), R(0.0)});
 }
@@ -48,7 +48,7 @@ template <class R, class T> const Varied<R, T>* varied_configuration(const Tree&
   return varied(arena, tree.nq, q, static_cast<const R*>(rate));
 }
 
-/// What inverse dynamics is given, on the way along these directions.
+/// Inputs of inverse dynamics, varied along these directions.
 template <class R>
 RneaInput<Varied<R>> varied(const Tree& tree, Arena& arena, const RneaInput<double>& in, const Directions<R>& along) {
   const R* none = nullptr;
@@ -90,15 +90,15 @@ template <class R> void store_columns(const Tree& tree, int rows, const R* x, in
     for (int l = 0; l < count; ++l) out[i * tree.nv + first + l] = lane(x[i], l);
 }
 
-/// Whether nothing acts between bodies, and no joint of several velocities is passed from its successor to its predecessor: the order of its
-/// columns, and what moves them, is the other way round then.
+/// True if nothing acts between bodies, and no joint of several velocities runs from its successor to its predecessor: the order of its
+/// columns, and their motion, is reversed then.
 inline bool is_plain_tree(const Tree& tree) {
   bool plain = !tree.ties_links;
   for (int i = 1; i < tree.links; ++i) plain &= tree.link[i].nv == 1 || tree.link[i].joint != JointKind::reversed;
   return plain;
 }
 
-/// Of a plain tree, what acts in joints: in each by its own motion only, so that one direction moves a velocity of every joint.
+/// Derivatives of joint forces of a plain tree: each depends on its own motion only, so that a direction moves a velocity of every joint.
 template <class T>
 void add_joint_force_derivatives(const Tree& tree, Arena& arena, const RneaInput<T>& in, T* by_q, T* by_v) {
   using D = Dual<T>;

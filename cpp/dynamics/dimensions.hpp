@@ -1,4 +1,4 @@
-// What a mechanism has besides inertias that may differ a little: where joints sit, how long rods are, radii, ratios of gears, springs, gravity.
+// Dimensions of a mechanism besides inertias: places of joints, lengths of rods, radii, gear ratios, springs, gravity.
 // Their numbers stand in one run, in this order:
 //
 //   placements     12 of every described body's own joint, then of every constraint: displacements [rotation; translation] of its frame on the
@@ -13,7 +13,7 @@
 
 namespace sarrus {
 
-/// How many numbers a constraint's kind has that may differ; those of a joint that closes a loop are its placements and its terms.
+/// Number of dimensions of a constraint's kind; those of a loop-closing joint are its placements and its terms.
 inline int own_numbers(const Constraint& c) {
   int count = 0;
   visit_constraint(const_cast<AnyConstraint&>(c.kind), [&](auto& kind) {  // only looked at
@@ -43,7 +43,7 @@ template <class T> class Dimensions {
     for (int k = 0; k < size(tree_); ++k) out_[k] = -out_[k];
   }
 
-  /// Of a described body's joint or of a constraint: six numbers of its frame on the parent (0) or child (1).
+  /// Six numbers of the frame of a described body's joint, or of a constraint, on the parent (0) or child (1).
   T* of_joint(const Body& body, int side) const { return out_ + 12 * body.described + 6 * side; }
   T* of_constraint(int i, int side) const { return out_ + 12 * (tree_.bodies - 1 + i) + 6 * side; }
   /// Along a velocity, those of joints that close loops after those of the tree.

@@ -36,7 +36,7 @@ template <class T> class FloatingGroups {
     for (int i = 0; i < tree.links; ++i) of_[i] = -of_[i] - 1;  // of the ground: -1
   }
 
-  /// Of each, about the world's origin, or how fast they change by the accelerations that k holds.
+  /// Momentum of each group about the world's origin, or its rate by the accelerations in k.
   void momenta(const T* q, const T* v, Force<T>* out) const {
     const Arena::Scope scope(arena_);
     const Kinematics<T> k = motion(q, v, nullptr);

@@ -1,4 +1,4 @@
-// What a frame does: pose, velocity, classical acceleration, Jacobian and its time derivative. van der Merwe 5.6, 5.14, 5.64-5.71.
+// Kinematics of a frame: pose, velocity, classical acceleration, Jacobian and its time derivative. van der Merwe 5.6, 5.14, 5.64-5.71.
 //
 // Three representations of one motion: in the frame's own axes; in world axes at the frame's origin ("world_aligned"); in world axes
 // for the point of the body that passes through the world's origin ("world", the spatial Jacobian of Murray, Li and Sastry).

@@ -19,7 +19,7 @@ namespace sarrus {
 
 constexpr int base_link = 1;  // of a mechanism that floats: the one that nothing but its free joint carries
 
-/// Of kinematics, poses of links and columns of joints; the rest is left open.
+/// Kinematics with poses of links and columns of joints only.
 template <class T> Kinematics<T> placed_links(const Tree& tree, Arena& arena, const T* q) {
   const auto k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
   Transform<T>* X = arena.take<Transform<T>>(tree.links);

@@ -49,7 +49,7 @@ template <class T> struct Covectors {
     const auto about = [&](const Force<T>& f) { return Force<T>{f.angular + cross(r, f.linear), f.linear}; };
     return {about(S), about(S1), about(S2), about(W)};
   }
-  /// By displacements on a body that moves so.
+  /// Covector by displacements on a body with this motion.
   Force<T> on(const Motion<T>& V_b, const Motion<T>& A_b, const Motion<T>& W_b) const {
     Force<T> f = S;
     f -= cross_force(V_b, S1), f -= cross_force(A_b, S2), f += cross_force(V_b, cross_force(V_b, S2)), f -= cross_force(W_b, W);
@@ -101,7 +101,7 @@ template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, c
   return m;
 }
 
-/// What becomes of a scalar along these ways, as covectors of the body that is moved, about its origin: each(first, last) gives the rates.
+/// Rates of a scalar along these ways, as covectors of the moved body about its origin: each(first, last) gives the rates.
 template <class R, class T, class Each> Covectors<T> covectors_of(const LinkMotion<T>& b, int ways, Each each) {
   T rate[18];
   for (T& x : rate) x = T(0.0);
@@ -154,7 +154,7 @@ template <class T> class Pullback {
     clear();
   }
 
-  /// Of a link, spatial, about a point of the world.
+  /// Spatial velocity of a link about a point of the world.
   Motion<T> V_about(int i, const Vec& p) const {
     const LinkMotion<T>& b = k_.link[i];
     return {b.V.angular, b.V.linear + cross(b.V.angular, Vec(p - b.X.p))};
@@ -165,7 +165,7 @@ template <class T> class Pullback {
   }
   Motion<T> W_about(int i, const Vec& p) const { return {W_[i].angular, W_[i].linear + cross(W_[i].angular, Vec(p - root(i)))}; }
 
-  /// Of a body of link i, about a point of the world.
+  /// Add covectors of a body of link i, about a point of the world.
   void add(int i, int body, const Covectors& e, const Vec& p) {
     const Covectors mine = e.moved(p - root(i));
     sum_[i] += mine;
@@ -187,7 +187,7 @@ template <class T> class Pullback {
     }
   }
 
-  /// Of two links, the second of which is moved: what follows depends on their relative motion alone.
+  /// Add covectors of two links, the second of which is moved: they depend on the relative motion alone.
   void add_between(const int* link, const int* body, const Covectors& e, const Vec& p) {
     add(link[1], body[1], e, p);
     add(link[0], body[0], -e, p);
@@ -209,7 +209,7 @@ template <class T> class Pullback {
         if (dimensions) by_frames(joint.constraint, e, k_.link[joint.link[1]].X.p, *dimensions);
       }
   }
-  /// By displacements of the frames of constraint i, of whose child e is, about p.
+  /// Derivatives by displacements of the frames of constraint i; e belongs to its child, about p.
   void by_frames(int i, const Covectors& e, const Vec& p, const Dimensions<T>& by) const {
     const Constraint& c = tree_.loops.constraint[i];
     Transform<T> turn = Transform<T>::identity();
@@ -230,7 +230,7 @@ template <class T> class Pullback {
     }
   }
 
-  /// By placements of the joints of all bodies, pitches of screws and gravity: before inward(), and of the sums that are there.
+  /// Derivatives by placements of all joints, pitches of screws and gravity: before inward(), from the sums so far.
   void by_placements(const T* q, const Dimensions<T>& by) {
     for (int i = 0; i < tree_.links; ++i)  // all accelerations are against it
       for (int k = 0; k < 3; ++k) by.gravity()[k] -= sum_[i].S2.linear(k);
@@ -248,7 +248,7 @@ template <class T> class Pullback {
       of_body_[b.parent] += of_body_[i].moved(o - root(before));
     }
   }
-  /// What by displacements of a frame is f about a point of the world.
+  /// Write f about a point of the world as derivatives by displacements of a frame.
   static void put(const Force<T>& f, const Vec& p, const Transform<T>& X, const T& sign, T* out) {
     const Vec N = f.angular + cross(Vec(p - X.p), f.linear), turn = transpose_times(X.R, N),
               shift = transpose_times(X.R, f.linear);
@@ -288,7 +288,7 @@ template <class T> class Pullback {
     }
   }
 
-  /// What the pass wants to know of joints whose columns change: once.
+  /// Collect the data of joints whose columns change, once.
   template <class R> void see_columns(const T* q) {
     for (int i = 1; i < tree_.links; ++i) {
       if (has_constant_columns(tree_.link[i])) continue;
@@ -465,12 +465,12 @@ template <class T> class Pullback {
     return e;
   }
 
-  /// What turns of a joint change in its own columns, about the root's origin; see above.
+  /// Change of a joint's own columns by its rotations, about the root's origin; see above.
   struct ColumnChange {
     Motion<T> g, b, h, bias_by_v;
   };
 
-  /// By the joint's own numbers, along as many of its displacements and changes of velocity as go side by side.
+  /// Derivatives by the joint's own coordinates, along as many of its displacements and changes of velocity as go side by side.
   template <class R> void change_columns(int i, const T* q) {
     using Number = Varied<R, T>;
     const Arena::Scope scope(arena_);

@@ -34,7 +34,7 @@ template <class T> struct RneaInput {
   const ExternalWrench<T>* wrench = nullptr;
 };
 
-/// What the recursion leaves behind: each body's motion and transmitted force, in its own frame at its origin.
+/// Results of the recursion: each body's motion and transmitted force, in its own frame at its origin.
 template <class T> struct RneaWork {
   RneaLink<T>* link;
   Motion<T>* columns;  // of the joints that visit() does not inline

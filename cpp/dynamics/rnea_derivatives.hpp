@@ -28,11 +28,11 @@ template <class T> SARRUS_INLINE Force<T> cross_force(const Motion<T>& a, const 
   return {cross(a.angular, f.angular) + cross(a.linear, f.linear), cross(a.angular, f.linear)};
 }
 
-/// Of a velocity: its column with its rates.
+/// Column of a velocity with its rates.
 template <class T> struct MovedColumn {
   Motion<T> S, S1, S2, twice;  // S', S'', and what stands for 2 S'
 };
-/// Of a subtree.
+/// Inertia and forces of a subtree.
 template <class T> struct CarriedMotion {
   Inertia<T> I;
   Mat3<T> K;  // K - tr K
@@ -48,7 +48,7 @@ template <class T> struct CarriedMotion {
   }
 };
 
-/// How many columns, or directions, of a T stand side by side in an R, and one of them.
+/// Number of columns, or directions, of a T side by side in an R, and access to one of them.
 template <class T, class R> constexpr int columns_of = width_of<std::remove_const_t<R>> / width_of<T>;
 template <class T, class R> SARRUS_INLINE decltype(auto) column_in(R& x, int l) {
   if constexpr (columns_of<T, R> == 1)
@@ -57,7 +57,7 @@ template <class T, class R> SARRUS_INLINE decltype(auto) column_in(R& x, int l) 
     return lane(x, l);
 }
 
-/// So many numbers each, one struct a column, side by side.
+/// Structs of several columns put side by side.
 template <template <class> class Struct, class R, class T> SARRUS_INLINE Struct<R> side_by_side(const Struct<T>* const* from) {
   if constexpr (columns_of<T, R> == 1) {
     return *from[0];
@@ -78,7 +78,7 @@ template <class R, class T> SARRUS_INLINE Motion<R> for_every_column(const Motio
   return x;
 }
 
-/// Whether velocities of the link's joint are rates of its coordinates.
+/// True if velocities of the link's joint are rates of its coordinates.
 inline bool moves_by_rates(const Link& b) {
   return visit_every(b.described, b.nv, [](auto joint) {
     bool all = true;

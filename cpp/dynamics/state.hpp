@@ -1,4 +1,4 @@
-// What the recursions share: sines and cosines of all angles of a state, taken in one pass, and where a joint finds its own.
+// Data that the recursions share: sines and cosines of all angles of a state, taken in one pass, and their places by joint.
 #pragma once
 
 #include "../joints/visit.hpp"
@@ -83,7 +83,7 @@ template <class T>
 SARRUS_INLINE T joint_force(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& v, const T& ball_spring) {
   return smooth_joint_force(f, numbers, q, v, ball_spring) + numbers(f.friction) * sign(v);
 }
-/// What its spring holds.
+/// Energy of its spring.
 template <class T>
 SARRUS_INLINE T joint_energy(const PassiveTerms& f, const NumbersOf<T>& numbers, const T* q, const T& ball_spring) {
   const T by = deflection(f, numbers, q, ball_spring);

@@ -81,7 +81,7 @@ struct Batch {
     return stopped;
   }
 
-  /// What became of row i, whose result stands in its place.
+  /// Status of row i, whose result is in its place.
   signed char judge(std::int64_t i) const {
     double* out = rows.out + i * rows.out_size;
     signed char verdict = (ends || finite(out, rows.out_size)) && !answerless ? rows.status[i] : no_answer;

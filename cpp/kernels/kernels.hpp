@@ -28,7 +28,7 @@ struct Rows {
 using OneState = double (*)(const Tree&, const Parameters&, const double* const* in, const double* const* wrench, double* out);
 using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::int64_t begin, std::int64_t end);
 
-/// Of variants: row i is a state of variant which[i / states].
+/// Kernel of variants: row i is a state of variant which[i / states].
 using ManyVariants = void (*)(const VariantNumbers&, const std::int64_t* which, std::int64_t states, const Parameters&,
                               const Rows&, std::int64_t begin, std::int64_t end);
 
@@ -37,7 +37,7 @@ using ControlTasks = double (*)(const Tree&, const TaskControl&, const double* p
                                 const double* q, const double* v, const double* z, double* motor, const Surroundings<double>&,
                                 const TaskReport<double>&);
 
-/// Whether the factors of so many states would leave the cache: then they go one by one, as the dense rows of fronts fill registers by themselves.
+/// True if the factors of so many states exceed the cache: they are then made one by one, as the dense rows of fronts fill registers.
 inline bool leaves_the_cache(const Tree& tree, int lanes) {
   constexpr std::int64_t cache = 1 << 20;
   const Substructures* pieces = tree.loops.substructures;

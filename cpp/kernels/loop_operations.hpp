@@ -40,7 +40,7 @@ SARRUS_KERNEL(constrained_motion, {
   }
   return constrained_dynamics(call, out, multipliers, multipliers + tree.loops.rows);
 })
-/// 2 where loops stay open.
+/// Return status 2 if loops stay open.
 template <class T> SARRUS_INLINE T closure(const T& error) {
   return select(error > T(square(tolerances::projected)), T(no_answer), T(0.0));
 }
@@ -89,7 +89,7 @@ SARRUS_KERNEL(loop_joint_jacobian, {
   joints.J = out;
   read_loop_joints(tree, arena, place(tree, arena, in[0], in[1], none), none, joints);
 })
-/// 3 where no velocity satisfies the loops: a linear equation, of which nothing but rounding is left otherwise.
+/// Return status 3 if no velocity satisfies the loops; the linear equation otherwise leaves only rounding.
 template <class T> SARRUS_INLINE T allowed(const T& error) {
   return verdict_beyond(error, T(tolerances::unresolved), contradictory);
 }
@@ -113,7 +113,7 @@ SARRUS_KERNEL(close, {
   const Closing<T> how = {in[1], in[1] + tree.nv, in[2][0], in[2][1], in[2][2]};
   out[tree.nq] = close(tree, arena, how, in[3], in[4], out);
 })
-/// Where branches begin, and all else that is to be known of them.
+/// Start of a branch and its data.
 template <class T> struct FollowedBranch {
   BranchInput<T> in;
   Branch<T> branch;

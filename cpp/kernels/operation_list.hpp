@@ -6,7 +6,7 @@
 
 namespace sarrus {
 
-/// What a call is given besides rows of numbers.
+/// Arguments of a call besides rows of numbers.
 struct Parameters {
   Frame frame;
   int wrenches;
@@ -19,7 +19,7 @@ struct Parameters {
 
 constexpr int max_inputs = 7;
 
-/// What is to be known of an operation besides what it takes and gives.
+/// Facts about an operation besides its inputs and results.
 namespace fact {
 enum Fact : unsigned {
   at_frame = 1,       // takes a frame, and the axes that the result is expressed in

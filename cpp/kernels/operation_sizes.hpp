@@ -1,4 +1,4 @@
-// How many numbers an operation takes and gives, by the words of operation_list.hpp.
+// Sizes of an operation's inputs and results, from the words of operation_list.hpp.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace sarrus {
 
-/// What an input counts.
+/// Size of an input, by kind.
 enum class InputSize : char {
   q,
   v,
@@ -37,7 +37,7 @@ enum class InputSize : char {
   two_of_efforts
 };
 
-/// By the name of the input; what is not named here has a number for each velocity.
+/// Size by the name of the input; others have a number for each velocity.
 inline InputSize size_by_name(const std::string& input) {
   static const std::pair<const char*, InputSize> named[] = {{"time", InputSize::one},
                                                             {"restitution", InputSize::one},
@@ -101,7 +101,7 @@ inline int size_of(InputSize size, const Tree& t) {
   return 0;
 }
 
-/// Whether a row of so many numbers may be such an input.
+/// True if a row of so many numbers may be such an input.
 inline bool fits(InputSize size, std::int64_t numbers, const Tree& t) {
   const int one = size_of(size, t);
   return size == InputSize::way ? numbers > 0 && numbers % one == 0 : numbers == one;
@@ -109,13 +109,13 @@ inline bool fits(InputSize size, std::int64_t numbers, const Tree& t) {
 
 inline int size_of_input(const std::string& input, const Tree& t) { return size_of(size_by_name(input), t); }
 
-/// What some axes count is said by an input of the call.
+/// Inputs of a call that determine the size of some axes.
 struct Asked {
   const double* independent = nullptr;
   int inputs = 0;  // of a way
 };
 
-/// Of so many coordinates of configuration and velocity together (loops/linear_equations.hpp).
+/// Size of the linear equations in n coordinates of configuration and velocity together (loops/linear_equations.hpp).
 inline int linear_equations_size(int nv, int n) { return 5 + n * (1 + 2 * nv + n); }
 
 inline int size_of_axis(char axis, const Tree& t) {

@@ -1,5 +1,5 @@
-// What functions of a state change by, first order: a column for each displacement of an input, of q in the tangent space. Each function's own
-// kernel on numbers that carry their rates (simd/dual.hpp), along as many directions as go side by side; no formula stands here.
+// First derivatives of functions of a state: a column for each displacement of an input, of q in the tangent space. Each function's own
+// kernel on numbers that carry their rates (simd/dual.hpp), along as many directions as go side by side; there is no formula here.
 #include "../dynamics/derivatives.hpp"
 #include "loop_operations.hpp"
 #include "run.hpp"
@@ -63,7 +63,7 @@ inline void tangent_by_coordinates(const Tree& tree, Arena& arena, const double*
   }
 }
 
-/// Of J(q) v: the rates of J times v, and J.
+/// Derivatives of J(q) v: the rates of J times v, and J.
 inline void constraint_rates_derivatives(const Call<double>& call) {
   const Tree& tree = call.tree;
   const int nv = tree.nv, rows = tree.loops.rows;

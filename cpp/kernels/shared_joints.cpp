@@ -1,4 +1,4 @@
-// What algorithms ask of any joint.
+// Functions of any joint that algorithms share.
 #define SARRUS_COMPILES_SHARED
 #include "shared.hpp"
 

@@ -1,4 +1,4 @@
-// What several files of kernels share, for as many states as a packet holds.
+// Functions that several files of kernels share, for as many states as a packet holds.
 #define SARRUS_COMPILES_SHARED
 #include "shared.hpp"
 

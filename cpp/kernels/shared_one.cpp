@@ -1,4 +1,4 @@
-// What several files of kernels share, for one state.
+// Functions that several files of kernels share, for one state.
 #define SARRUS_COMPILES_SHARED
 #include "shared.hpp"
 

@@ -1,4 +1,4 @@
-// What the kernels of variants share, for as many of them as a packet holds.
+// Functions that the kernels of variants share, for as many variants as a packet holds.
 #define SARRUS_COMPILES_SHARED
 #include "shared.hpp"
 

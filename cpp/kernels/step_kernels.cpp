@@ -31,7 +31,7 @@ void scatter_runs(const P* from, int size, std::int64_t i, std::int64_t end, dou
     for (int k = 0; k < size; ++k) to[(i + l) * run_step + k] = lane(from[k], l);
 }
 
-/// Which parameters may act from one time to another: of efforts, those at times between which they go on, or are held.
+/// Mark the parameters that may act from one time to another: of efforts, those at the times around and between.
 void mark_acting(const ForceElements& elements, double from, double to, bool* acts) {
   elements.each([&](const auto& element) {
     using Kind = std::decay_t<decltype(element)>;
@@ -115,7 +115,7 @@ struct Steps {
   }
 
  private:
-  /// Where the step did not lead where it is known to.
+  /// Lanes whose repeated step does not end where the run's step ended.
   Reproduced<P>::Mask missed() const {
     const Arena::Scope scope(arena);
     Reproduced<P> end(plan);
@@ -193,7 +193,7 @@ class Basis {
  private:
   double unit(int r) const { return Plan::one_of(s_.plan.velocity_unit, r); }
   P b(int part, int r, int j) const { return B_[(part + r) * count() + j] * P(1.0 / unit(r)); }
-  /// By Cholesky's factor of the products of n directions from the first.
+  /// Solve by Cholesky's factor of the products of n directions from the first.
   P solve(int first, int n, int part, P* lambda) {
     const Arena::Scope scope(s_.arena);
     P *G = s_.take<P>(n * n), *y = s_.take<P>(n), status = P(0.0);

@@ -25,7 +25,7 @@ class VariantCall {
     parameters_->wrench_frame = wrench_;
   }
   const Parameters& parameters() const { return *parameters_; }
-  /// Where these have them.
+  /// Place frames as these do.
   void place(const PlacedFrame* frames) {
     each_frame([&](Frame& f) {
       if (f.placed >= 0) f.X = frames[f.placed].X;
@@ -87,7 +87,7 @@ template <int W> class VariantLanes {
       for (int i = 0; i < pose; ++i) lanes_of(f)[i] = P(f.X.R.data()[i]);
     });
   }
-  /// One a lane; past the last one it is repeated.
+  /// Take a variant for each lane; the last one is repeated.
   template <class Variant> void take(int count, Variant variant) {
     std::int64_t which[W];
     bool in_row = true;  // of a group

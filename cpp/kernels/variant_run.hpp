@@ -15,7 +15,7 @@ class VariantRun {
         plan_(plan) {
     numbers_.give(plan_, copy_.tree());
   }
-  /// Of the plan's.
+  /// Take a variant of the plan.
   void take(std::int64_t which) {
     copy_.take(plan_.variant[which]);
     numbers_.take<double>(copy_.tree(), plan_, [&](int) { return plan_.units_of + which * units_; });

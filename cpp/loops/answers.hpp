@@ -47,7 +47,7 @@ void constraint_bias(const Tree& tree, Arena& arena, const T* q, const T* v, con
   constraint_rows(tree, arena, state, asked, 0, tree.loops.constraints);
 }
 
-/// What multipliers put on a constraint's child, in its frame's axes at its origin; zero where there is no child.
+/// Wrench of the multipliers on a constraint's child, in its frame's axes at its origin; zero without a child.
 template <class T>
 Force<T> constraint_wrench(const Tree& tree, Arena& arena, const LoopState<T>& state, const Constraint& c, const T* multipliers) {
   Force<T> f = Force<T>::zero();

@@ -100,7 +100,7 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mo
   for (int r = 0; r < s.rows; ++r) scale[r] = select(scale[r] > T(0.0), scale[r], T(1.0));
 }
 
-/// Whether the loops allow a motion that moves no mass: what a push of no particular direction does to massless bodies then is 1 / epsilon.
+/// True if the loops allow a motion that moves no mass: a force of no special direction then moves massless bodies by 1 / epsilon.
 template <class T, class Solve>
 SARRUS_NOINLINE auto moves_nothing(const Saddle<T>& s, Arena& arena, const Solve& solve) {
   const Arena::Scope scope(arena);

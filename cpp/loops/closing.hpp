@@ -83,7 +83,7 @@ template <class T> SARRUS_NOINLINE void scaled_rows(const Tree& tree, Arena& are
   out.size = sqrt(sum_of_squares(out.phi, loops.rows));
 }
 
-/// Whether the poses to which calls lead frames are any: 1 where a rotation is none.
+/// Return 1 if a target pose of a frame has no rotation matrix, else 0.
 template <class T> SARRUS_INLINE T no_rotation(const Tree& tree, const T* pfaffian_values) {
   T defect = T(0.0);
   for (int i = 0; i < tree.loops.constraints && pfaffian_values; ++i) {

@@ -164,7 +164,7 @@ template <class T> void solve_once(const LoopEquation<T>& e, Arena& arena, const
   for (int k = 0; k < e.matrix.tree.nv + e.matrix.tree.loops.rows; ++k) x[k] = lowered[k];
 }
 
-/// Of the whole, in the arena, with corrections.
+/// Solve the whole equation with corrections; the solution is in the arena.
 template <class T> const T* solve_corrected(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T* b) {
   const Saddle<T>& matrix = e.solved();
   T* y = arena.take<T>(matrix.plan.unknowns);
@@ -207,8 +207,8 @@ template <class T> SARRUS_INLINE T in_metric(const Saddle<T>& s, const T* a) {
   return sum;
 }
 
-/// What an error in every entry of the equation, of that share of the largest, would move accelerations by (size: theirs, squared, with that of
-/// what the forces would make of free bodies). Squared.
+/// Squared change of the accelerations by an error in every entry of the equation, of that share of the largest (size: theirs, squared, with that of
+/// the accelerations of free bodies under the same forces).
 template <class T> T moved_by_errors(const LoopEquation<T>& e, Arena& arena, const Factor<T>& factor, const T& size,
                                      const T& share, bool rows_only = false) {
   const Saddle<T>& matrix = e.solved();
@@ -232,8 +232,8 @@ template <class T> SARRUS_INLINE auto is_near_singular(const T& moved, const T& 
   return moved > size * T(square(tolerances::differentiable));
 }
 
-/// Whether loops that stand open so far, squared, decide about the accelerations: where rows depend on one another, a gap between them makes them
-/// independent, and they would hold the mechanism fast. `rows_only`: forces need not be withstood, where some velocities cost nothing. Farther off than states may be, rows are what they are there.
+/// True if loops that are open so far, squared, determine the accelerations: a gap makes dependent rows independent, and they would lock the
+/// mechanism. `rows_only`: ignore forces, if some velocities cost nothing. If a state is farther off than states may be, its rows are as they are.
 template <class T>
 SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution, const T& open,
                                  bool rows_only = false) {
@@ -248,8 +248,8 @@ void see_gap(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solu
   if (any(off.open > T(0.0))) off.fault = select(gap_decides(e, arena, solution, off.open), T(2.0), off.fault);
 }
 
-/// How far the accelerations may be off, relative to them and to what the forces would make of free bodies: what all further corrections would
-/// move them, and what an error in every entry of the equation would, of the size of its rounding. Towards a singular position this grows as
+/// Error bound of the accelerations, relative to them and to those of free bodies under the same forces: the change that further corrections would
+/// make, and that an error of rounding in every entry of the equation would. Towards a singular position this grows as
 /// the error does, by 1 / singular value, whether or not the residual shows it. Corrections that fall by a ratio each, slowly where the
 /// regularisation is large beside the singular value's square, come to the first of them / (1 - ratio).
 template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution) {
@@ -275,7 +275,7 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
   return select(size > T(0.0), (to_come + rounding) / sqrt(select(size > T(0.0), size, T(1.0))), T(0.0));
 }
 
-/// Of all lambda with the same J^T lambda, the one of least norm. What dependent rows carry is, so near to a division of zero by zero, the
+/// The lambda of least norm among those with the same J^T lambda. Multipliers of dependent rows are, so near to a division of zero by zero, the
 /// rounding of it; lambda = J y takes that out, and J^T J y = f is the saddle equation with nothing for M and one for S:
 ///
 ///   [0 J^T; J -1] [y; lambda] = [f; 0],  f = M a + h - tau = J^T lambda

@@ -6,7 +6,7 @@
 
 namespace sarrus {
 
-/// Whether a state is off the loops: whether the velocities that some row touches would have to move by more than the limit to close it, or
+/// State off the loops: the velocities that some row touches would have to move by more than the limit to close it, or
 /// to change by more than that share of what they are, but no less than 1.
 template <class T> struct OffLoops {
   T fault = T(0.0);  // 1: a velocity is forbidden; 2: a loop stands open
@@ -53,8 +53,8 @@ template <class T> SARRUS_INLINE int evaluate(const Constraint& c, const Relativ
   });
 }
 
-/// How far a joint is off whose rows are plain components, by chords instead of angles, from the axes in the world: what it leaves free is
-/// all, nothing, or what has to do with z.
+/// Residual of a joint whose rows are plain components, by chords instead of angles, from the axes in the world: its free motion is
+/// all, nothing, or along or about z.
 template <class T>
 SARRUS_INLINE void see_plain_joint(const LoopState<T>& s, const Constraint& c, const LoopJoint& joint, const RelativeMotion<T>& m,
                                    const Columns<T>& l, OffLoops<T>& off) {
@@ -85,7 +85,7 @@ SARRUS_INLINE void see_plain_joint(const LoopState<T>& s, const Constraint& c, c
   off.see(gap.linear, rate.linear, m.velocity_size.linear, l.mobility, l.speed);
 }
 
-/// What holds a point and lets all turn: how its frames are turned has no say.
+/// True if the joint holds a point and leaves all rotations free, so that the orientation of its frames does not matter.
 inline bool is_ball(const Constraint& c, const LoopJoint& joint) {
   return joint.joint == JointKind::spherical && joint.moves == 0 && !c.driven;
 }
@@ -198,7 +198,7 @@ SARRUS_INLINE void constraint_rows(const Tree& tree, Arena& arena, const LoopSta
   }
 }
 
-/// Of each row (rows), what a radian or a length of the mechanism along each velocity that it touches moves it by at most: what its residual is
+/// Scale of each row (rows): its largest change by a radian or a length of the mechanism along each velocity that it touches; its residual is
 /// compared with.
 template <class T>
 T* row_sizes(const Tree& tree, Arena& arena, const T* q, const T* time, const T* pfaffian_values) {

@@ -41,7 +41,7 @@ template <class T> struct ForwardDerivatives {
   }
 };
 
-/// Whether row r of a constraint does, or velocities only.
+/// True if row r of a constraint holds a position, not only a velocity.
 inline bool holds_position(const Constraint& c, int r) {
   return visit_constraint(c.kind, [r](const auto& kind) { return kind.holonomic(r); });
 }
@@ -82,7 +82,7 @@ template <class R, class T = double> class SensitivityEquation {
     hold_positions(arena);
     if (!later) find_multipliers(arena, depend(arena));
   }
-  /// As they were solved for, where a part that no force shows does not count.
+  /// Take the multipliers as solved for, if a part without effect on forces does not matter.
   void take_multipliers(Arena& arena) { find_multipliers(arena, T(0.0) > T(0.0)); }
 
   void find_multipliers(Arena& arena, const Truth& rows_depend) {
@@ -326,7 +326,7 @@ template <class R> class ForwardSensitivity {
     if (along.q) rows_->forces(along.q, [&](int k, const R& rate) SARRUS_INLINED { side.add(k, rate); });
   }
 
-  /// What J v, less what drives the loops, changes by where the rows turn.
+  /// Change of J v, less the prescribed motion, as the rows turn.
   void turn_rows(const R* d, Sides<R>& side) const {
     const R* none = nullptr;
     const Loops& loops = tree_.loops;
@@ -442,7 +442,7 @@ class AllowedMotions {
   int count = 0;
   const double *L, *shares;  // each column by column; row by row: count x nv of them
 
-  /// From such motions as projection leaves of scattered ones, as many at a time as go side by side, until two bring nothing new.
+  /// Collect allowed motions by projecting scattered ones, as many at a time as go side by side, until two are dependent.
   template <class R>
   AllowedMotions(const Tree& tree, Arena& arena, const ForwardSensitivity<R>& state, const double* M, bool displacements)
       : nv_(tree.nv) {
@@ -510,7 +510,7 @@ class AllowedMotions {
     }
   }
 
-  /// What is new in lane l of x, with M x; returns whether anything is.
+  /// Add the independent part of lane l of x, with M x; return false if there is none.
   template <class R> bool add(const R* x, const R* Mx, int l, double* found, double* with_mass) {
     double *me = found + count * nv_, *my_mass = with_mass + count * nv_;
     for (int k = 0; k < nv_; ++k) me[k] = lane(x[k], l), my_mass[k] = lane(Mx[k], l);

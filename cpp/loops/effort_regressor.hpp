@@ -1,4 +1,4 @@
-// How the efforts of motors depend on the bodies' inertial parameters, on which they depend linearly: u = W pi + what friction and springs add.
+// Motor efforts as linear functions of the bodies' inertial parameters: u = W pi + efforts of friction and springs.
 //
 // The equation of the motors K [y; lambda] = [tau; 0], u = C [y; lambda] (efforts.hpp) is symmetric, so that effort k is the power of tau along one
 // motion that the loops allow:
@@ -28,7 +28,7 @@ template <class T> void link_velocities(const Tree& tree, const Kinematics<T>& k
   }
 }
 
-/// What solves the equation for motor `first` and those after it, as many as an S holds. Returns x (nv) of each, and what stays open, squared.
+/// Solve the equation for motor `first` and those after it, as many as an S holds. Returns x (nv) of each, and the squared residual.
 template <class S, class T>
 SharedOut<S> motor_motions(const Tree& tree, Arena& arena, MotorEquation<T>* motors, int first) {
   const Loops& loops = tree.loops;

@@ -1,4 +1,4 @@
-// What motors must do in a closed mechanism. A motion needs the generalised force tau = M a + h; motors give it S u, the loops J^T lambda.
+// Motor efforts in a closed mechanism. A motion needs the generalised force tau = M a + h; motors give it S u, the loops J^T lambda.
 // Of all u with S u + J^T lambda = tau the one of least norm is (Lagrange) u = S^T y with
 //
 //   [S S^T  J^T; J  0] [y; lambda] = [tau; 0]
@@ -20,7 +20,7 @@
 
 namespace sarrus {
 
-/// How motors share: least sum of weights (u - preload)^2, each (actuators). Null: weights by Tree::unit, no preload.
+/// Sharing among motors: least sum of weights (u - preload)^2, each (actuators). Null: weights by Tree::unit, no preload.
 template <class T> struct Sharing {
   const T *weights = nullptr, *preload = nullptr;
 };
@@ -124,7 +124,7 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   return {e, e.pieces ? e.pieces->factorise(arena) : factorise(e.solved(), arena, epsilon, mu), motors};
 }
 
-/// What the motors' equation comes to: [y; lambda], and the square of the part of the forces that nobody gives [N m].
+/// Solution of the motors' equation: [y; lambda], and the square of the part of the forces that is not balanced [N m].
 template <class T> struct SharedOut {
   const T* x;
   T error;
@@ -182,7 +182,7 @@ template <class T> void internal_efforts(const Tree& tree, Arena& arena, MotorEq
   }
 }
 
-/// Of generalised forces [N m].
+/// Squared size of generalised forces [N m].
 template <class T> T squared_size(const Tree& tree, const T* tau) {
   T sum = T(0.0);
   for (int k = 0; k < tree.nv; ++k) sum += square(T(tau[k] * tree.numbers<T>()(tree.unit[k])));
@@ -207,7 +207,7 @@ template <class T> T transmitted(const Tree& tree, const RneaWork<T>& work) {
   return sum;
 }
 
-/// Whether the loops forbid a motion: how far J v is from c, or J a from gamma, beside what rounding and badly closed loops may do to them.
+/// Violation of the loops by a motion: J v - c, or J a - gamma, relative to the effect of rounding and badly closed loops.
 template <class T>
 SARRUS_NOINLINE T forbidden(const Tree& tree, Arena& arena, const RneaInput<T>& in, const T* time, const T* pfaffian_values) {
   const Loops& loops = tree.loops;

@@ -31,7 +31,7 @@ struct EquilibriumInput {
   const double *time, *pfaffian_values;
 };
 
-/// Of the last `motion` rows as many as there are freedoms.
+/// Results; of the last `motion` rows as many as there are freedoms.
 struct EquilibriumOutput {
   double *q, *multipliers, *held;  // held (nv): f + J^T lambda, what joints that do not move are held by, negative
   double *freedom, *gap;
@@ -138,7 +138,7 @@ template <class L> class Balance {
     U = potential_energy<double>(tree_, k, q);
   }
 
-  /// Whether the next step, if there is one, hardly changes the stiffness.
+  /// True if the next step hardly changes the stiffness.
   bool nearly() const { return imbalance < square(1e-10 * size); }
   /// The stiffness along free motions, and its modes; r along these. `last`: to twelve digits, and not just those that a step needs.
   void stiffen(bool last) {
@@ -208,7 +208,7 @@ template <class L> class Balance {
     return falls;
   }
 
-  /// Of a mode's force: 1 is as much as an equilibrium may leave, an error of 1e-8 or 1e-12 of all forces.
+  /// Relative residual of a mode's force: 1 is the tolerance of an equilibrium, an error of 1e-8 or 1e-12 of all forces.
   double share_open(int i) const {
     const double allowed = std::max(1e-8 * std::abs(stiffness[i]), 1e-12 * std::max(size, stiffest));
     return r[i] == 0.0 ? 0.0 : r[i] / std::max(allowed, 1e-300);
@@ -240,7 +240,7 @@ template <class L> class Balance {
   int* which_;
 };
 
-/// From q, which is closed, on; the numbers of the last configuration.
+/// Find an equilibrium from q, which is closed; the results are of the last configuration.
 template <class L>
 void equilibrium(const Tree& tree, Arena& arena, const EquilibriumInput& in, const double* q, const EquilibriumOutput& out) {
   const Closing<double> how = {in.column, in.row, 1e-2, 10.0, 1e300};

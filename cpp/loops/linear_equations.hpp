@@ -41,7 +41,7 @@ struct LinearCoordinates {
   }
 };
 
-/// One after the other in the row of numbers of a state; its size is linear_equations_size (kernels/operation_sizes.hpp).
+/// Results, one after the other in the row of numbers of a state; its size is linear_equations_size (kernels/operation_sizes.hpp).
 struct LinearOutput {
   double* exact;  // 1 where A is of derivatives, 0.5 where rounding of q shows in them; 0 where there are none
   // Freedoms of velocity, and how many of them the coordinates determine; likewise of the configuration. All else is zero where some are not
@@ -67,7 +67,7 @@ template <class R> class LinearEquations {
                   double* numbers)
       : tree_(tree), arena_(arena), in_(in), y_(y), chooses_(chooses), numbers_(numbers) {}
 
-  /// Of a mechanism without loops: all that moves is a coordinate.
+  /// Equations of a mechanism without loops: every velocity is a coordinate.
   LinearErrors of_tree() {
     const int nv = tree_.nv;
     if (chooses_) y_.all(nv);
@@ -140,7 +140,7 @@ template <class R> class LinearEquations {
     return kept;
   }
 
-  /// Those in which the motion shows best, and of the configuration those behind them.
+  /// Choose the coordinates that determine the motion best, and those of the configuration behind them.
   void choose(const LoopMotions& motions, const double* N, const LoopMotions& displacements, const double* N_q) {
     const int nv = tree_.nv, m = motions.freedom, k = displacements.freedom;
     double* P = arena_.take<double>(nv * nv);

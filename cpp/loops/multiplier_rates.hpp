@@ -1,4 +1,4 @@
-// How the multipliers change. Of rows that do not depend on one another the equation itself says it (derivatives.hpp). Of others lambda = J y is
+// Rates of the multipliers. For independent rows they follow from the equation itself (derivatives.hpp). For others lambda = J y is
 // of all that give the same forces the least; on the way along the loops it stays so, and
 //
 //   J^T Dlambda = f,   Dlambda = DJ y + J Dy        so that Dlambda, of all with J^T Dlambda = f, is nearest to DJ y
@@ -34,7 +34,7 @@ template <class R> class MultiplierRates {
     crba(tree, arena, q, M_);
   }
 
-  /// What DJ is to be multiplied with; null where rows do not depend on one another.
+  /// Factor of DJ; null if rows are independent.
   const double* y() const { return y_; }
 
   /// z (rows) becomes its part with J^T z = 0; where rows depend on one another.

@@ -37,7 +37,7 @@ class Chart {
  public:
   Chart(const Tree& tree, Arena& arena) : tree_(tree), in_q_(arena.take<double>(tree.nq)) {}
 
-  /// of(joint's first velocity, whether it has a rotation vector, how many plain coordinates, where these stand in x and in q)
+  /// Call of(joint's first velocity, it has a rotation vector, number of plain coordinates, their places in x and in q)
   template <class F> void each(F&& of) const {
     for (int i = 1; i < tree_.links; ++i) {
       const Link& b = tree_.link[i];
@@ -133,7 +133,7 @@ struct PathGuide {
   }
 };
 
-/// Where the cubic is: q, x-dot and x-ddot; of rotations angular velocity and acceleration.
+/// Point of the cubic: q, x-dot and x-ddot; of rotations angular velocity and acceleration.
 struct SplinePoint {
   double *q, *rate, *second;
 };
@@ -191,7 +191,7 @@ class GuidedLoops {
   }
   int rows() const { return tree_.loops.rows + count_; }
 
-  /// What is off at q, on the right; if asked for, the matrix, and c for `velocity`.
+  /// Evaluate the residual at q, on the right-hand side; on request the matrix, and c for `velocity`.
   void look(const double* q, bool matrix, bool rates = false) {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;

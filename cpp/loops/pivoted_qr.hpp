@@ -40,7 +40,7 @@ class PivotedQr {
     std::fill(b, b + rank, 0.0);
     times(b);
   }
-  /// Of all y with A y nearest to b the shortest: R R^T z = Q^T b, y = R^T z; b becomes what is left of it.
+  /// Find the shortest y with A y nearest to b: R R^T z = Q^T b, y = R^T z; b becomes the residual.
   void solve(double* b, double* y) const;
 
  private:
@@ -49,7 +49,7 @@ class PivotedQr {
   static constexpr int together = 4;  // columns, whose sums do not wait for each other
 
   double* column(int j) const { return A_ + j * m_; }
-  /// Where the packet begins in which the reflection does.
+  /// First entry of the packet in which the reflection begins.
   static int first(int k) { return k - k % width; }
   void swap(double* a, double* b) const;
   /// x of `count` columns, one behind the other, reflected.

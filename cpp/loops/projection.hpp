@@ -62,7 +62,7 @@ LoopEquation<T> metric_equation(const Tree& tree, Arena& arena, const T* q, cons
   return e;
 }
 
-/// What J v lacks of c.
+/// Residual c - J v.
 template <class T> void missing_velocity(const Tree& tree, Arena& arena, const LoopEquation<T>& e, const T* q, const T* v,
                                          const T* time, const T* pfaffian_values, T* out) {
   const Loops& loops = tree.loops;
@@ -102,7 +102,7 @@ T change_velocity(const Tree& tree, Arena& arena, const T* q, const T* v, const 
   return solution.error;
 }
 
-/// How much the velocities that a row touches would have to move, squared, of the row that is farthest from closed [rad, sizes of the bodies].
+/// Squared motion that would close the row farthest from closed, of the velocities that it touches [rad, sizes of the bodies].
 template <class T> SARRUS_INLINE T farthest_row(int rows, const T* phi) {
   T farthest = T(0.0);
   for (int r = 0; r < rows; ++r) {

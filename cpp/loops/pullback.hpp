@@ -1,4 +1,4 @@
-// What the rows of the loops give a scalar, pulled back to q and v; and with that the vector-Jacobian product of forward dynamics.
+// Pullback of a scalar of the loops' rows to q and v, and with it the vector-Jacobian product of forward dynamics.
 //
 // Rows of a constraint between bodies depend on their relative motion alone: so what carrying the child along changes, carrying the parent takes
 // away, and the same of V and A. Of plain joints, with the force F = psi f fixed in the child:
@@ -31,7 +31,7 @@
 
 namespace sarrus {
 
-/// What multiplies J x, J a - gamma, J v - c, and phi, each of all rows; null: nothing.
+/// Factors of J x, J a - gamma, J v - c, and phi, each of all rows; null: none.
 template <class T> struct RowForces {
   const T *of_x = nullptr, *of_a = nullptr, *of_v = nullptr, *of_position = nullptr;
 };
@@ -45,7 +45,7 @@ template <class R, class T> class LoopPullback {
   LoopPullback(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k, const T* a, const T* x)
       : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x) {}
 
-  /// Of all constraints, or as many. `dimensions`: by these too; null: not.
+  /// Add the pullback of all constraints, or of so many. `dimensions`: by these too, unless null.
   void add(const RowForces& by, Pullback<T>& to, const Gradient<T>& gradient, int constraints = -1,
            const Dimensions<T>* dimensions = nullptr) const {
     for (int i = 0; i < (constraints < 0 ? tree_.loops.constraints : constraints); ++i) {
@@ -71,7 +71,7 @@ template <class R, class T> class LoopPullback {
  private:
   static Number number(const T& x) { return {x, R(0.0)}; }
 
-  /// Of the child, about its frame's origin.
+  /// Covectors of the child, about its frame's origin.
   Covectors of_plain_joint(const Constraint& c, const LoopJoint& joint, const RowForces& by, const Pullback<T>& to) const {
     const Transform<T> child = k_.link[c.child].X * cast<T>(c.X_child);
     const auto force = [&](const T* rows) {
@@ -96,13 +96,13 @@ template <class R, class T> class LoopPullback {
     return e;
   }
 
-  /// Of a constraint's rows, with how its frames move relative to each other: at V, and virtually at W.
+  /// Rows of a constraint with the relative motion of its frames: at V, and virtually at W.
   struct MovedRows {
     Row<Number> row[6];
     Motion<Number> V, W;
   };
 
-  /// Of the child, about its origin.
+  /// Covectors of the child, about its origin.
   Covectors of_bodies(const Constraint& c, const RowForces& by, const Pullback<T>& to) const {
     const LinkMotion<T>&child = k_.link[c.child], &parent = k_.link[c.parent];
     const LoopState<Number> s = beside_the_child(c);
@@ -136,7 +136,7 @@ template <class R, class T> class LoopPullback {
     return e;
   }
 
-  /// By numbers of its kind: differences, which are exact where rows are linear in them, as all are.
+  /// Derivatives by numbers of its kind: differences, which are exact because rows are linear in them.
   void by_own_numbers(const Constraint& c, const RowForces& by, const Pullback<T>& to, T* out) const {
     visit_constraint(c.kind, [&](const auto& kind) {
       using Kind = std::decay_t<decltype(kind)>;
@@ -170,7 +170,7 @@ template <class R, class T> class LoopPullback {
       }
     });
   }
-  /// By those of a coupler, which is linear in them: of q^k, with k q^(k - 1) and k (k - 1) q^(k - 2), and by its offset.
+  /// Derivatives by the numbers of a coupler, which is linear in them: of q^k, with k q^(k - 1) and k (k - 1) q^(k - 2), and by its offset.
   void by_coefficients(const Constraint& c, const RowForces& by, T* out) const {
     const Coupler* coupler = std::get_if<Coupler>(&c.kind);
     if (!coupler) return;
@@ -195,7 +195,7 @@ template <class R, class T> class LoopPullback {
     link.set_omega();
   }
 
-  /// With its parent where it is, and a place for the child.
+  /// State with the parent in its pose, and a place for the child.
   LoopState<Number> beside_the_child(const Constraint& c) const {
     LoopState<Number> s = {};
     const R* none = nullptr;
@@ -214,7 +214,7 @@ template <class R, class T> class LoopPullback {
     out.V = m.V;
   }
 
-  /// How the frames move, and how virtually.
+  /// Motion and virtual motion of the frames.
   void relative(const Constraint& c, const LoopState<Number>& s, const MovedBody<R, T>& b, const Motion<T>& W,
                 const Motion<T>& W_p, RelativeMotion<Number>& m, Motion<Number>& virtually) const {
     place(s, c.child, b);
@@ -420,7 +420,7 @@ template <class R, class T> class ForwardPullback {
     }
   }
 
-  /// One pass, of what multiplies the rows.
+  /// Pull back the factors of the rows in one pass.
   template <class Loops>
   void pull(Pullback& pullback, const Loops& loops, const RowForces& forces, const Gradient& by,
             const Dimensions<T>* dimensions) {
@@ -519,8 +519,8 @@ template <class R, class T> class ForwardPullback {
   void scatter(const SensitivityEquation<R, T>& equation, T* force) const {
     for (int k = 0; k < n_; ++k) force[k] = equation.inertia(k) * T(scattered(k) * tree_.unit[k]);
   }
-  /// How rows that depend on one another contradict one another along some displacement and some change of v, or of those that the loops allow
-  /// this one: where they do there is no derivative. c: what z, which has them all, makes of J a - gamma by q and v. Relative to what J and gamma
+  /// Contradiction of dependent rows along some displacement and some change of v, or of those that the loops allow
+  /// this one: if they contradict, there is no derivative. c: what z, which has them all, makes of J a - gamma by q and v. Relative to what J and gamma
   /// have in them, and to forces that turn with a radian.
   T contradiction(const SensitivityEquation<R, T>& equation, const T* c, const T* allowed) {
     const Arena::Scope scope(arena_);
@@ -557,7 +557,7 @@ template <class R, class T> class ForwardPullback {
   Gradient by_;
 };
 
-/// If asked for, by dimensions too, and what tells of each whether it leaves loops open; both are zero before.
+/// Vector-Jacobian product of forward dynamics; on request by dimensions too, with the gap of the loops by each; both are zero before.
 template <class R, class T>
 T forward_dynamics_vjp(const Tree& tree, Arena& arena, const LoopInput<T>& in, const T* w, bool tangent, T* out,
                        const Dimensions<T>* dimensions = nullptr, const Dimensions<T>* open = nullptr) {

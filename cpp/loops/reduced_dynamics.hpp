@@ -31,7 +31,7 @@ struct ReducedInput {
   const ExternalWrench<double>* wrench;
 };
 
-/// One after the other in the row of numbers of a state; k coordinates. Where these do not determine the motion, only the first three are told.
+/// Results, one after the other in the row of numbers of a state; k coordinates. If these do not determine the motion, only the first three are set.
 struct ReducedOutput {
   double *freedom, *determined, *count;  // freedoms; how many of them the coordinates determine; k
   double *which, *drift, *bias_acceleration;  // (nv): place of each coordinate in the input; g; a_0

@@ -1,11 +1,11 @@
-// How the frames of a constraint between two bodies move relative to each other: what its kind is told.
+// Relative motion of the frames of a constraint between two bodies, as its kind reads it.
 #pragma once
 
 #include "../dynamics/rnea.hpp"
 
 namespace sarrus {
 
-/// Where the bodies are and, if asked for, how they accelerate while the joints' accelerations are zero.
+/// Poses of the bodies and, on request, their accelerations while the joints' accelerations are zero.
 template <class T> struct LoopState {
   const T *q, *v;  // v may be null: at rest
   const T *time, *pfaffian_values;  // may be null: time 0, no Pfaffian values
@@ -34,7 +34,7 @@ SARRUS_NOINLINE void place(const Tree& tree, Arena& arena, Poses<T> X, const Mot
   }
 }
 
-/// From q alone.
+/// State from q alone.
 template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& arena, const T* q, const T* time,
                                                       const T* pfaffian_values) {
   LoopState<T> state = {q, nullptr, time, pfaffian_values, nullptr, nullptr, nullptr};
@@ -46,7 +46,7 @@ template <class T> SARRUS_NOINLINE LoopState<T> place(const Tree& tree, Arena& a
   return state;
 }
 
-/// What ties the velocities that one constraint between bodies touches to the relative motion of its frames.
+/// Columns from the velocities that a constraint between bodies touches to the relative motion of its frames.
 template <class T> struct Columns {
   Motion<T>* column;  // child's axes at its origin, those of the parent negative
   Motion<T> drive;  // velocity at which laws carry the parent's frame along
@@ -75,7 +75,7 @@ template <class T> SARRUS_NOINLINE void carry(const Constraint& c, const Numbers
   A = in_axes(R, S * a + Gimbal<6>::subspace_rate(coordinates, v) * v);
 }
 
-/// Where a frame is to be, as the call gives it: a point, or the rows of a pose.
+/// Target pose of a frame from the call's numbers: a point, or the rows of a pose.
 template <class T> SARRUS_INLINE Transform<T> target_pose(const Constraint& c, const T* values) {
   Transform<T> X = Transform<T>::identity();
   const int step = c.turns ? 4 : 1;
@@ -92,7 +92,7 @@ template <class T> SARRUS_INLINE Transform<T> frame_on_parent(const LoopState<T>
   return c.parent == 0 ? X : s.X[c.parent] * X;
 }
 
-/// How the frames accelerate while the joints do not; `carried` and A: velocity and apparent acceleration at which laws carry the parent's.
+/// Acceleration of the frames at zero joint acceleration; `carried` and A: velocity and apparent acceleration at which laws move the parent's.
 template <class T>
 SARRUS_INLINE void relative_acceleration(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
                                          const Motion<T>& carried, const Motion<T>& A, RelativeMotion<T>& m) {

@@ -18,7 +18,7 @@
 
 namespace sarrus {
 
-/// Whether all constraints are such joints, that nothing drives.
+/// True if all constraints are such joints without prescribed motion.
 inline bool has_plain_rows(const Tree& tree) {
   for (int i = 0; i < tree.loops.constraints; ++i) {
     const Constraint& c = tree.loops.constraint[i];

@@ -47,7 +47,7 @@ template <class T> SARRUS_INLINE T inverse_or_one(const T& x) { return T(1.0) / 
 constexpr double floating = 1e-10;  // of pieces
 constexpr double unfelt = 1e-8;  // about an axis of a thin rod, as a share of that about others
 
-/// What is least: kinetic energy, or with `plain` the sum of squares of y, where x = weight y (nv, null: ones) are the velocities; those whose
+/// Objective: kinetic energy, or with `plain` the sum of squares of y, where x = weight y (nv, null: ones) are the velocities; those whose
 /// weight is 0 are held. With kinetic energy the others are 1.
 template <class T> struct Metric {
   const T* weight = nullptr;

@@ -6,11 +6,11 @@ namespace sarrus {
 /// A tolerance that stands for rounding, as a scalar; `in_single`: what it is in code for single precision (recording/record.hpp).
 template <class T> inline T tolerance(double x, [[maybe_unused]] double in_single) { return T(x); }
 
-/// What the last correction of an equation's solution moved, that before it (or the solution itself), and the solution, squared.
+/// Squared sizes of the last correction of an equation's solution, of the one before it (or the solution itself), and of the solution.
 template <class T> struct LastCorrection {
   T moved, before, size, unheld;
 };
-/// Whether there would be no more: nothing to ask where corrections go on until then. Code for single precision has as many as sample states need
+/// Record that no correction is left: nothing to do if corrections go on until then. Code for single precision has as many as sample states need
 /// (recording/record.hpp).
 template <class T> inline void expect_settled(const LastCorrection<T>&) {}
 
@@ -20,7 +20,7 @@ namespace sarrus::tolerances {
 
 // ---- positions: residuals relative to the mechanism's size, or in rad and m ----------------------------------------------------------
 
-/// What rounding leaves of a closed loop: a thousand eps. A double root is then known to its square root, 3e-7.
+/// Residual of a closed loop by rounding: a thousand eps. A double root is then known to its square root, 3e-7.
 constexpr double rounding = 1e-13;
 /// A row's residual is no smaller than that but by chance, and another step would find little more.
 constexpr double exact = 1e-15;
@@ -28,22 +28,22 @@ constexpr double exact = 1e-15;
 constexpr double closed = 1e-10;
 /// The same for configurations that somebody gives, who may have written them down with six digits.
 constexpr double given_closed = 1e-6;
-/// What Newton's steps leave of loops that they close, and a margin [rad, sizes of the bodies].
+/// Residual of loops that Newton's steps close, with a margin [rad, sizes of the bodies].
 constexpr double projected = 1e-9;
 /// A state that is farther off the loops is not one of this mechanism, and accelerations would mean nothing; nearer, it may be measured
 /// [rad, sizes of the bodies; of the velocities, or of 1 rad/s, or such a size a second].
 constexpr double off_loops = 1e-3;
-/// Of the accelerations, the share that a gap of the loops may move before it is the gap that decides about them, and the state counts as off.
+/// Share of the accelerations that a gap of the loops may change before the state counts as off the loops.
 constexpr double decides = 0.1;
 
-/// What rounding and badly closed loops may do to a motion that they allow, and to the forces that it needs, relative.
+/// Relative effect of rounding and badly closed loops on a motion that they allow, and on its forces.
 constexpr double allowed = 1e-6;
 /// Velocities and accelerations that are nothing [rad/s, sizes of the bodies a second; per s].
 constexpr double at_rest = 1e-9;
 
 // ---- steps of a simulation [rad, sizes of the bodies] ---------------------------------------------------------------------------------
 
-/// What a step's projection leaves: a hundred eps. Less would be rounding of the rows, and a share of it would drift.
+/// Residual of a step's projection: a hundred eps. Less would be rounding of the rows, and a share of it would drift.
 constexpr double no_drift = 1e-14;
 /// A projection that leaves more was led by a factor that was made too far away: it is made anew. Ten times the above, for rows that are
 /// sums of many lengths.
@@ -65,7 +65,7 @@ constexpr double work = 3e-8;
 constexpr double longest_step = 0.5;
 /// Damping grows fourfold with each step that brings nothing; at this one the next step would be shorter than rounding of the residual.
 constexpr double stuck = 1e8;
-/// And it falls no lower than that: steps are Newton's by then.
+/// Least damping: steps are Newton's by then.
 constexpr double least_damping = 1e-6;
 /// Directions whose singular value is below the square root of this (3e-7 of the largest possible) are left alone: moving along them by the
 /// rounding of a residual would be wandering.
@@ -80,7 +80,7 @@ constexpr double present = 1e-6;
 /// Singular values below it deserve a warning: forces and velocities are a thousand times what they look like.
 constexpr double nearly_singular = 1e-3;
 
-/// Of two compliances beside each other, the root of what counts as rigid.
+/// Square root of the ratio of two compliances at which the smaller counts as rigid.
 constexpr double rigid = 1e-7;
 
 // ---- the saddle equation ------------------------------------------------------------------------------------------------------------
@@ -90,40 +90,40 @@ constexpr double rigid = 1e-7;
 constexpr double regularisation = 2e-15, regularisation_in_single = 1e-6;
 /// Corrections so many times what rounding moves are corrections.
 constexpr double corrects = 10.0;
-/// As many corrections as a direction may want that still counts: one that each brings less than that share nearer is singular.
+/// Largest number of corrections of a regular direction: if each brings less than that share, the direction is singular.
 constexpr double many_corrections = 100.0;
-/// Of a row's J M^-1 J^T, the share that the rows before it leave where no reaction is open: no less than 2e-3 over 37 mechanisms, where some are
+/// Share of a row's J M^-1 J^T that the rows before it leave if every reaction is determined: no less than 2e-3 over 37 mechanisms; otherwise
 /// 2e-10 at most, by rounding.
 constexpr double independent = 1e-6;
 /// What bodies feel of the ground where reactions are shared by bushings of unit stiffness, so that free motions have some; corrections take it back.
 constexpr double free_bushings = 2e-13;
-/// And how many are made of them: no more than a few are, but within a millionth of a radian of a singular position.
+/// Largest number of corrections made: a few suffice, but within a millionth of a radian of a singular position.
 constexpr int most_corrections = 60;
-/// Of massless bodies, the inertia that the factor borrows, as a share of what rows make them feel: ten digits are left for what is small
+/// Inertia that the factor borrows for massless bodies, as a share of what rows make them feel: ten digits are left for what is small
 /// beside it, and a few corrections give it back where a motion on the loops has no less than a millionth of that.
 constexpr double borrowed = 1e-10, borrowed_in_single = 1e-4;
 /// A motion whose inertia is less than ten times so much has none.
 constexpr double no_inertia = 1e-1;
-/// Of joints without a motor, the share in the metric of efforts that the factor borrows; corrections give it back.
+/// Share in the metric of efforts that the factor borrows for joints without a motor; corrections remove it.
 constexpr double passive = 1e-8, passive_in_single = 2e-4;
-/// What stands for the residual where the equation leaves a motion open, because nothing in it has inertia: more than any.
+/// Residual that marks an equation that leaves a motion open, because nothing in it has inertia: larger than any other.
 constexpr double undetermined = 1e200;
 /// A relative residual that no rounding explains: constraints contradict one another.
 constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
-/// And one that is none of a regular equation: so near a singular position, or so nearly, but not quite, the same are some rows, that rounding
+/// Relative residual that no regular equation has: so near a singular position, or so nearly, but not quite, the same are some rows, that rounding
 /// decides what is independent.
 constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
-/// Of the least multipliers' residual what others leave at most where those lose something: what accelerations leave by themselves, either does.
+/// Share of the least multipliers' residual that others leave at most if those lose something: either leaves what accelerations leave by themselves.
 constexpr double loses = 0.1;
 /// Beside the largest entry that a constraint's rows have in a column, what is rounding of it.
 constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;
 /// Rounding of an entry of the saddle equation beside the largest: a tenth of eps, since it mostly cancels.
 constexpr double entry_rounding = 2e-17;
-/// Where rounding of the loops' rows moves accelerations by more than that, relative, nobody could use their derivatives: towards a singular
+/// Relative change of accelerations by rounding of the loops' rows beyond which derivatives are useless: towards a singular
 /// position, at the distance d, this is 1e-16 / d; q of closed loops is known no better, and derivatives change with it as 1 / d^4. Half of
 /// 1e-4 rad.
 constexpr double differentiable = 2e-12;
-/// Where it moves them by less than that, derivatives are exact to rounding: from about a tenth of a radian on.
+/// Relative change of accelerations by rounding below which derivatives are exact to rounding: from about a tenth of a radian on.
 constexpr double regular = 1e-15;
 
 }  // namespace sarrus::tolerances

@@ -1,4 +1,4 @@
-// From the numbers of a description to those that the kernels read: axes turned onto z, welded bodies summed, frames placed. The arrays stand
+// Conversion of a description's numbers to those that the kernels read: axes turned onto z, welded bodies summed, frames placed. The arrays stand
 // before, of this mechanism or of the one that it is a copy of: structure is found in mechanism.cpp and closing.cpp, and nothing of it here.
 #include <Eigen/Cholesky>
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 /// residuals and rows would be measured by what is nothing beside the forces that pass through it.
 constexpr double light = 1e-6;
 
-/// Whether a body's own inertia, and armature, withstand every motion of its joint.
+/// True if a body's own inertia and armature resist every motion of its joint.
 bool has_inertia_along(const Link& b, const Motion<double>* S, const PassiveTerms* passive) {
   Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, 6, 6> G(b.nv, b.nv);
   for (int k = 0; k < b.nv; ++k) {
@@ -30,7 +30,7 @@ bool has_inertia_along(const Link& b, const Motion<double>* S, const PassiveTerm
   return (scale.asDiagonal() * G * scale.asDiagonal()).eval().ldlt().vectorD().minCoeff() > 1e-12;
 }
 
-/// Whether its joint has other columns in other configurations.
+/// True if the columns of its joint depend on the configuration.
 bool moves_elsewise(const Link& b) {
   return b.joint == JointKind::reversed || !visit_every(b.joint, b.nv, [](auto joint) { return joint.constant_subspace; });
 }
@@ -46,7 +46,7 @@ Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& 
   return visit_every(j.kind, 0, [&](auto joint) { return joint.axes(j.axis * sign, j.axis2, constants); });
 }
 
-/// What acts along velocity k of a joint whose coordinates start at iq. ModelError for a spring where there is no coordinate to act on.
+/// Passive terms along velocity k of a joint whose coordinates start at iq. ModelError for a spring without a coordinate to act on.
 PassiveTerms passive_terms(const JointDescription& j, int k, int iq) {
   return visit_every(j.kind, j.nv, [&](auto joint) {
     if (j.stiffness[k] != 0.0 && !joint.has_ball_spring && !joint.is_rate(k))
@@ -57,7 +57,7 @@ PassiveTerms passive_terms(const JointDescription& j, int k, int iq) {
   });
 }
 
-/// Whether its velocity k is an angular one.
+/// True if its velocity k is angular.
 bool turns(const JointDescription& j, int k) {
   return visit_every(j.kind, j.nv, [&](auto joint) {
     int listed = 0, velocity_index = 0;
@@ -67,7 +67,7 @@ bool turns(const JointDescription& j, int k) {
   });
 }
 
-/// In what its coordinates count: `length` those that are lengths.
+/// Units of its coordinates: `length` for lengths, 1 for the others.
 void units_of_coordinates(const JointDescription& j, double length, double* unit) {
   visit_every(j.kind, j.nv, [&](auto joint) {
     int listed = 0;
@@ -81,7 +81,7 @@ class Held {
  public:
   explicit Held(std::size_t bodies) : first_(bodies + 1, 0) {}
   void add(int body, const Vec3<double>& point) { all_.push_back({body, point}); }
-  /// One body after the other.
+  /// Sort the points by body.
   void sort() {
     std::stable_sort(all_.begin(), all_.end(), [](const Point& a, const Point& b) { return a.body < b.body; });
     for (std::size_t i = 0, b = 0; b < first_.size(); first_[b++] = i)
@@ -149,7 +149,7 @@ void require_same_structure(const Description& a, const Description& b) {
   if (a.substructures != b.substructures) throw ModelError("a copy is cut into the same substructures: build it anew");
 }
 
-/// Whether all that may differ are numbers that kernels read from arrays: no laws, coefficients or rows.
+/// True if all dimensions are numbers that kernels read from arrays: no laws, coefficients or rows.
 bool is_plain(const Description& d) {
   const auto plain = [](const ConstraintDescription& c) {
     bool yes = true;
@@ -190,8 +190,8 @@ Mechanism::Mechanism(const Mechanism& other, Description changed) : Mechanism(ot
   require_same_decisions(other.decisions_);
 }
 
-/// What numbers decide: which joints across loops have armature, and, where it may be cut, of each link whether its joint may be, whether that has
-/// armature, and whether the body has the inertia that this asks for.
+/// Structure that depends on numbers: which loop-closing joints have armature and, if the mechanism may be cut, flags for each link: its joint may
+/// be cut, the joint has armature, the body has the inertia for it.
 std::vector<char> Mechanism::decisions() const {
   std::vector<char> all;
   for (const LoopMotion& m : loop_motions_) all.push_back(m.has_armature);
@@ -297,7 +297,7 @@ void Mechanism::bake_springs() {
   }
 }
 
-/// What acts along the velocities of the tree, and their units.
+/// Bake the passive terms along the velocities of the tree, and their units.
 void Mechanism::bake_terms() {
   for (std::size_t i = 0; i < joints_.size(); ++i) {
     const JointDescription& j = description_.joints[i];
@@ -312,7 +312,7 @@ void Mechanism::bake_terms() {
   }
 }
 
-/// Of its constraint, of its motion, and of what acts along that. Frames that laws carry along move in time, which its forces are not told: it
+/// Bake the constraint, motion and passive terms of a loop-closing joint. Frames that laws move depend on time, which its forces do not take: it
 /// has none.
 void Mechanism::bake_closing_joint(int joint) {
   const JointDescription& j = description_.joints[joint];
@@ -339,7 +339,7 @@ void Mechanism::bake_closing_joint(int joint) {
   tree_.ties_links |= m.has_forces || m.has_armature;
 }
 
-/// Those behind the joints that close loops: the described ones, and more motions of joints, led or with a motor.
+/// Bake the constraints after the loop-closing joints: the described ones, and further motions of joints, prescribed or with a motor.
 void Mechanism::bake_constraints() {
   for (int i = static_cast<int>(loop_motions_.size()); i < constraints_.size(); ++i) {
     Constraint& c = constraints_[i];

@@ -1,4 +1,4 @@
-// From the described joints that close loops, and the other constraints, to what the kernels see.
+// Conversion of the described loop-closing joints and other constraints to the form that the kernels read.
 #include <algorithm>
 #include <limits>
 
@@ -57,7 +57,7 @@ Constraint Mechanism::closing_joint(const Description& d, int joint) {
   return c;
 }
 
-/// What moves along a joint that closes a loop.
+/// Add the motion along a loop-closing joint.
 void Mechanism::add_motion(const Description& d, int joint, const Constraint& c) {
   const JointDescription& j = d.joints[joint];
   LoopMotion m{};
@@ -73,7 +73,7 @@ void Mechanism::add_motion(const Description& d, int joint, const Constraint& c)
   motions_.push_back(std::move(motion));
 }
 
-/// Which joint it leads: one that closes a loop.
+/// Index of the loop-closing joint that it prescribes.
 int Mechanism::led_joint(const Description& d, const ConstraintDescription& o) const {
   std::size_t j = 0;
   while (j < d.joints.size() && d.joints[j].name != o.joint) ++j;

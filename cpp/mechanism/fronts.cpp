@@ -46,7 +46,7 @@ FrontalPlan::FrontalPlan(const Tree& tree, const Constraint* constraint, int con
   locate_entries(tree, constraint, constraints, look);
 }
 
-/// In their order, with what they meet before anything is filled in.
+/// Blocks in their order, with the unknowns that they meet before fill-in.
 std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Constraint* constraint, int constraints) const {
   std::vector<std::vector<int>> velocities(tree.links), touching(tree.links), touched(constraints);
   for (int k = tree.nv - 1; k >= 0; --k) velocities[tree.link[tree.column_link[k]].root].push_back(k);
@@ -158,7 +158,7 @@ void FrontalPlan::build(std::vector<Block>& block, int unknowns, const std::func
   size_stack();
 }
 
-/// Where in its parent's front each front adds what it leaves.
+/// Place in its parent's front of what each front leaves.
 void FrontalPlan::link_fronts(const std::function<void()>& look) {
   for (Front& f : front_) {
     if (look) look();
@@ -171,7 +171,7 @@ void FrontalPlan::link_fronts(const std::function<void()>& look) {
   }
 }
 
-/// How much is held at once of what fronts leave for their parents.
+/// Largest size, at once, of what fronts leave for their parents.
 void FrontalPlan::size_stack() {
   std::vector<int> held;
   int on_stack = 0;
@@ -184,7 +184,7 @@ void FrontalPlan::size_stack() {
   }
 }
 
-/// Where in the front the unknown stands that goes at `position`.
+/// Place in the front of the unknown eliminated at `position`.
 int FrontalPlan::find(const Front& f, int position) const {
   if (position < f.first + f.pivots) return position - f.first;
   const auto begin = later_.begin() + f.later;

@@ -24,7 +24,7 @@ class FrontalPlan {
 
  private:
   struct Block;
-  /// What becomes of a block: its parent, or -1; how many unknowns its front eliminates, and how many later ones these meet; the child whose
+  /// Merging of a block: its parent, or -1; how many unknowns its front eliminates, and how many later ones these meet; the child whose
   /// front it takes over, or -1; whether its own is taken over.
   struct Merged {
     int parent = -1, pivots = 0, later = 0, heir_of = -1;

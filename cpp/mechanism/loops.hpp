@@ -33,7 +33,7 @@ struct Constraint {
   int values;  // where what the call gives for it starts; a target's too
 };
 
-/// Whether all of its rows hold positions.
+/// True if all of its rows hold positions.
 inline bool holonomic(const Constraint& c) {
   return visit_constraint(c.kind, [&](const auto& kind) {
     int held = 0;
@@ -54,7 +54,7 @@ struct Front {
   int mass, jacobian;  // where its entries of M and of J start; the next front's end them
 };
 
-/// In which order the unknowns of [M J^T; J -mu] are eliminated, and where every number of L D L^T stands. Made once a mechanism.
+/// Elimination order of the unknowns of [M J^T; J -mu], and the place of every number of L D L^T. Made once per mechanism.
 ///
 /// Row k of the factor holds its diagonal first, then the later unknowns that it meets, in their order.
 struct Elimination {

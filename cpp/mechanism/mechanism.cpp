@@ -59,8 +59,8 @@ struct SpanningTree {
   std::vector<std::vector<int>> children;
   int actuated = 0;
 };
-/// Of least depth, breadth first from the ground. Joints that are `tied` hold groups of bodies together: such a group is entered once, and then
-/// passed along them.
+/// Spanning tree of least depth, breadth first from the ground. Joints that are `tied` hold groups of bodies together: such a group is entered
+/// once, and then passed along them.
 SpanningTree grow(const Description& d, Graph& g, Groups& group, const std::vector<char>& tied) {
   SpanningTree tree{std::vector<int>(d.bodies.size(), -1), std::vector<std::vector<int>>(d.bodies.size() + 1)};
   std::vector<char> entered(d.bodies.size() + 1, 0);
@@ -116,7 +116,7 @@ Mechanism::Mechanism(Description d) : description_(std::move(d)) {
   description_.look = nullptr;
 }
 
-/// Where its arrays stand.
+/// Set the pointers to its arrays.
 void Mechanism::point() {
   tree_.link = links_.data(), tree_.passive = passive_terms_.data(), tree_.angle = angles_.data();
   tree_.column_link = column_link_.data(), tree_.column_parent = column_parent_.data(), tree_.column_depth = column_depth_.data();
@@ -290,7 +290,7 @@ void Mechanism::attach_springs(const Description& d) {
   tree_.springs = static_cast<int>(springs_.size());
 }
 
-/// What the ground has hold of, besides the one body that a joint of six velocities leaves free.
+/// Names of what ties bodies to the ground, besides the one body that a joint of six velocities leaves free.
 std::string Mechanism::what_ties(const Description& d) const {
   std::vector<std::string> roots;
   for (std::size_t i = 1; i < links_.size(); ++i)

@@ -138,13 +138,13 @@ class Mechanism {
   const Description& description() const { return description_; }
 
   using PlacedFrame = sarrus::PlacedFrame;
-  /// Those of the description, all bodies by their names, and NAME.parent and NAME.child, where joint NAME sits in the bodies that it joins,
-  /// but where a frame or a body is called so. Null: there is none.
+  /// Find a frame: those of the description, all bodies by name, and NAME.parent and NAME.child, the places of joint NAME in its bodies,
+  /// unless a frame or a body has that name. Null: there is none.
   const PlacedFrame* find_frame(const std::string& name) const {
     const auto at = frame_of_->find(name);
     return at == frame_of_->end() ? nullptr : &frames_[at->second];
   }
-  /// Which one it is: its place among them all.
+  /// Index of a frame among all.
   int number_of(const PlacedFrame& frame) const { return static_cast<int>(&frame - frames_.data()); }
   const PlacedFrame& placed_frame(const std::string& name) const { return frames_[frame_of_->at(name)]; }
   std::vector<std::string> frame_names() const;

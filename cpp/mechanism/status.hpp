@@ -1,4 +1,4 @@
-// What became of one state, or of one run of a simulation. Kernels give it lane by lane, so that it is a number there.
+// Status of a state, or of a run of a simulation. Kernels return it lane by lane, so that it is a number there.
 #pragma once
 
 namespace sarrus {

@@ -8,7 +8,7 @@
 namespace sarrus {
 namespace {
 
-/// Of the moments of inertia about a body's frame, as far as the joint moves it (which: components of [angular; linear] as bits).
+/// True if a body has inertia about its frame as far as the joint moves it (which: components of [angular; linear] as bits).
 bool has_inertia(const Link& b, int which) {
   const Sym3<double>& I = b.inertia.I;
   const double m = b.inertia.m, size = I.xx + I.yy + I.zz;
@@ -35,7 +35,7 @@ bool has_armature(const Tree& tree, int link) {
   return std::any_of(p, p + tree.link[link].nv, [](const PassiveTerms& t) { return t.armature != 0.0; });
 }
 
-/// What gives way: where a joint turns freely about one axis and feels armature about another the free row gives way to anything.
+/// Compliance of a row: if a joint turns freely about one axis and has armature about another, the free row is infinitely compliant.
 double gives_way(double armature) { return 1.0 / std::max(armature, 1e-30); }
 
 }  // namespace
@@ -143,7 +143,7 @@ void SubstructuredMechanism::add_motions(const Tree& tree, const std::vector<Con
   }
 }
 
-/// Where its arrays stand.
+/// Set the pointers to its arrays.
 void SubstructuredMechanism::point() {
   tree_.link = links_.data(), tree_.passive = passive_terms_.data();
   tree_.unit = unit_.data(), tree_.per_unit_square = per_unit_square_.data();

@@ -14,7 +14,7 @@ namespace sarrus {
 /// Owns what Loops::substructures points to.
 class SubstructuredMechanism {
  public:
-  /// At most so many bodies a piece. Joints are cut whose rows are plain components and that no relation between coordinates touches. The
+  /// Cut into pieces of at most so many bodies. Joints are cut whose rows are plain components and that no relation between coordinates touches. The
   /// body behind them must have inertia in every direction; or, like a thin rod on a pin, each body in those that its joint leaves free: then
   /// joints hold what has none, and M of the whole is regular.
   /// `look`: as of EliminationPlan.
@@ -23,7 +23,7 @@ class SubstructuredMechanism {
   SubstructuredMechanism(const SubstructuredMechanism& other, const Tree& tree);
   SubstructuredMechanism& operator=(const SubstructuredMechanism&) = delete;
 
-  /// Those of a tree that this one was made of, or of one like it.
+  /// Take the numbers of the tree that this one was made of, or of one like it.
   void take_numbers(const Tree& tree) {
     bake(tree);
     view_.tree = tree_;
@@ -59,12 +59,12 @@ class SubstructuredMechanism {
   Substructures view_{};
 };
 
-/// Of each link, whether its joint may be cut: the body has what it needs to float, and no relation knows the joint's coordinates.
+/// Flag for each link that its joint may be cut: the body has the inertia to float, and no relation uses the joint's coordinates.
 std::vector<char> may_float(const Tree& tree);
-/// Whether a link has inertia in the directions that its joint leaves free: if some have not, more is asked of all that are to float.
+/// True if a link has inertia in the directions that its joint leaves free; if some have not, all that float need more.
 bool has_inertia_where_free(const Link& b);
 
-/// With at most so many bodies in each, or (0) as many as cost least; null: it cannot be cut.
+/// Cut a tree into pieces of at most so many bodies, or (0) as many as cost least; null: it cannot be cut.
 std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links, const std::function<void()>& look);
 
 }  // namespace sarrus

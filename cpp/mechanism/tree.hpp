@@ -1,4 +1,4 @@
-// What the kernels see of a mechanism: plain constants in plain arrays, because they cross from one shared object into another.
+// Form of a mechanism that the kernels read: plain constants in plain arrays, because they cross from one shared object into another.
 // Links are what moves as one: the described bodies with those that fixed joints weld to them. Link 0 and body 0 are the ground; a parent
 // has a smaller number.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace sarrus {
 
-/// What moves as one, and the joint that carries it. Its frame is the joint's successor frame, with the joint's axis on z.
+/// Rigid group of bodies, and the joint that carries it. Its frame is the joint's successor frame, with the joint's axis on z.
 struct Link {
   int parent;
   JointKind joint;  // as the tree passes it
@@ -32,7 +32,7 @@ struct PassiveTerms {
   bool has_forces() const { return damping != 0.0 || friction != 0.0 || stiffness != 0.0; }
 };
 
-/// One body as it was described, before fixed joints were welded: what parameters and reactions are asked of.
+/// A body as described, before fixed joints were welded: parameters and reactions belong to it.
 struct Body {
   int parent;  // body
   int described;  // its place among the described bodies
@@ -49,7 +49,7 @@ struct Body {
   }  // on the joint's child, in that child's link
 };
 
-/// Where a frame sits in a link; `body` is the described one that it belongs to.
+/// Place of a frame in a link; `body` is the described one that it belongs to.
 struct PlacedFrame {
   int link, body;
   Transform<double> X;
@@ -105,7 +105,7 @@ struct Tree {
   Loops loops;
   std::intptr_t lanes = 0;  // NumbersOf::shift, where lanes have numbers of their own
 
-  /// Of this tree and of what it points to, which has to stand where it stood.
+  /// Access to numbers of this tree and of its arrays, which must not move.
   template <class T> SARRUS_INLINE NumbersOf<T> numbers() const {
     if constexpr (has_own_numbers<T>)
       return {lanes};

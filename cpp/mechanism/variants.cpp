@@ -8,7 +8,7 @@
 
 namespace sarrus {
 namespace {
-/// Of each joint: whether it is a screw that advances, which decides how its coordinate is read off a pose.
+/// Flag for each joint that is an advancing screw, which decides how its coordinate is read off a pose.
 std::vector<char> advancing(const Description& d) {
   std::vector<char> all;
   for (const JointDescription& j : d.joints)
@@ -63,7 +63,7 @@ void Variants::keep_pointer(const void* at, const void* to) {
   if (const std::size_t place = place_of(to); place < bytes_) pointers_.push_back({place_of(at), place});
 }
 
-/// Those of a tree that lead to what is copied.
+/// Record the pointers of a tree to copied arrays.
 void Variants::point(Tree& t) {
   keep_pointer(&t.link, t.link), keep_pointer(&t.passive, t.passive), keep_pointer(&t.unit, t.unit);
   keep_pointer(&t.per_unit_square, t.per_unit_square), keep_pointer(&t.body, t.body), keep_pointer(&t.frame, t.frame);
@@ -179,7 +179,7 @@ void Variants::finish() {
   is_listed_.clear(), first_.clear(), now_.clear();
 }
 
-/// Whose velocity k is.
+/// Name of the joint with velocity k.
 std::string Variants::joint_of(int k) const {
   for (std::size_t j = 0; j < made_->joints_.size(); ++j) {
     const Mechanism::PlacedJoint& placed = made_->joints_[j];

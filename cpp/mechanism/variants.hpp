@@ -17,11 +17,11 @@ class Variants {
  public:
   /// None yet; they will be like this one.
   explicit Variants(const Mechanism& like);
-  /// To be given the next one's numbers, before add(). Whatever is not changed again stays as the one before had it.
+  /// Description that takes the next variant's numbers, before add(). Numbers that are not set keep the previous variant's.
   Description& description() { return made_->description_; }
   /// ModelError where these numbers make another structure.
   void add();
-  /// One that stands already.
+  /// Add a variant that is made already.
   void add(const Mechanism& one);
   std::int64_t size() const { return count_; }
   /// Once all are there.

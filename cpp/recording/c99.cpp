@@ -21,7 +21,7 @@ std::vector<char> needed(const Graph& g, const Ids& results) {
   return live;
 }
 
-/// As the algorithm came upon them.
+/// Order in which the algorithm recorded them.
 Ids as_recorded(const Graph& g, const std::vector<char>& live) {
   Ids order;
   for (int i = 0; i < g.size(); ++i)
@@ -64,7 +64,7 @@ Ids depth_first(const Graph& g, const std::vector<char>& live, const Ids& result
   return order;
 }
 
-/// How many numbers are alive at once: results and operands until they are last used.
+/// Largest number of values alive at once: results and operands until their last use.
 int alive(const Graph& g, const Ids& order, const Ids& results) {
   const std::size_t end = order.size();
   std::vector<std::size_t> last(static_cast<std::size_t>(g.size()), 0);
@@ -88,7 +88,7 @@ Ids ordered(const Graph& g, const std::vector<char>& live, const Ids& results) {
   return alive(g, other, results) < alive(g, order, results) ? other : order;
 }
 
-/// In single precision what is next to nothing, or beyond anything, stays so.
+/// Digits of a number; in single precision tiny and huge numbers are clamped to its range.
 std::string digits(double x, bool single) {
   char text[40];
   if (!std::isfinite(x)) return std::isnan(x) ? "NAN" : x > 0.0 ? "INFINITY" : "-INFINITY";

@@ -21,7 +21,7 @@ struct C99Function {
 /// `status`: an expression that the function returns as an int, or -1. Results may stand where arguments stood.
 C99Function c99(const Graph& graph, const std::string& name, const NamedIds& inputs, const NamedIds& outputs, int status);
 
-/// What a file with such functions starts with, but for its comments: sarrus_turn.
+/// Beginning of a file with such functions, without comments: sarrus_turn.
 std::string c99_turn(bool single);
 
 }  // namespace sarrus

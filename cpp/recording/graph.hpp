@@ -48,7 +48,7 @@ class Graph {
 
   Graph(int samples, bool single) : samples(samples), single(single) {}
 
-  /// What records on this thread belong to.
+  /// Graph that records on this thread belong to.
   static Graph*& current() {
     static thread_local Graph* graph = nullptr;
     return graph;
@@ -78,12 +78,12 @@ class Graph {
   int both(int a, int b);
   int opposite(int a);
   int choice(int condition, int a, int b);
-  /// Whether a condition holds in any sample. That it holds in none becomes an assumption; not in single precision, where what asks is whether
+  /// True if a condition holds in any sample. That it holds in none becomes an assumption; not in single precision, where the question is whether
   /// corrections are smaller than the rounding of doubles.
   bool any(int condition);
   bool holds_somewhere(int condition) const;
   void assume(int condition) { assumed_.push_back(condition); }
-  /// 1 where everything assumed holds, for a choice.
+  /// Expression that is 1 if all assumptions hold, for a choice.
   int all_assumed();
   /// The condition that all of these are finite; 1 where nothing that they are made of divides or takes a root.
   int finite(const Ids& results);

@@ -27,7 +27,7 @@ void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
     out[0] += Record(amplitude) * s, out[1] += Record(amplitude * rate) * c, out[2] -= Record(amplitude * rate * rate) * s;
   }
 }
-/// One without pieces: numbers that come with a call.
+/// Evaluate a law without pieces, whose numbers come with the call.
 void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]) {
   if (!law.start.empty()) return evaluate(law, time, out);
   std::copy_n(parameter + law.which, 3, out);

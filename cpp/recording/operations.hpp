@@ -12,7 +12,7 @@
 
 namespace sarrus {
 
-/// Those that are compiled for records.
+/// Operations that are compiled for records.
 // clang-format off: it does not come to an end here
 #define SARRUS_RECORDED(X) \
   X(inverse_dynamics) X(mass_matrix) X(bias_forces) X(gravity_forces) X(pose) X(velocity) X(jacobian) \
@@ -31,7 +31,7 @@ const std::vector<RecordedOperation>& recorded_operations();
 /// multiplied by a zero falls away. They change by less than rounding of the mechanism's size.
 class RoundedTree {
  public:
-  /// `in_world`: with rows of ball joints along the axes of the world, which is all the same to motions.
+  /// Round the numbers of a tree. `in_world`: rows of ball joints along the world's axes, which leaves motions unchanged.
   RoundedTree(const Tree& tree, bool in_world);
   RoundedTree(const RoundedTree&) = delete;
   RoundedTree& operator=(const RoundedTree&) = delete;
@@ -43,7 +43,7 @@ class RoundedTree {
   std::vector<Constraint> constraints_;
 };
 
-/// Of the expressions `in` (none: not given): those of the result, and the one of the status. Graph::current() takes them.
+/// Expressions of the result and of the status, from the expressions `in` (none: not given), recorded in Graph::current().
 struct RecordedResult {
   Ids result;
   int status;

@@ -34,7 +34,7 @@ template <class T, class R = T> struct Dual {
   friend SARRUS_INLINE auto operator>(const Dual& a, const Dual& b) { return a.value > b.value; }
 };
 
-/// Whether numbers carry rates.
+/// True if numbers carry rates.
 template <class T> constexpr bool carries_rates = false;
 template <class T, class R> constexpr bool carries_rates<Dual<T, R>> = true;
 

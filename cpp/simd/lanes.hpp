@@ -1,4 +1,4 @@
-// How many states share the registers of the instruction set level that a file is compiled for.
+// Number of states that share the registers of the instruction set level of a file.
 #pragma once
 
 #include <type_traits>
@@ -30,7 +30,7 @@ using SideBySide = double;
 using SideBySide = Packet<loop_lanes>;
 #endif
 
-/// What holds directions of a state, or one of each of several.
+/// Type that holds directions of a state, or one direction of each of several states.
 template <class T> using Along = std::conditional_t<std::is_same_v<T, double>, SideBySide, T>;
 
 /// States of variants.

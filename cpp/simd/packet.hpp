@@ -111,7 +111,7 @@ using std::atan2;
 SARRUS_INLINE double nearest(double x) { return std::nearbyint(x); }
 SARRUS_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
 
-/// How many numbers stand side by side in a T, and one of them.
+/// Number of lanes of a T, and access to one of them.
 template <class T> constexpr int width_of = 1;
 template <int W, bool Own> constexpr int width_of<Packet<W, Own>> = W;
 SARRUS_INLINE double& lane(double& x, int) { return x; }
@@ -126,7 +126,7 @@ typedef double WideDoubles __attribute__((vector_size(32), aligned(8), may_alias
 typedef double WideDoubles __attribute__((vector_size(16), aligned(8), may_alias));
 #endif
 
-/// to -= scale[0] * from[0] + ..., count of them. Of doubles several at once; packets are that already.
+/// Subtract scale[0] * from[0] + ... of `count` entries each; doubles go several at once, as packets do anyway.
 template <class T, int N>
 SARRUS_INLINE void subtract_scaled(T* to, const T* const (&from)[N], const T (&scale)[N], int count) {
   for (int i = 0; i < count; ++i)
@@ -157,7 +157,7 @@ SARRUS_INLINE void subtract_scaled(double* to, const double* from, double scale,
   for (; i < count; ++i) to[i] -= scale * from[i];
 }
 
-/// Of doubles several products at once.
+/// Scalar product; doubles go several products at once.
 template <class T> SARRUS_INLINE T scalar_product(const T* a, const T* b, int count) {
   T even = T(0.0), odd = T(0.0);
   int i = 0;

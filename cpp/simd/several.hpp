@@ -61,7 +61,7 @@ template <class M, int D> SARRUS_INLINE bool any(const Several<M, D>& m) {
   return r;
 }
 
-/// How many directions an R holds of a number T, and one of them.
+/// Number of directions in an R, and access to one of them.
 template <class R> constexpr int directions_of = 1;
 template <class T, int D> constexpr int directions_of<Several<T, D>> = D;
 template <class R> SARRUS_INLINE R& along(R& x, int) { return x; }

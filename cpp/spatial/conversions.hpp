@@ -36,7 +36,7 @@ template <class T> inline Quaternion<T> quaternion(const Mat3<T>& R) {
   return Quaternion<T>{q.x * turn, q.y * turn, q.z * turn, q.w * turn}.normalized();
 }
 
-/// Of the two unit quaternions of a rotation the one nearer to another, x, y, z, w; zeros have no say.
+/// Unit quaternion of a rotation, of the two the one nearer to `near` (x, y, z, w); zeros leave the choice open.
 template <class T> inline Quaternion<T> quaternion_near(const Mat3<T>& R, const T* near) {
   const Quaternion<T> a = quaternion(R);
   const T sign = select(a.x * near[0] + a.y * near[1] + a.z * near[2] + a.w * near[3] < T(0.0), T(-1.0), T(1.0));
@@ -205,7 +205,7 @@ template <class T> inline Vec3<T> principal_moments(Sym3<T> A) {
   return vec3<T>(A.xx * size, A.yy * size, A.zz * size);
 }
 
-/// Whether a body can have it: no mass and no inertia, or a positive mass and principal moments none of which is larger than the sum of
+/// True if a body can have this inertia: no mass and no inertia, or a positive mass and principal moments none of which exceeds the sum of
 /// the other two by more than `tolerance` times the largest. Up to that tolerance the pseudo-inertia is then positive semidefinite.
 inline bool is_physical(double mass, const Sym3<double>& about_com, double tolerance) {
   const Vec3<double> moments = principal_moments(about_com);

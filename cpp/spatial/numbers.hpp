@@ -1,4 +1,4 @@
-// How an algorithm reads the numbers of a mechanism. They are doubles, which all lanes of a packet share; but of a packet with numbers of its
+// Access of algorithms to the numbers of a mechanism. They are doubles, which all lanes of a packet share; but of a packet with numbers of its
 // numbers, Packet<W, true>, each lane is another mechanism of the same structure: what belongs to the double at address x stands, lane beside
 // lane, at `shift` + W x (kernels/variant_copies.hpp). So what is read stands where the mechanism has it, and is no copy.
 #pragma once

@@ -64,7 +64,7 @@ template <class T> SARRUS_INLINE Mat3<T> operator*(const Mat3<T>& A, const Mat3<
     for (int i = 0; i < 3; ++i) C(i, j) = A(i, 0) * B(0, j) + A(i, 1) * B(1, j) + A(i, 2) * B(2, j);
   return C;
 }
-/// Of a sum or the like, which is found first.
+/// Product with an expression, which is evaluated first.
 template <class T, class E> SARRUS_INLINE auto operator*(const Mat3<T>& A, const Eigen::MatrixBase<E>& b) {
   return A * typename E::PlainObject(b);
 }

@@ -26,7 +26,7 @@ from typing import Any
 import casadi
 import numpy as np
 
-from ._arrays import Array
+from ._arrays import Array, real_array
 from ._differentiable import ROWS, Function, docstring, function
 from .mechanism import Mechanism
 
@@ -60,6 +60,13 @@ class Callback(casadi.Callback):
         self.sizes = f.shapes([*f.row.inputs.values()])
         self.answers = f.outputs(self.sizes)
         self.construct(name, {})
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Answers to arrays, CasADi's numbers or its symbols; TypeError for complex ones, whose imaginary parts CasADi drops."""
+        for name, x in (*zip(self.f.row.inputs, inputs, strict=False), *named.items()):
+            if isinstance(x, (np.ndarray, np.generic, complex)):
+                real_array(name, x)
+        return super().__call__(*inputs, **named)
 
     def get_n_in(self) -> int:
         return len(self.sizes)

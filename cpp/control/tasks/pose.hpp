@@ -56,7 +56,7 @@ struct PoseTarget {
   }
 };
 
-/// What tasks have that follow a pose.
+/// Data of tasks that follow a pose.
 struct PoseFollower {
   TaskFrame frame, reference;
   Components components;

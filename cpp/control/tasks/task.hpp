@@ -1,4 +1,4 @@
-// What a kind of task is asked, and what it answers. A task is rows, of one of two sorts:
+// Interface of a kind of task. A task is rows, of one of two sorts:
 //
 //   of accelerations    J a = r: r leads the error that the kind measures to zero
 //   of forces           what a constraint or a contact carries, an affine function of the unknowns, is a target
@@ -36,7 +36,7 @@ namespace sarrus {
 
 // ---- the state -----------------------------------------------------------------------------------------------------
 
-/// What tasks read of a state.
+/// State as tasks read it.
 template <class T> struct TaskState {
   const Tree& tree;
   Arena& arena;
@@ -200,7 +200,7 @@ struct AccelerationTask {
   int companions() const { return 0; }
 };
 
-/// One whose errors die as those of oscillators, e'' = -damping e' - stiffness e.
+/// Task whose errors decay as oscillators, e'' = -damping e' - stiffness e.
 struct FollowingTask : AccelerationTask {
   RowNumbers stiffness, damping;
   template <class F> void fields(F field) { field("stiffness", stiffness), field("damping", damping); }
@@ -209,7 +209,7 @@ struct FollowingTask : AccelerationTask {
   }
 };
 
-/// Of the unknowns x = (efforts, contact forces): a = a_0 + sum x_k A_k, lambda = lambda_0 + sum x_k Lambda_k.
+/// Responses to the unknowns x = (efforts, contact forces): a = a_0 + sum x_k A_k, lambda = lambda_0 + sum x_k Lambda_k.
 template <class T> struct TaskUnknowns {
   int n, nv, rows;
   T *B, *A, *Lambda;  // n x nv: generalised forces, accelerations; n x rows of constraints
@@ -222,7 +222,7 @@ struct ForceTask {
   static constexpr int state = -1;
   Targets target;
   template <class F> void fields(F field) { field("target", target); }
-  /// What integral action adds to the target, of internal states z.
+  /// Change of the target by integral action with internal states z.
   template <class T> T integral_action(const TaskState<T>&, int, const T*) const { return T(0.0); }
 };
 

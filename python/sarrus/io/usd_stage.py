@@ -259,7 +259,10 @@ def _element(prim: Any, root: Element, cache: Any, healed: list[int]) -> Prim:
     attributes = {"name": str(prim.GetDisplayName() or prim.GetName()), "type": TAGS.get(kind, kind)}
     element = Prim(tag, attributes, root.source, path, root, root.notes, root.known)
     element.path, element.schemas, element.prim = path, schemas, prim
-    element.world = np.array(cache.GetLocalToWorldTransform(prim)).T
+    try:
+        element.world = np.array(cache.GetLocalToWorldTransform(prim)).T
+    except _pxr().ErrorException as error:  # an order of transformations that names none
+        element.fail(f"is placed by transformations that USD cannot read: {str(error).split(' : ')[-1].strip()[:100]}")
     parts: dict[tuple[str, str], Element] = {}
     for schema in sorted(schemas):
         api, _, instance = schema.partition(":")

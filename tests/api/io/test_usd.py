@@ -1063,3 +1063,9 @@ def test_motors_of_what_floats_and_losses_are_named(tmp_path):
         b.build().save(tmp_path / "r.usda", lossy=True)
     text = "\n".join(str(one.message) for one in said)
     assert "limits of joint 'ball' (Spherical)" in text and "the name and the frames of joint 'float'" in text
+
+
+def test_orders_of_transformations_that_name_none_are_refused():
+    placed = 'double3 xformOp:translate = (1, 2, 3)\n uniform token[] xformOpOrder = ["xformOp:translate", "0x1"]'
+    with pytest.raises(ModelError, match="is placed by transformations that USD cannot read"):
+        sarrus.loads(HEAD + HELD.format(f'def Xform "k" {{\n {placed}\n }}'))

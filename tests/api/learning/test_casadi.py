@@ -61,3 +61,11 @@ def test_assemble_stays_on_the_branch_or_is_not_a_number():
         path = robot.follow({"motor": np.linspace(home[0], angle, 61)}, near=home)
         np.testing.assert_allclose(np.cos(np.array(by_crank(angle)).ravel() - path[-1]), 1.0, atol=1e-9)
     assert np.isnan(np.array(by_rocker(2.0))).all()
+
+
+def test_complex_numbers_are_refused():
+    import sarrus.casadi
+
+    energy = sarrus.casadi.kinetic_energy(sarrus.mechanisms.four_bar())
+    with pytest.raises(TypeError, match="v must be real"):
+        energy(np.zeros(3), np.ones(3) * 1j)
