@@ -8,8 +8,14 @@ Those by q belong to displacements in the tangent space, of nv entries, after wh
 
 from .analysis.assembly.sensitivity import assembled_positions
 from .dynamics.derivatives import dimensions, forward_dynamics, inverse_dynamics
-from .dynamics.efforts_derivatives import actuator_efforts, actuator_efforts_vjp
-from .dynamics.products import forward_dynamics_jvp, forward_dynamics_vjp, inverse_dynamics_jvp, inverse_dynamics_vjp
+from .dynamics.products import (
+    actuator_efforts,
+    actuator_efforts_vjp,
+    forward_dynamics_jvp,
+    forward_dynamics_vjp,
+    inverse_dynamics_jvp,
+    inverse_dynamics_vjp,
+)
 from .dynamics.state_derivatives import (
     acceleration,
     center_of_mass,

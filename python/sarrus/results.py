@@ -20,8 +20,8 @@ from .floating.partition import EndPoint, FreeFloatingForm
 from .floating.planning import DynamicSingularityMap, FreeFloatingMotion, ReactionNullSpace
 from .identification.excitation import Excitation
 from .identification.identify import Identification
-from .simulation.contact_history import ContactForces
 from .simulation.derivatives import Sensitivities, StateCotangents
+from .simulation.histories import ContactForces
 from .simulation.runs import Sweep
 from .variants import Variants
 from .viewer.viewer import View

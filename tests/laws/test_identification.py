@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 
 import sarrus
 from sarrus.identification import Samples, exciting_motion, identify, identify_runs
-from sarrus.identification.consistent import pseudo_inertias
-from sarrus.identification.model import EffortModel, base_of, independent_columns
+from sarrus.identification.model import EffortModel, base_of, independent_columns, pseudo_inertias
 from tests.variants import scaled
 
 ROUNDING = 1e-9  # of solves of condition 1e3 and less

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import sarrus
 from sarrus import control, interop, laws
-from sarrus.simulation.joint_wrench_history import JointWrenchHistory
+from sarrus.simulation.histories import JointWrenchHistory
 
 Array = NDArray[np.float64]
 

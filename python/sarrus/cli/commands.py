@@ -38,8 +38,8 @@ from ..laws import Law
 from ..mechanism import Mechanism
 from ..simulation.arguments import METHODS, STABILISATIONS
 from ..spatial import Inertia, Transform
+from .check import grashof
 from .demo import servos
-from .four_bars import grashof
 from .parser import BY_LAW, LAW, MODEL, argument, command, file_name, number, of_joints, port_number
 
 FIGURES, FILMS = (".png", ".svg", ".pdf"), (".gif", ".html", ".mp4")

@@ -20,8 +20,7 @@ from ..errors import ModelError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from ..simulation.sweep import simulate_many
 from ..spatial import Inertia
-from .consistent import consistent_parameters, with_volume
-from .model import BLOCK, Base, EffortModel, base_of, combined
+from .model import BLOCK, Base, EffortModel, base_of, combined, consistent_parameters, with_volume
 from .samples import Samples, checked_samples
 
 STRETCHES = 10  # parts of a record, of which some are held out whole: neighbours would tell what is held out

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Sphere
-from . import drake
+from . import extensions
 from .mujoco import FLAGS
 from .table import BOUND, CUSTOM, POSITIVE, Format, Row
 
@@ -29,7 +29,7 @@ def page() -> str:
 URDF = Format(
     "URDF",
     {
-        "robot": f"name version | link joint drake:joint frame loop loop_joint constraint coupling {' '.join(drake.TAGS)} (material transmission "
+        "robot": f"name version | link joint drake:joint frame loop loop_joint constraint coupling {' '.join(extensions.TAGS)} (material transmission "
         "gazebo ros2_control sensor)",
         "link": "name | inertial (visual collision)",
         "inertial": "| origin mass inertia",
@@ -58,7 +58,7 @@ URDF = Format(
         "child_origin": "xyz rpy |",
         "parent_axis": "xyz |",
         "child_axis": "xyz |",
-        **drake.KNOWN,
+        **extensions.KNOWN,
     },
     [
         Row("joint", "limit/@lower", "lower", unit=_PLACE),
@@ -90,7 +90,7 @@ SDF = Format(
         "physics": "name type default | gravity (max_step_size real_time_factor real_time_update_rate ode bullet dart simbody "
         "max_contacts)",
         "model": "name canonical_link placement_frame | pose static link joint frame model include drake:joint (self_collide "
-        f"allow_auto_disable enable_wind plugin gripper audio drake:collision_filter_group) {' '.join(drake.TAGS)}",
+        f"allow_auto_disable enable_wind plugin gripper audio drake:collision_filter_group) {' '.join(extensions.TAGS)}",
         "include": "merge | uri name pose static placement_frame (plugin)",
         "link": "name type | pose inertial gravity visual collision (self_collide kinematic must_be_base_link enable_wind "
         "velocity_decay sensor light projector audio_sink audio_source battery particle_emitter plugin)",
@@ -107,7 +107,7 @@ SDF = Format(
         "xyz": "expressed_in |",
         "limit": "| (stiffness dissipation)",
         "mimic": "joint axis | multiplier offset reference",
-        **drake.KNOWN,
+        **extensions.KNOWN,
     },
     [
         Row("axis axis2", "limit/lower", "lower", default=-NO_LIMIT, unit=_PLACE),

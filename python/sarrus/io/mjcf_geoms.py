@@ -18,8 +18,7 @@ from ..shapes import ContactShape, Mesh, Solid
 from ..spatial import Inertia, Rotation, Transform
 from .document import ONE_FRICTION, Element, add_shape, at, left_out, placed_inertia
 from .formats import MJCF, WAY_OUT
-from .mesh_files import LARGEST
-from .mesh_inertia import mass_properties, triangles
+from .mesh_files import LARGEST, mass_properties, triangles
 from .mjcf_document import ELSEWHERE, Document, referred
 from .mujoco import GEOMS, HERE, HIDDEN, group_of, part_by_masks, shape_of, show
 

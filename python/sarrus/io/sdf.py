@@ -17,7 +17,7 @@ What becomes of each part of a file:
                               `use_parent_model_frame` says so, as files up to 1.4 always mean it
 `<limit>`, `<dynamics>`       limits, velocity_limit, effort_limit, damping, friction, stiffness and rest
 gearbox, `<mimic>`            couplers of two joints, both kept in the tree; plugins by which one joint mimics another likewise
-`drake:…`                     planar joints, mimic, and :mod:`sarrus.io.drake`
+`drake:…`                     planar joints, mimic, and :mod:`sarrus.io.extensions`
 what no joint leads to        floats, by a Free joint "root_joint" of the canonical link, with the file's pose as home
 `<static>`                    its links are fixed to the ground
 `<gravity>` of the world      gravity
@@ -44,10 +44,9 @@ from ..building.builder import Builder
 from ..description import joints
 from ..errors import ModelError, did_you_mean
 from ..spatial import Rotation, Transform
-from . import drake, plugins
+from . import extensions
 from .document import Connected, Element, Names, at, check_ties, free_name, mimic_circles
-from .sdf_joints import axis_direction, axis_in_model, joint_type
-from .sdf_links import dress, inertia_of
+from .sdf_parts import axis_direction, axis_in_model, dress, inertia_of, joint_type
 from .sdf_scene import Scene, SdfJoint, inside
 
 
@@ -177,7 +176,9 @@ class _Reader:
         _look_for_circles(mimics)
         couplers = [*mimics, *self._gearboxes()]
         coupled = {name for coupler in couplers for name, _ in coupler.terms}
-        coupled |= {self.short(f"{key}::{name}") for key, model in self.models.items() for name in drake.coupled(model)}
+        coupled |= {
+            self.short(f"{key}::{name}") for key, model in self.models.items() for name in extensions.coupled(model)
+        }
         followers = {next(iter(coupler.terms))[0] for coupler in mimics}
         for joint in self.joints:
             with at(joint.element):
@@ -219,7 +220,7 @@ class _Reader:
                     element.fail(f"names an unknown joint {name!r}{did_you_mean(name, self.taken)}")
                 return self.short(f"{model}::{name}")
 
-            drake.add(self.builder, model, place_in, joint_in, self.taken)
+            extensions.add(self.builder, model, place_in, joint_in, self.taken)
 
     # ---- couplers ----------------------------------------------------------------------------------------------------
 
@@ -254,7 +255,7 @@ class _Reader:
         for scope, plugin in (
             (scope, one) for scope, owner in [*owners, *(("", w) for w in worlds)] for one in owner.all("plugin")
         ):
-            if (mimic := plugins.mimic(plugin)) is None:
+            if (mimic := extensions.mimic(plugin)) is None:
                 continue
             leads, follower = scope + mimic.leader, scope + mimic.follower
             if leads not in known or follower not in known or leads == follower:

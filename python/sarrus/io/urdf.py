@@ -22,7 +22,7 @@ a link called "ground"        becomes the body "ground_link", with a warning: "g
                               files are not looked for until they are shown: not in the folder alone, see `sarrus.load`
 `<material>`                  the colour of a visual, there or by name; its texture is not read, a mesh keeps its own
 <loop>, <loop_joint>, …       what people add to close loops: :mod:`sarrus.io.urdf_loops`
-drake:…                       ball, planar, screw and universal joints, and :mod:`sarrus.io.drake`; <frame>: a frame
+drake:…                       ball, planar, screw and universal joints, and :mod:`sarrus.io.extensions`; <frame>: a frame
 transmission, ros2_control    the joints that they name are driven, and others are passive, with a warning; without any, all that
                               move are driven, but for those that follow another
 `<collision>`                 a shape that touches (`robot.contacts`): box, cylinder, sphere; a mesh, if it is at hand, against planes. Its friction is
@@ -50,7 +50,7 @@ from ..description import joints
 from ..errors import ModelError, did_you_mean, printable
 from ..shapes import Shape
 from ..spatial import Inertia, Transform
-from . import document, drake, plugins, urdf_loops
+from . import document, extensions, urdf_loops
 from .document import Element, Names, at
 from .formats import URDF
 from .outline import IDENTITY, on_plane
@@ -139,7 +139,7 @@ class _Reader:
         for name, element in self.elements.items():
             with at(element):
                 self.types[name] = _joint(element)
-        for name, armature in drake.armatures(self.robot).items():
+        for name, armature in extensions.armatures(self.robot).items():
             joint = self.types.get(name)
             if joint is None or joint.nv != 1:
                 what = f"the rotor inertia of a motor of {name!r} is not read, which is no joint of one axis"
@@ -153,7 +153,7 @@ class _Reader:
         )
         self._read_loops()
         coupled = {name for follower, mimic in self.mimics.items() for name in (follower, mimic.leader)}
-        coupled |= {name for coupling in self.couplings for name in coupling.terms} | drake.coupled(self.robot)
+        coupled |= {name for coupling in self.couplings for name in coupling.terms} | extensions.coupled(self.robot)
         motors = _motors(self.robot, self.sidecar, self.types, pairs)
         for name, element in self.elements.items():
             parent, child = (self.body[end] for end in self.ends[name])
@@ -219,7 +219,7 @@ class _Reader:
                 self.builder.add_coupler(self.taken.new(coupling.name), coupling.terms)
 
     def add_drakes(self) -> None:
-        """Frames, and what :mod:`sarrus.io.drake` reads."""
+        """Frames, and what :mod:`sarrus.io.extensions` reads."""
         places = {name: (link, Transform()) for name, link in self.body.items()}
         for name, frame in document.by_name(self.robot, "frame").items():
             frame.look_for_unknown()
@@ -233,7 +233,7 @@ class _Reader:
         def joint(element: Element, name: str) -> str:
             return document.referred(element, name, self.types, "joint")
 
-        drake.add(self.builder, self.robot, place, joint, self.taken)
+        extensions.add(self.builder, self.robot, place, joint, self.taken)
 
 
 # --- the graph ----------------------------------------------------------------------------------------------------
@@ -398,7 +398,7 @@ def _mimics(elements: dict[str, Element], made: dict[str, joints.JointType], rob
     told: dict[str, tuple[Element, _Mimic]] = {}
     for block in robot.all("gazebo"):
         for element in block.all("plugin"):
-            if (one := plugins.mimic(element)) is not None:
+            if (one := extensions.mimic(element)) is not None:
                 if one.follower not in elements:
                     fault = f"makes joint {one.follower!r} follow {one.leader!r}, which is not read"
                     element.note(f"{element} {fault}: there is no joint {one.follower!r}")
@@ -489,7 +489,7 @@ def _friction(robot: Element, link: str, collision: Element) -> dict[str, float]
     mu1, mu2 = ([mu.number(None) for block in blocks for mu in block.all(tag)] for tag in ("mu1", "mu2"))
     if mu2 and mu2[-1:] != (mu1 or [1.0])[-1:]:
         collision.note(document.ONE_FRICTION)
-    return ({"friction": mu1[-1]} if mu1 else {}) | drake.friction(collision)
+    return ({"friction": mu1[-1]} if mu1 else {}) | extensions.friction(collision)
 
 
 def _shape(visual: Element, beside: str, package_dirs: tuple[str, ...]) -> Shape:

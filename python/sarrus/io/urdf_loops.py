@@ -39,7 +39,7 @@ from ..spatial import Rotation, Transform
 from . import sdf_scene
 from .document import Element, Notes, at
 from .formats import SDF
-from .sdf_joints import axis_direction, axis_in_model, joint_type
+from .sdf_parts import axis_direction, axis_in_model, joint_type
 
 TAGS = ("loop", "loop_joint", "constraint")
 

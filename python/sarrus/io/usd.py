@@ -49,8 +49,7 @@ from ..shapes import Box, Capsule, ConvexPoints, Cylinder, Plane, Sphere
 from ..spatial import Inertia, Rotation, Transform
 from .document import NO_CONTACTS, Connected, Element, Names, add_shape, at, check_ties, left_out, noted_inertia
 from .formats import USD
-from .mesh_files import corners
-from .mesh_inertia import mass_properties
+from .mesh_files import corners, mass_properties
 from .usd_stage import Prim, read_stage
 
 LETTERS = "XYZ"

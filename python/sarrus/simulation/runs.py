@@ -16,7 +16,7 @@ from .._showing import table
 from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Variants
 from . import storage
-from .contact_history import PlaneContact
+from .histories import PlaneContact
 from .limits import Limit
 from .setup import plane_contacts, touching_states
 from .trajectory import Trajectory

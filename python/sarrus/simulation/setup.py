@@ -20,7 +20,7 @@ from .limits import JointLimits
 
 if TYPE_CHECKING:
     from ..variants import Variants
-    from .contact_history import PlaneContact
+    from .histories import PlaneContact
 
 BLOCK = 1024  # runs a thread of which all is kept at once
 SOME_STARTS = 8  # where rates of joints are looked at
@@ -294,7 +294,7 @@ def plane_contacts(setup: Setup, core: _core.Simulation) -> tuple[PlaneContact, 
     given = [term for term in setup.terms if term["kind"] == "RigidContact"]
     if not given:
         return ()
-    from .contact_history import PlaneContact
+    from .histories import PlaneContact
 
     return tuple(
         PlaneContact(term["frame"], term["on"], tuple(term["normal"]), float(term["radius"]), *place)

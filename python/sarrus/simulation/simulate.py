@@ -172,7 +172,7 @@ def simulate(
     else:
         integration.restore(checkpoint)
     if sensitivities is not None:
-        from .derivatives import checked_names
+        from .derivatives import along_run, checked_names
 
         if named_events or times is not None or resume is not None:
             raise ValueError(
@@ -183,8 +183,6 @@ def simulate(
         arguments.check_longest_step(max_step, integration.core.state["shown"][0], how.duration)
     run = integration.go(how.duration, times, rtol, atol, max_step, progress)
     if sensitivities is not None:
-        from .derivatives import along_run
-
         x = np.concatenate([run.q, run.v, run.z], axis=-1)
         made = float(run.t[-1]) - how.start  # less than the duration where Ctrl-C has ended it
         run.__dict__["sensitivities"] = along_run(integration.prepared, x, how.start, made, how.dt, sensitivities)
@@ -348,7 +346,7 @@ class Integration:
         )
         rows = np.column_stack([q, v, *z, held, *turned])
         if self.touching is not None:  # names of points lie not between each other
-            from .contact_history import BEFORE
+            from .histories import BEFORE
 
             first, points, each = self.touching
             these = nq + nv + first + np.arange(BEFORE + each * points)

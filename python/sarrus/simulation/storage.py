@@ -31,7 +31,7 @@ from .._files import needed, relative, replacing
 from ..errors import ModelError
 from ..mechanism import Mechanism
 from ..shapes import Mesh
-from .contact_history import PlaneContact
+from .histories import PlaneContact
 from .limits import Limit
 
 FORMAT, SWEEP_FORMAT = 3, 1  # of .npz files

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
 
-    from .contact_history import ContactForces, PlaneContact
-    from .joint_wrench_history import JointWrenchHistory
+    from .histories import ContactForces, JointWrenchHistory, PlaneContact
 
 Efforts: TypeAlias = Callable[[Array, Array, Array, Array], ArrayLike]
 
@@ -301,7 +300,7 @@ class Trajectory:
     def _contacts(self) -> ContactForces | None:
         if self.z is None or not (self.touching or self.on_planes):
             return None
-        from .contact_history import BEFORE, ContactForces
+        from .histories import BEFORE, ContactForces
 
         parts = ContactForces.of_planes(self.mechanism, self.q, self.z, self.on_planes)
         if self.touching is not None:
@@ -449,7 +448,7 @@ class Trajectory:
                 return self._joint_wrenches
             actuated = self._driven
         from ..analysis.actuation.joint_wrenches import joint_wrenches_with
-        from .joint_wrench_history import JointWrenchHistory
+        from .histories import JointWrenchHistory
 
         robot = self.mechanism
         known: dict[str, Any] = {"wrenches": self._loads}
@@ -722,7 +721,7 @@ class Trajectory:
 def _places(on_planes: Any) -> tuple[PlaneContact, ...]:
     if on_planes == ():
         return ()
-    from .contact_history import PlaneContact
+    from .histories import PlaneContact
 
     if not isinstance(on_planes, Sequence) or not all(isinstance(one, PlaneContact) for one in on_planes):
         raise TypeError(f"on_planes must be a sequence of PlaneContact, as a run has it; got {on_planes!r}")

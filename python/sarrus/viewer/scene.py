@@ -21,7 +21,7 @@ from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism
 from ..shapes import Mesh
 from ..simulation.trajectory import Trajectory
-from . import meshes
+from . import shapes
 from .camera import Camera
 from .labels import Label, Labels
 from .marks import Forces, Ghosts, Traces, wxyz
@@ -269,7 +269,7 @@ class Scene:
 
 def _looks(visuals: tuple[VisualSpec, ...]) -> tuple[list[Look], list[str]]:
     """Visuals that can be drawn, and why others cannot. Every file is read once."""
-    contents: dict[Path, meshes.Content] = {}
+    contents: dict[Path, shapes.Content] = {}
     looks, faults = [], dict[str, dict[str, None]]()
     for visual in visuals:
         shape = visual.shape
@@ -277,10 +277,10 @@ def _looks(visuals: tuple[VisualSpec, ...]) -> tuple[list[Look], list[str]]:
             looks.append(Look(visual, solid(shape)))
             continue
         try:
-            path = meshes.find(shape)
-            content = contents[path] = contents.get(path) or meshes.read(path)
+            path = shapes.find(shape)
+            content = contents[path] = contents.get(path) or shapes.read(path)
             looks.append(Look(visual, (content.vertices, content.faces), shape.scale, content.sharp, content.colored))
-        except meshes.MeshError as error:
+        except shapes.MeshError as error:
             faults.setdefault(error.cause, {})[error.file] = None
     return looks, [
         f"not shown: {next(iter(files))}{f' and {len(files) - 1} more' if len(files) > 1 else ''}: {cause}"

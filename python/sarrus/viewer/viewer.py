@@ -1,6 +1,6 @@
 """A mechanism in the browser: looked at from all sides, moved by hand with its loops closed, and a run played back.
 
-Sliders lead :class:`~sarrus.viewer.loop_sliders.Inputs`, a thread plays the trajectory, and both end in `_show`, which puts the
+Sliders lead :class:`~sarrus.viewer.panel.Inputs`, a thread plays the trajectory, and both end in `_show`, which puts the
 :class:`~sarrus.viewer.scene.Scene` and the :class:`~sarrus.viewer.panel.Panel` where the mechanism is. One lock keeps them and the user's own thread apart.
 """
 
@@ -25,9 +25,8 @@ from ..figures.skeleton import Skeleton
 from ..mechanism import Mechanism, checked_mechanism
 from ..simulation.runs import Sweep
 from ..simulation.trajectory import Trajectory
-from .loop_sliders import Inputs
 from .marks import picked
-from .panel import Panel
+from .panel import Inputs, Panel
 from .scene import Scene
 from .serving import serve
 

@@ -9,8 +9,16 @@ from ..dynamics.reactions import joint_bases
 from .cog import cog_jacobians
 from .contact import sliding_contact
 from .invariant import joint_screws, poe_factors
-from .projected import free_motions, is_involutive, projected_dynamics, projections, virtual_work
-from .reduced import operational_inertia, operational_inertia_inverse, reduced_dynamics
+from .projected import (
+    free_motions,
+    is_involutive,
+    operational_inertia,
+    operational_inertia_inverse,
+    projected_dynamics,
+    projections,
+    reduced_dynamics,
+    virtual_work,
+)
 from .reference_member import reference_member
 from .tree import christoffel_symbols, constraint_forces, mass_matrix_derivative, omega, reactions
 

@@ -200,7 +200,7 @@ def test_axes_by_name_and_defaults():
 
 def test_meshes_of_a_document_stay_in_its_folder(tmp_path):
     """Or in those that the user names: a document cannot send a reader anywhere."""
-    meshes = pytest.importorskip("sarrus.viewer.meshes")
+    meshes = pytest.importorskip("sarrus.viewer.shapes")
     models, documents = tmp_path / "models", tmp_path / "documents"
     models.mkdir()
     documents.mkdir()

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from sarrus.io import mjcf_document
-from sarrus.io.mesh_inertia import triangles
+from sarrus.io.mesh_files import triangles
 from sarrus.shapes import Box, Cylinder, Mesh, Sphere
 
 READS_MESHES = importlib.util.find_spec("trimesh") is not None  # an extra brings it

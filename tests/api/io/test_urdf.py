@@ -714,7 +714,7 @@ def test_loading_needs_no_mesh():
 
     code = (
         "import sys, sarrus; r = sarrus.loads(sys.argv[1]); assert len(r.description.visuals) == 1; "
-        "sys.exit(bool({'trimesh', 'viser', 'sarrus.viewer.meshes'} & set(sys.modules)))"
+        "sys.exit(bool({'trimesh', 'viser', 'sarrus.viewer.shapes'} & set(sys.modules)))"
     )
     text = robot(visual('<mesh filename="package://nowhere/a.stl"/>'))
     assert subprocess.run([sys.executable, "-c", code, text], check=False).returncode == 0

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 import sarrus
 from sarrus import Inertia, ModelError, ModelWarning, Transform
 from sarrus.io import mesh_files, usd
-from sarrus.io.mesh_inertia import mass_properties
+from sarrus.io.mesh_files import mass_properties
 from tests.api.io.test_writing import check_accelerations, check_same_motion, counterpart, save
 from tests.gallery import made
 from tests.random_mechanisms import ALL_JOINTS, random_mechanism, random_state

@@ -21,8 +21,8 @@ import pytest
 import sarrus
 from sarrus.io import mesh_files
 from sarrus.shapes import Box, Cylinder, Mesh, Sphere
-from sarrus.viewer import meshes, serving, viewer
-from sarrus.viewer.loop_sliders import Inputs
+from sarrus.viewer import serving, shapes, viewer
+from sarrus.viewer.panel import Inputs
 from sarrus.viewer.viewer import View, view
 from tests.gallery import every, every_steady
 
@@ -579,7 +579,7 @@ def test_meshes_are_found_where_the_field_looks(tmp_path, monkeypatch):
     monkeypatch.setenv("AMENT_PREFIX_PATH", str(ros))
 
     def found(name, *package_dirs):
-        return meshes.find(Mesh(name, beside=str(near), package_dirs=package_dirs)).resolve()
+        return shapes.find(Mesh(name, beside=str(near), package_dirs=package_dirs)).resolve()
 
     assert found("../meshes/a b.stl") == found(here.as_uri()) == found(str(here)) == here
     assert found("package://robot/meshes/a b.stl") == found("model://robot/meshes/a b.stl") == here
@@ -601,7 +601,7 @@ def test_meshes_are_found_where_the_field_looks(tmp_path, monkeypatch):
         ),
         ("https://robot.org/b.stl", "https:// is not fetched"),
     ):
-        with pytest.raises(meshes.MeshError, match=match):
+        with pytest.raises(shapes.MeshError, match=match):
             found(name)
 
 
@@ -641,15 +641,15 @@ LED_OUT = [
 @pytest.mark.parametrize("name", LED_OUT)
 def test_meshes_stay_in_their_folders(packages, name):
     """In that of the model file, in its package, in other packages, by real path."""
-    with pytest.raises(meshes.MeshError, match=r"leads out of|there is no"):
-        meshes.find(Mesh(name.format(packages), beside=str(packages / "pk/robots")))
+    with pytest.raises(shapes.MeshError, match=r"leads out of|there is no"):
+        shapes.find(Mesh(name.format(packages), beside=str(packages / "pk/robots")))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
 def test_meshes_that_may_be_named(packages, monkeypatch):
     def found(name, *package_dirs, beside="pk/robots"):
         folder = beside and str(packages / beside)
-        return meshes.find(
+        return shapes.find(
             Mesh(name, beside=folder, package_dirs=tuple(str(packages / x) for x in package_dirs))
         ).resolve()
 
@@ -667,12 +667,12 @@ def test_meshes_that_may_be_named(packages, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
 def test_meshes_are_regular_files(packages, monkeypatch):
     beside = str(packages / "pk/robots")
-    with pytest.raises(meshes.MeshError, match=r"pipe\.stl: it is no regular file"):
-        meshes.find(Mesh("pipe.stl", beside=beside))
+    with pytest.raises(shapes.MeshError, match=r"pipe\.stl: it is no regular file"):
+        shapes.find(Mesh("pipe.stl", beside=beside))
     (packages / "pk/robots/large.stl").write_bytes(bytes(1001))
     monkeypatch.setattr(mesh_files, "LARGEST", 1000)
-    with pytest.raises(meshes.MeshError, match="it has 1001 bytes; at most 1000 are read"):
-        meshes.find(Mesh("large.stl", beside=beside))
+    with pytest.raises(shapes.MeshError, match="it has 1001 bytes; at most 1000 are read"):
+        shapes.find(Mesh("large.stl", beside=beside))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes are POSIX'")
@@ -685,7 +685,7 @@ def test_what_a_mesh_names_stays_in_its_folder(tmp_path, material):
     os.mkfifo(folder / "pipe.mtl")
     (folder / "link.mtl").symlink_to("../secret.mtl")
     (folder / "a.obj").write_text(f"mtllib {material}\nusemtl m\n{OBJ}")
-    assert meshes.read(folder / "a.obj").colored is None
+    assert shapes.read(folder / "a.obj").colored is None
 
 
 @pytest.mark.parametrize("suffix", ["stl", "obj"])
@@ -771,7 +771,7 @@ def test_what_is_welded_to_a_body_with_visuals_needs_no_bars():
 )
 def test_a_mesh_that_cannot_be_read_is_one_warning_and_bars(tmp_path, monkeypatch, file, text, cause):
     pytest.importorskip("viser")
-    monkeypatch.setattr(meshes, "find_spec", lambda name: None)  # as if there were no pycollada
+    monkeypatch.setattr(shapes, "find_spec", lambda name: None)  # as if there were no pycollada
     if text is not None:
         (tmp_path / file).write_text(text)
     robot = arm(tmp_path, mesh(file), mesh(file), *([mesh(f"{file[:-4]}b.stl")] if text is None else []))
@@ -787,8 +787,8 @@ def test_a_file_is_read_once_and_keeps_its_colours(tmp_path, monkeypatch):
     pytest.importorskip("viser")
     (tmp_path / "red.mtl").write_text("newmtl red\nKd 1 0 0\n")
     (tmp_path / "red.obj").write_text("mtllib red.mtl\nusemtl red\n" + OBJ)
-    read, real = [], meshes.read
-    monkeypatch.setattr(meshes, "read", lambda path: (read.append(path), real(path))[1])
+    read, real = [], shapes.read
+    monkeypatch.setattr(shapes, "read", lambda path: (read.append(path), real(path))[1])
     blue = '<material name="blue"><color rgba="0 0 1 0.5"/></material>'
     with View(arm(tmp_path, mesh("red.obj"), mesh("red.obj") + blue), port=free_port()) as shown:
         assert len(read) == 1

@@ -1,4 +1,4 @@
-"""What Drake adds to URDF and SDF: constraints and springs, ``drake:ball_constraint`` and its like.
+"""Extensions of URDF and SDF: Gazebo's plugins, and what Drake adds: constraints and springs, ``drake:ball_constraint`` and its like.
 
 ==============================  ===================================================================================
 `drake:ball_constraint`         a Spherical joint that closes a loop
@@ -18,7 +18,9 @@ Names and numbers stand in attributes (URDF) or in the text (SDF).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Container
+from typing import NamedTuple
 
 from ..building.builder import Builder
 from ..description import joints
@@ -151,3 +153,39 @@ def _add(
         builder.add_distance(name, first, second, length=length)
     else:
         builder.add_spring(name, first, second, stiffness=stiffness_of, rest_length=length, damping=damping_of)
+
+
+# ---- plugins of Gazebo -----------------------------------------------------------------------------------------------
+# Plugins of Gazebo, which act while it runs: those that make one joint follow another are read, and others warned of that may tie or push bodies.
+
+# sensors, what shows or reports, and laws of control, by words in their names
+OF_NO_CONCERN = re.compile(
+    "sensor|camera|laser|lidar|imu|gps|navsat|magnetometer|altimeter|contact|bumper|state|publish|odometry|p3d|pose|video|gui|light|"
+    "user|scene|broadcast|physics|control|drive|record|log|label|battery|init"
+)
+
+
+class Mimic(NamedTuple):
+    """q of `follower` = multiplier q of `leader` + offset."""
+
+    leader: str
+    follower: str
+    multiplier: float
+    offset: float
+
+
+def mimic(plugin: Element) -> Mimic | None:
+    """The joint that a plugin makes follow another one; None, and a warning if it may act on bodies, of other plugins."""
+    leader, follower = (next(iter(plugin.all(tag)), None) for tag in ("joint", "mimicJoint"))
+    if leader is not None and follower is not None:
+        numbers = plugin.child_number("multiplier", 1.0), plugin.child_number("offset", 0.0)
+        return Mimic(leader.words(), follower.words(), *numbers)
+    called = [plugin.get(attribute) or "" for attribute in ("name", "filename")]
+    name = next(filter(None, called), "without a name")
+    if "detachablejoint" in "".join(called).lower().replace("-", ""):
+        ends = [child.words() for child in plugin.all("parent_link", "child_link")]
+        what = f"plugin {name!r} holds {' and '.join(map(repr, ends))} together while Gazebo runs"
+        plugin.note(f"{what}, which is not read: write a <joint> of type fixed between them")
+    elif not OF_NO_CONCERN.search(" ".join(called).lower()):
+        plugin.note("plugins are not read, whatever they do to bodies and joints:", repr(name[:200]))
+    return None
