@@ -168,7 +168,7 @@ template <class T> void box_box(const OrientedBox<T>& a, const OrientedBox<T>& b
   Nearest<T> best{zero3<T>(), zero3<T>(), T(1e300)};
   int name = 0;
   const auto take = [&](const Vec3<T>& on_b, const Vec3<T>& from_b, int named) {
-    const T d = sqrt(dot(from_b, from_b));
+    const T d2 = dot(from_b, from_b), d = d2 > T(0.0) ? T(sqrt(d2)) : T(0.0);
     if (d < best.distance - little) best = {on_b, from_b * (T(1.0) / (d > T(0.0) ? d : T(1.0))), d}, name = named;
   };
   for (int which = 0; which < 2; ++which)

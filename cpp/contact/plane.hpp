@@ -60,13 +60,15 @@ void cylinder_plane(const Transform<T>& X, double radius, double half, const Hal
   rim(x * c - y * s, y * c + x * s, lower, 6), rim(x * c + y * s, y * c - x * s, lower, 7);
 }
 
-/// Of the rims of a cylinder, or of corners, the point nearest to p (world), and its name; false: the shape has none of these.
-inline bool nearest_corner(const Shape& shape, const Transform<double>& X, const Vec3<double>& p, Vec3<double>& corner,
-                           int& name) {
+/// Of the rims of a cylinder that stands on a plane of normal n, or of corners, the point nearest to p (world), and its name; false: the shape has
+/// none of these, or rolls on its rim.
+inline bool nearest_corner(const Shape& shape, const Transform<double>& X, const Vec3<double>& n, const Vec3<double>& p,
+                           Vec3<double>& corner, int& name) {
   const Vec3<double> local = transpose_times(X.R, Vec3<double>(p - X.p));
   if (shape.kind == ShapeKind::cylinder) {
     const double out = std::sqrt(local(0) * local(0) + local(1) * local(1));
-    if (out == 0.0) return false;
+    const double upright = dot(n, Vec3<double>(X.R.col(2)));
+    if (out == 0.0 || 1.0 - square(upright) > square(as_parallel)) return false;
     corner =
         vec3<double>(local(0) * shape.radius / out, local(1) * shape.radius / out, local(2) < 0.0 ? -shape.half : shape.half);
     name = rim_of_cylinder;
@@ -78,6 +80,23 @@ inline bool nearest_corner(const Shape& shape, const Transform<double>& X, const
     const Vec3<double> d = (*shape.points)[i] - local;
     if (const double away = dot(d, d); away < nearest) nearest = away, corner = (*shape.points)[i], name = i;
   }
+  return true;
+}
+
+/// Of the rims of a cylinder that stands, or of corners, the lowest one where this is up (axes of the shape), and its name; false: the shape has none of
+/// these, none is the lowest, or it rolls on its rim.
+inline bool lowest_corner(const Shape& shape, const Vec3<double>& up, Vec3<double>& corner, int& name) {
+  if (shape.kind == ShapeKind::cylinder) {
+    const double tilt = std::sqrt(up(0) * up(0) + up(1) * up(1)), out = -shape.radius / tilt;
+    if (!(tilt > 0.0) || tilt > as_parallel) return false;
+    corner = vec3<double>(up(0) * out, up(1) * out, up(2) < 0.0 ? shape.half : -shape.half), name = rim_of_cylinder;
+    return true;
+  }
+  if (shape.kind != ShapeKind::points) return false;
+  double lowest = HUGE_VAL;
+  for (int i = 0; i < static_cast<int>(shape.points->size()); ++i)
+    if (const double height = dot(up, (*shape.points)[i]); height < lowest)
+      lowest = height, corner = (*shape.points)[i], name = i;
   return true;
 }
 

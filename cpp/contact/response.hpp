@@ -68,6 +68,26 @@ inline Vec3<double> contact_bias(const Kinematics<double>& k, const ContactPair&
   return E * Vec3<double>(a - cross(turning_bias(k, pair), normal) * radius);
 }
 
+/// A place of contact that moves along both surfaces: its velocity, and the rate of the normal there (world).
+struct MovingPlace {
+  Vec3<double> p_dot, n_dot;
+};
+
+/// The rate of the velocity between two bodies at such a place p, in axes that turn with the normal and do not spin about it. Bodies accelerate as
+/// k has it.
+inline Vec3<double> moving_bias(const Kinematics<double>& k, const ContactPair& pair, const Vec3<double>& p,
+                                const Mat3<double>& E, const MovingPlace& at) {
+  Vec3<double> u = zero3<double>(), a = zero3<double>();
+  for (const auto& [link, sign] : {std::pair{pair.first, 1.0}, std::pair{pair.second, -1.0}}) {
+    const LinkMotion<double>& b = k.link[link];
+    const Vec3<double> r = p - b.X.p, leaves = at.p_dot - b.V.linear;
+    u += (b.V.linear + cross(b.V.angular, r)) * sign;
+    a += (b.A.linear + cross(b.A.angular, r) + cross(b.V.angular, leaves)) * sign;
+  }
+  const Vec3<double> turns = E * at.n_dot, along = E * u;  // of a tangent t: (t . u)-dot = t . a - (t . n_dot) (n . u)
+  return E * a + vec3<double>(dot(turns, along), -turns(1) * along(0), -turns(2) * along(0));
+}
+
 /// The rows of a state's contacts, those that part left out.
 struct ContactRows {
   int count = 0;

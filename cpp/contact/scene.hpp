@@ -61,13 +61,38 @@ class Scene {
   }
   std::pair<int, int> shapes_of(int pair) const { return shapes_of_pairs[pair]; }
 
+  /// The caller's function of a pair, or null where it has a closed form.
+  const PairFunction& function(int pair) const { return functions[pair]; }
+
+  /// Of a pair in closed form: which of its shapes stands on which plane; -1: neither.
+  std::pair<int, int> on_a_plane(int pair) const {
+    const auto [i, j] = shapes_of_pairs[pair];
+    if (functions[pair] || (shapes[i].shape.kind != ShapeKind::plane && shapes[j].shape.kind != ShapeKind::plane))
+      return {-1, -1};
+    return shapes[j].shape.kind == ShapeKind::plane ? std::pair{i, j} : std::pair{j, i};
+  }
+  /// The point of such a pair at a corner, in the shape's axes.
+  TouchingPoint<double> meeting(int pair, const Transform<double>& body, const Transform<double>& plane,
+                                const Vec3<double>& corner, int name) const {
+    Manifold<double> m;
+    HalfSpace<double>(plane).meet(body.R * corner + body.p, 0.0, name, m);
+    if (shapes[shapes_of_pairs[pair].first].shape.kind == ShapeKind::plane) m.at[0].normal = -m.at[0].normal;
+    return {m.at[0], pair, pair * features + name};
+  }
+  /// Whether two points of a pair are at one place.
+  bool same(const TouchingPoint<double>& a, const TouchingPoint<double>& b) const {
+    const int body = on_a_plane(a.pair).first;
+    return a.pair == b.pair && body >= 0 &&
+           Vec3<double>(a.at.position - b.at.position).norm() < same_place * shapes[body].shape.reach();
+  }
+
   /// At most so many points can a pair have.
   int most_points(int pair) const {
     if (functions[pair]) return 4;
     const auto [i, j] = shapes_of_pairs[pair];
     const ShapeKind a = std::min(shapes[i].shape.kind, shapes[j].shape.kind);
     const bool many = a == ShapeKind::cylinder || a == ShapeKind::points;
-    return a == ShapeKind::sphere || a == ShapeKind::ellipsoid ? 1 : a == ShapeKind::capsule ? 2 : many ? 4 + most_kept : 4;
+    return a == ShapeKind::sphere || a == ShapeKind::ellipsoid ? 1 : a == ShapeKind::capsule ? 2 : many ? 4 + 2 * most_kept : 4;
   }
 
   /// All points of pairs that are no farther apart than what either shape looks ahead, pair by pair, where links stand so. An id is a pair and one
@@ -125,22 +150,17 @@ class Scene {
  private:
   /// The point of a shape on a plane that is nearest to one that pressed, if it is not among those found.
   void keep(const PressedPoint& pressed, const Transform<double>* at, double within, Touching<double>& found) const {
-    const auto [i, j] = shapes_of_pairs[pressed.pair];
-    const bool second = shapes[j].shape.kind == ShapeKind::plane;
-    const int plane = second ? j : i, body = second ? i : j;
+    const auto [body, plane] = on_a_plane(pressed.pair);
     Vec3<double> corner;
     int name;
-    if (functions[pressed.pair] || shapes[plane].shape.kind != ShapeKind::plane) return;
-    if (!nearest_corner(shapes[body].shape, at[body], pressed.position, corner, name)) return;
-    Manifold<double> m;
-    HalfSpace<double>(at[plane]).meet(at[body].R * corner + at[body].p, 0.0, name, m);
-    if (m.at[0].distance > within) return;
-    if (!second) m.at[0].normal = -m.at[0].normal;
+    if (body < 0 ||
+        !nearest_corner(shapes[body].shape, at[body], Vec3<double>(at[plane].R.col(2)), pressed.position, corner, name))
+      return;
+    const TouchingPoint<double> point = meeting(pressed.pair, at[body], at[plane], corner, name);
+    if (point.at.distance > within) return;
     for (const TouchingPoint<double>& other : found)
-      if (other.pair == pressed.pair &&
-          Vec3<double>(other.at.position - m.at[0].position).norm() < same_place * shapes[body].shape.reach())
-        return;
-    found.first[found.count++] = {m.at[0], pressed.pair, pressed.pair * features + name};
+      if (same(point, other)) return;
+    found.first[found.count++] = point;
   }
 
   /// Points nearer than that share of a shape are one.

@@ -14,7 +14,8 @@
 //   glide() has exactly. MidpointBias iterates, with the last step's impulses in the place of p.
 // - Loops. J v' = c holds at the end of the step instead of its middle, to second order: loops turn velocities as mirrors do. Projecting them
 //   onto J(q_m) v' = c would take (h w)^2 / 2 of them in every step.
-// - Contacts. Likewise beta = h/2 J_c-dot v* moves the cones to the end, of points that pressed in the last step and slide along their surface.
+// - Contacts. Likewise beta = h/2 J_c-dot v* moves the cones to the end, of points that touch and move along the surface: J_c is that of the place
+//   where they touch, which moves along both shapes as their normal turns.
 //   b is d / h of a contact that is d away, which may just touch; one that has sunk in comes out, not faster than what falls as deep; and one that
 //   hits bounces: u_n' >= -e u_n (Newton), or by a second impulse of expansion in the same step (Poisson: contact/poisson.hpp). Below three times
 //   what gravity adds in a step it does not: there a ball comes to rest (Zeno).
@@ -306,8 +307,8 @@ class ContactStep {
       int& at = problem.rows;
       std::copy_n(J, count * nv_, all.J + at * nv_), std::copy_n(guess, count, all.p + at);
       for (int r = 0; r < count; ++r, ++at) {
-        all.shift[at] = r == 0 ? shift : 0.0;
-        all.w[at] = scalar_product(J + r * nv_, v_free, nv_) + all.shift[at] + bend(r);
+        all.shift[at] = (r == 0 ? shift : 0.0) + bend(r);
+        all.w[at] = scalar_product(J + r * nv_, v_free, nv_) + all.shift[at];
       }
     };
     for (const StepRow& row : rows) {
@@ -429,15 +430,16 @@ class ContactStep {
   void take_as_touching(StepRows& rows, int n, const double* G, double* w, double* shift) {
     const Arena::Scope scope(arena_);
     int *at = arena_.take<int>(n), count = 0, i = 0;
+    double* gap = doubles(n);
     for (StepRow& row : rows) {
       if (!row.acts || !row.contact) continue;
-      if (!row.bounces && std::abs(row.distance) < row.near) at[count++] = i;
+      if (!row.bounces && std::abs(row.distance) < row.near) gap[count] = row.shift, at[count++] = i;
       i += 3;
     }
     double *A = doubles(count * count), *closes = doubles(count), largest = 0.0;
     for (int k = 0; k < count; ++k) largest = std::max(largest, G[at[k] * n + at[k]]);
     for (int k = 0; k < count; ++k) {
-      closes[k] = shift[at[k]];
+      closes[k] = gap[k];
       for (int l = 0; l < count; ++l) A[k * count + l] = G[at[k] * n + at[l]];
       A[k * count + k] += square(contact_steps::near) * largest;
     }
@@ -445,7 +447,7 @@ class ContactStep {
     for (int k = 0; k < count; ++k) {
       double closed = 0.0;
       for (int l = 0; l < count && solved; ++l) closed += G[at[k] * n + at[l]] * closes[l];
-      w[at[k]] += closed - shift[at[k]], shift[at[k]] = closed;
+      w[at[k]] += closed - gap[k], shift[at[k]] += closed - gap[k];
     }
   }
 

@@ -18,6 +18,8 @@ constexpr double sinks = 0.1;
 constexpr double moves = 0.1;
 /// Shapes look so many times as far ahead as they move in a step: an impact of something heavy doubles a speed.
 constexpr double ahead = 2.0;
+/// Rates of points that the caller's functions return are differences over so much motion [rad, sizes of the smaller shape].
+constexpr double difference = 1e-8;
 }  // namespace contact_steps
 
 /// A contact, whose impulse (n, t1, t2) lies in its cone, and moments against turning in theirs; or something along one velocity, whose impulse lies
@@ -58,11 +60,12 @@ class StepRows {
     const auto& shapes = elements.all<ShapeContacts>();
     const auto& stops = elements.all<EndStop>();
     const Kinematics<double>& k = kinematics_ = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
-    if (!contacts.empty() || !shapes.empty())
-      kinematics<double>(tree_, arena_, x_.q, x_.v, contacts.empty() ? nullptr : uniform(), k);
+    if (!contacts.empty() || !shapes.empty()) kinematics<double>(tree_, arena_, x_.q, x_.v, uniform(), k);
     const Touching<double> touching = shapes.empty() ? Touching<double>{} : touching_shapes(*shapes.begin(), k);
     if (touching.failed) s_.status = caller_failed;
-    row_ = arena_.take<StepRow>(contacts.count + touching.count + 2 * stops.count + s_.plan.frictions);
+    stand_ = arena_.take<Standing>(touching.count);
+    note_standing(touching);
+    row_ = arena_.take<StepRow>(contacts.count + touching.count + most_kept * stands_ + 2 * stops.count + s_.plan.frictions);
     for (const RigidContact& c : contacts) add_point(c, k);
     for (const TouchingPoint<double>& point : touching) add_point(*shapes.begin(), point, k);
     const AllJoints<double> all = s_.plan.frictions > 0 || s_.plan.drives_loop_joints
@@ -113,7 +116,7 @@ class StepRows {
       const bool sinks = approach(row, v) + row.shift + row.bend(0) < -cones::reached * fastest;
       missed |= sinks && !row.acts, row.acts |= sinks;
     }
-    return missed;
+    return add_missed_corners(v, fastest) || missed;
   }
 
  private:
@@ -152,6 +155,83 @@ class StepRows {
     return row;
   }
 
+  /// Of a point that touches and moves along the surface: its cone is to hold at the end of the step. The rate is that of its velocity.
+  void bend(StepRow& row, double distance, const Vec3<double>& rate) {
+    const Vec3<double> bend = rate * (0.5 * h_);
+    const double most = std::abs(bend(0));
+    const bool touches = row.guess[0] > 0.0 || std::abs(distance) <= h_ * most;
+    if (touches && !(std::abs(approach(row, x_.v) - bend(0)) > most)) row.bend = bend;
+  }
+  /// The same of shapes, whose place of contact moves along both.
+  void bend(StepRow& row, const ShapeContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
+            double size) {
+    double squares = 0.0;  // of what turns or slides in a second, by a radian or the shape's size
+    for (int r = 0; r < 3; ++r) squares += square(scalar_product(row.J + r * nv_, x_.v, nv_) / size);
+    for (const int link : {row.first, row.second}) squares += dot(k.link[link].V.angular, k.link[link].V.angular);
+    if (square(h_) * squares <= square(contact_steps::slow)) return;
+    MovingPlace at = {};
+    if (!move(row, all, point, k, contact_steps::difference / std::sqrt(squares), at)) return;
+    if (square(h_) * (dot(at.n_dot, at.n_dot) + dot(at.p_dot, at.p_dot) / square(size)) > 1.0) return;  // a corner on a corner
+    bend(row, point.at.distance, moving_bias(k, {row.first, row.second, row.friction}, row.position, row.axes, at));
+  }
+  /// How a point moves and its normal turns; by a function of the caller from what that returns a moment later. False: it does not stay.
+  bool move(const StepRow& row, const ShapeContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
+            double moment, MovingPlace& at) {
+    using Moving = Dual<double>;
+    const auto [i, j] = all.scene->shapes_of(point.pair);
+    const PlacedShape &one = all.scene->shapes[i], &other = all.scene->shapes[j];
+    const double within = ahead_[i] + ahead_[j];
+    const PairFunction& function = all.scene->function(point.pair);
+    const int feature = static_cast<int>(point.id % Scene::features);
+    const auto moving = [&](const PlacedShape& s) {
+      const LinkMotion<double>& body = k.link[link(all, s)];
+      const Transform<double> X = pose(all, s);
+      const Vec3<double>&w = body.V.angular, v = body.V.linear + cross(w, Vec3<double>(X.p - body.X.p));
+      Transform<Moving> now;
+      for (int c = 0; c < 3; ++c) {
+        const Vec3<double> turns = cross(w, Vec3<double>(X.R.col(c)));
+        now.p(c) = {X.p(c), v(c)};
+        for (int r = 0; r < 3; ++r) now.R(r, c) = {X.R(r, c), turns(r)};
+      }
+      return now;
+    };
+    const auto later = [&](const PlacedShape& s) {
+      const Transform<Moving> now = moving(s);
+      Transform<double> X;
+      for (int c = 0; c < 3; ++c) {
+        X.p(c) = now.p(c).value + moment * now.p(c).rate;
+        for (int r = 0; r < 3; ++r) X.R(r, c) = now.R(r, c).value + moment * now.R(r, c).rate;
+      }
+      return X;
+    };
+    if (function) {
+      const auto said = function(later(one), later(other), within);
+      if (!said) return s_.status = caller_failed, false;
+      for (int m = 0; m < said->count; ++m) {
+        if (said->feature[m] != feature) continue;
+        at.p_dot = (said->at[m].position - point.at.position) / moment,
+        at.n_dot = (said->at[m].normal - point.at.normal) / moment;
+        return true;
+      }
+      return false;
+    }
+    if (point.pair != moving_pair_) {  // points of a pair stand side by side
+      moving_pair_ = point.pair;
+      moving_ = touch<Moving>(one.shape, moving(one), other.shape, moving(other), Moving(within));
+    }
+    for (int m = 0; m < moving_.count; ++m) {
+      if (moving_.feature[m] != feature) continue;
+      for (int r = 0; r < 3; ++r) at.p_dot(r) = moving_.at[m].position(r).rate, at.n_dot(r) = moving_.at[m].normal(r).rate;
+      return true;
+    }
+    // one kept from the last step is a corner of what stands on a plane
+    const bool stands = one.shape.kind != ShapeKind::plane;
+    const LinkMotion<double>&body = k.link[stands ? row.first : row.second], &plane = k.link[stands ? row.second : row.first];
+    at.p_dot = body.V.linear + cross(body.V.angular, Vec3<double>(row.position - body.X.p));
+    at.n_dot = cross(plane.V.angular, Vec3<double>(row.axes.row(0)));
+    return true;
+  }
+
   void add_turning(StepRow& row, const Kinematics<double>& k, double torsional, double rolling) {
     if (torsional == 0.0 && rolling == 0.0) return;
     row.torsional = torsional, row.rolling = rolling, row.turning = doubles(3 * nv_);
@@ -168,10 +248,8 @@ class StepRows {
     StepRow& row = add_point(k, c.frame.link, c.on.link, X.p - normal * (c.radius + 0.5 * distance), normal);
     row.told = &c, row.friction = s_.parameter[c.friction.at];
     for (int r = 0; r < 3; ++r) row.guess[r] = x_.z[c.iz + r] * h_;
-    if (row.guess[0] > 0.0) {  // it pressed; and where it moves along the surface, its cone is to hold at the end
-      row.bend = contact_bias(k, {c.frame.link, c.on.link, row.friction}, row.position, row.axes, c.radius) * (0.5 * h_);
-      if (std::abs(approach(row, x_.v) - row.bend(0)) > std::abs(row.bend(0))) row.bend = zero3<double>();
-    }
+    if (row.guess[0] > 0.0 || std::abs(distance) < contact_steps::near * tree_.length)
+      bend(row, distance, contact_bias(k, {c.frame.link, c.on.link, row.friction}, row.position, row.axes, c.radius));
     if (c.turns) {
       for (int r = 0; r < 3; ++r) row.guessed_moment[r] = x_.z[c.iz + RigidContact::numbers + r] * h_;
       add_turning(row, k, s_.parameter[c.torsional_friction.at], s_.parameter[c.rolling_friction.at]);
@@ -205,7 +283,8 @@ class StepRows {
         for (int r = 0; r < 3; ++r) row.guessed_moment[r] = moment(r);
       }
     }
-    place(row, point.at.distance, tree_.length, size);
+    if (row.guess[0] > 0.0 || std::abs(point.at.distance) < contact_steps::near * size) bend(row, all, point, k, size);
+    place(row, point.at.distance - 0.25 * h_ * row.bend(0), tree_.length, size);
     bounce(row, s_.parameter[all.restitution.at + point.pair], all.poisson, contact_steps::sinks * size);
   }
   /// Impulses of the last step at a point, or null: of the same pair, whatever they are called, the nearest one that is no farther than `reach`.
@@ -243,12 +322,63 @@ class StepRows {
       if (dot(w, w) + dot(v, v) > 0.0) fastest = std::max(fastest, v.norm() + w.norm() * reach(i));
     }
     fastest += h_ * gravity_;
-    double* ahead = doubles(n);
+    double* ahead = ahead_ = doubles(n);
     for (int i = 0; i < n; ++i)
       ahead[i] = contact_steps::ahead * h_ * fastest + contact_steps::near * std::max(0.0, scene.shapes[i].shape.reach());
     int count = 0;
     const PressedPoint* pressed = strongest(all, count);
     return scene.touching(at, ahead, arena_, pressed, count);
+  }
+  /// Shapes of many corners on planes: four points stand for all of them, until others would sink in.
+  void note_standing(const Touching<double>& touching) {
+    const auto& shapes = s_.plan.force_elements.all<ShapeContacts>();
+    for (const TouchingPoint<double>& point : touching) {
+      const Scene& scene = *shapes.begin()->scene;
+      const int body = scene.on_a_plane(point.pair).first;
+      if (body < 0 || (stands_ > 0 && stand_[stands_ - 1].pair == point.pair)) continue;
+      const ShapeKind kind = scene.shapes[body].shape.kind;
+      if (kind == ShapeKind::points || kind == ShapeKind::cylinder)
+        stand_[stands_++] = {point.pair, 0, arena_.take<TouchingPoint<double>>(most_kept)};
+    }
+  }
+  /// Rows of corners that would sink in at these velocities, one of each shape; returns whether there are any.
+  bool add_missed_corners(const double* v, double fastest) {
+    bool missed = false;
+    for (Standing* stands = stand_; stands < stand_ + stands_; ++stands) {
+      const ShapeContacts& all = *s_.plan.force_elements.all<ShapeContacts>().begin();
+      const Scene& scene = *all.scene;
+      const auto [body, plane] = scene.on_a_plane(stands->pair);
+      const Transform<double> X = pose(all, scene.shapes[body]), Y = pose(all, scene.shapes[plane]);
+      const Vec3<double> n = Y.R.col(2), w = turning(link(all, scene.shapes[body]), link(all, scene.shapes[plane]), v);
+      const Vec3<double> up = n + cross(n, w) * h_;  // n . (r + h w x r) are heights at the end of the step
+      Vec3<double> corner;
+      int name;
+      if (stands->added == most_kept || !lowest_corner(scene.shapes[body].shape, transpose_times(X.R, up), corner, name))
+        continue;
+      const TouchingPoint<double>& point = stands->corner[stands->added] = scene.meeting(stands->pair, X, Y, corner, name);
+      if (std::any_of(begin(), end(), [&](const StepRow& row) { return row.point && scene.same(point, *row.point); })) continue;
+      const int before = count_;
+      add_point(all, point, kinematics_);
+      if (count_ == before) continue;
+      StepRow& row = row_[before];
+      row.acts = approach(row, v) + row.shift + row.bend(0) < -cones::reached * fastest;
+      row.acts ? ++stands->added : --count_;
+      missed |= row.acts;
+    }
+    return missed;
+  }
+  /// The angular velocity of a link against another.
+  Vec3<double> turning(int link, int other, const double* v) {
+    const Arena::Scope scope(arena_);
+    double* J = doubles(3 * nv_);
+    std::fill(J, J + 3 * nv_, 0.0);
+    for (const auto& [of, sign] : {std::pair{link, 1.0}, std::pair{other, -1.0}})
+      add_turning_rows(tree_, kinematics_, of, Mat3<double>(Mat3<double>::Identity()), sign, J);
+    return vec3<double>(scalar_product(J, v, nv_), scalar_product(J + nv_, v, nv_), scalar_product(J + 2 * nv_, v, nv_));
+  }
+  static int link(const ShapeContacts& all, const PlacedShape& shape) { return all.bodies[shape.link].link; }
+  Transform<double> pose(const ShapeContacts& all, const PlacedShape& shape) const {
+    return kinematics_.link[link(all, shape)].X * all.bodies[shape.link].on_the_link<double>(tree_) * shape.at;
   }
   /// Points of the last step that stay among those of their pair: of each the ones that pressed most.
   const PressedPoint* strongest(const ShapeContacts& all, int& count) const {
@@ -257,14 +387,12 @@ class StepRows {
     PressedPoint* pressed = arena_.take<PressedPoint>(known);
     const auto pair = [&](int k) { return static_cast<int>(static_cast<long long>(z[k * wide]) / Scene::features); };
     const auto push = [&](int k) { return Vec3<double>(z + k * wide + ShapeContacts::force).norm(); };
-    for (int first = 0, end = 0; first < known; first = end) {  // points of a pair stand side by side
-      while (end < known && pair(end) == pair(first)) ++end;
-      for (int k = first; k < end; ++k) {
-        int stronger = 0;
-        for (int l = first; l < end; ++l) stronger += push(l) > push(k) || (push(l) == push(k) && l < k);
-        if (stronger < most_kept) pressed[count++] = {pair(k), Vec3<double>(z + k * wide + ShapeContacts::position)};
-      }
+    for (int k = 0; k < known; ++k) {
+      int stronger = 0;
+      for (int l = 0; l < known; ++l) stronger += pair(l) == pair(k) && (push(l) > push(k) || (push(l) == push(k) && l < k));
+      if (stronger < most_kept) pressed[count++] = {pair(k), Vec3<double>(z + k * wide + ShapeContacts::position)};
     }
+    std::stable_sort(pressed, pressed + count, [](const PressedPoint& a, const PressedPoint& b) { return a.pair < b.pair; });
     return pressed;
   }
 
@@ -298,6 +426,16 @@ class StepRows {
   int nv_, count_ = 0;
   StepRow* row_ = nullptr;
   Kinematics<double> kinematics_;
+  double* ahead_ = nullptr;  // of each shape
+  /// A pair of a shape with many corners and a plane, and corners that points of the last step and the four of the tilt have not among them.
+  struct Standing {
+    int pair, added;
+    TouchingPoint<double>* corner;
+  };
+  Standing* stand_ = nullptr;
+  int stands_ = 0;
+  int moving_pair_ = -1;
+  Manifold<Dual<double>> moving_;  // of that pair, with the rates of its points
 };
 
 }  // namespace sarrus

@@ -4,10 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import sarrus
 from sarrus import control
-from sarrus.shapes import Box, Plane
+from sarrus.shapes import Box, Capsule, ConvexPoints, Cylinder, Ellipsoid, Plane, Point, Sphere
 
 G = 9.81
 
@@ -183,6 +184,99 @@ def test_a_damper_faster_than_the_step_stops_its_joint():
     assert rate[1] < 0.05
     assert (np.diff(rate) <= 0.0).all()
     assert rate[-1] < 1e-12
+
+
+# ---- shapes that roll, pivot and slide ----------------------------------------------------------------------------------------------
+
+ROD = (0.04, 0.04, 1.0)
+CORNERS = tuple(itertools.product((-0.02, 0.02), (-0.02, 0.02), (-0.5, 0.5)))
+SKEWED = Rotation.from_euler("z", 0.05).as_matrix() @ np.diag([2.6e-4, 8.1e-3, 8.2e-3])
+SKEWED = SKEWED @ Rotation.from_euler("z", 0.05).as_matrix().T
+
+
+def rod_of(shape):
+    """Leans, and falls from rest."""
+    return sarrus.Inertia.box(1.0, ROD), shape, (0.2, 0.0), (0.0, 0.0, 0.0), 0.4
+
+
+# inertia; shape; roll and pitch at first; angular velocity there; for how long. Where friction holds they roll or pivot, without it they slide.
+MOVING = {
+    "ball with its mass aside": (sarrus.Inertia(1.0, (0.03, 0.01, 0.02), np.diag([3e-3, 4e-3, 5e-3])), Sphere(0.1), (0.3, 0.2), (1, 5, 0), 1.0),
+    "ellipsoid": (sarrus.Inertia(1.0, (0, 0, 0), np.diag([3e-3, 4e-3, 5e-3])), Ellipsoid((0.12, 0.1, 0.08)), (0.2, 0.1), (3, 1, 2), 0.5),
+    "rattleback": (sarrus.Inertia(1.0, (0, 0, -0.002), SKEWED), Ellipsoid((0.2, 0.03, 0.02)), (0.02, 0.01), (0, 0, -5), 0.5),
+    "capsule on its end": (sarrus.Inertia(1.0, (0, 0, 0), np.diag([8e-3, 8e-3, 1e-3])), Capsule(0.05, 0.3), (0.5, 0), (0, 1, 20), 0.15),
+    "disc on its rim": (sarrus.Inertia.cylinder(1.0, 0.1, 0.02), Cylinder(0.1, 0.02), (1.4, 0.0), (0.3, 0, 20), 0.5),
+    "disc that wobbles": (sarrus.Inertia.cylinder(1.0, 0.1, 0.02), Cylinder(0.1, 0.02), (0.4, 0.0), (1.0, -11.0, 0.0), 0.2),
+    "top": (sarrus.Inertia(1.0, (0, 0, 0.1), np.diag([2e-3] * 3)), Point(), (0.3, 0.0), (0, 0, 60.0), 0.5),
+    "rod of a capsule": rod_of(Capsule(0.02, 1.0)),
+    "rod of a box": rod_of(Box(ROD)),
+    "rod of corners": rod_of(ConvexPoints(CORNERS)),
+}  # fmt: skip
+
+
+def moving(name, friction):
+    """On the ground, and where it touches at rest."""
+    inertia, shape, lean, w, duration = MOVING[name]
+    b = sarrus.Builder(name)
+    b.add_body("body", inertia)
+    b.add_joint("float", sarrus.Free(), "ground", "body")
+    b.add_shape("body", shape, friction=friction)
+    b.add_shape("ground", Plane(), name="floor")
+    b.set_home({"float": (0, 0, 0, 1, 0, 0, 2.0)})
+    robot, R = b.build(), Rotation.from_euler("xy", lean)
+    q = np.array([*R.as_quat(), 0.0, 0.0, 2.0])
+    touching = robot.contacts(q, within=10.0)
+    lowest = touching.distance.argmin()
+    q[6] -= touching.distance[lowest]
+    arm = touching.position[lowest] + [0.0, 0.0, touching.distance[lowest] / 2 - 2.0]
+    u = np.cross(arm, R.apply(w))
+    return robot, q, np.array([*w, *R.inv().apply(u)]), duration
+
+
+@pytest.mark.parametrize("friction", [5.0, 0.0], ids=["rolls", "slides"])
+@pytest.mark.parametrize("name", MOVING)
+def test_shapes_that_roll_pivot_and_slide_are_of_second_order(name, friction):
+    """Their energy, and how deep they sink: the place where they touch moves along both, and the normal turns."""
+    robot, q, v, duration = moving(name, friction)
+    lost, sunk = [], []
+    for dt in (2e-3, 1e-3, 5e-4):
+        run = sarrus.simulate(robot, q, v, duration, method="contact", dt=dt)
+        assert (np.abs(run.contacts.force).max(axis=1) > 0.0).sum() > 0.9 * (len(run) - 2)
+        lost.append(spread(run)), sunk.append(run.statistics["contact"]["penetration"])
+    orders = np.log2(np.array(lost[:-1]) / lost[1:])
+    assert orders.min() > 1.7 or max(lost) < 1e-9, (lost, orders)
+    assert sunk[-1] < 1e-7
+
+
+@pytest.mark.parametrize("below", [Sphere(0.3), Capsule(0.3, 1.0)], ids=["ball", "capsule"])
+def test_a_ball_on_a_round_shape_is_of_second_order(below):
+    b = sarrus.Builder("round")
+    b.add_body("ball", sarrus.Inertia(1.0, (0, 0, 0), np.diag([3e-3, 4e-3, 5e-3])))
+    b.add_joint("float", sarrus.Free(), "ground", "ball")
+    b.add_shape("ball", Sphere(0.1), friction=20.0)
+    b.add_shape("ground", below, sarrus.Transform(sarrus.Rotation.from_rpy(0, np.pi / 2, 0)), name="below")
+    b.set_home({"float": (0, 0, 0, 1, 0, 0, 0.4)})
+    robot, R, w = b.build(), Rotation.from_euler("xy", [0.3, 0.2]), np.array([3.0, 1.0, 1.0])
+    q = np.array([*R.as_quat(), 0.0, 0.0, 0.4])
+    v = np.array([*w, *R.inv().apply(np.cross([0, 0, -0.1], R.apply(w)))])
+    lost = [spread(sarrus.simulate(robot, q, v, 0.4, method="contact", dt=dt)) for dt in (2e-3, 1e-3, 5e-4)]
+    orders = np.log2(np.array(lost[:-1]) / lost[1:])
+    assert orders.min() > 1.8, (lost, orders)
+
+
+def test_what_rolls_off_an_edge_loses_nothing_there():
+    """The last step that presses does not press again for what lies a step ahead."""
+    b = sarrus.Builder("edge")
+    b.add_body("ball", sarrus.Inertia(1.0, (0, 0, 0), np.diag([4e-3] * 3)))
+    b.add_joint("float", sarrus.Free(), "ground", "ball")
+    b.add_shape("ball", Sphere(0.1), friction=20.0)
+    b.add_shape("ground", Box((0.1, 1.0, 0.2)), (0, 0, -0.1), name="step")
+    b.set_home({"float": (0, 0, 0, 1, 0, 0, 1.0)})
+    q = np.array([0, 0, 0, 1, 0.05 + 0.1 * np.sin(0.05), 0, 0.1 * np.cos(0.05)])
+    v = np.array([0, 0.5, 0, 0.05 * np.cos(0.05), 0, -0.05 * np.sin(0.05)])
+    run = sarrus.simulate(b.build(), q, v, 0.4, method="contact", dt=1e-3)
+    assert run.q[-1, 6] < 0.02  # it has left
+    assert spread(run) < 2e-5
 
 
 # ---- what a run reports -------------------------------------------------------------------------------------------------------------

@@ -462,8 +462,12 @@ def test_statistics_say_how_well_steps_hold():
     """What they say of a run is what one finds by hand in its samples, from rows of the loops and distances; these are of the middle of a step."""
     robot, run, _ = dropped(1.0, 2e-3)
     held = run.statistics["contact"]
-    sunk = [max(-robot.contacts(q).distance.min(initial=0.0), 0.0) for q in run.q[1:]]
-    assert 0.0 < held["penetration"] < max(sunk) + 0.5 * 2e-3 * np.abs(run.v).max()
+    middle = robot.integrate(run.q[:-1], 1e-3 * run.v[:-1])
+    sunk = max(-robot.contacts(q).distance.min(initial=0.0) for q in middle)
+    assert held["penetration"] > 0.0
+    assert (
+        abs(held["penetration"] - sunk) < 1e-6 * np.abs(run.v).max() ** 2
+    )  # ways bend by h^2 w^2 r / 8 in half a step
     slip = np.einsum("nij,nj->ni", robot.constraint_jacobian(run.q), run.v)
     assert abs(slip).max() < 10 * held["kinematics"] + LOOPS
     assert held["kinematics"] < 1e-11
@@ -474,7 +478,8 @@ def test_statistics_say_how_well_steps_hold():
     assert held["dual"] < 1e-8 * speed
     assert held["primal"] < 1e-8
     assert held["complementarity"] < 1e-8
-    assert held["work"] < 1e-6  # without restitution contacts only take, but for what comes out
+    # without restitution contacts only take, but for what comes out, and what ways bend in half a step
+    assert held["work"] < 1e-5
     assert "contact" not in sarrus.simulate(sarrus.mechanisms.pendulum(), [0.0], [0.0], 0.1).statistics
 
 

@@ -115,6 +115,17 @@ def test_boxes_dropped_askew_land_with_sixteen_corners(example, turn, height):
     assert_allclose(run.energy[-1], 4 * 9.81 * 0.005, rtol=1e-6)
 
 
+def test_what_nearly_touches_counts_as_touching_where_no_cones_are_solved_otherwise(example):
+    """In a step of this drop, and it lies flat as the others do."""
+    dropped = example("dropped")
+    robot = dropped.four_bar()
+    q = dropped.started(robot, (-0.535669, 0.361595, 1.304), 0.245899)
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), 0.5, method="contact", dt=4e-3)
+    assert 1 <= run.statistics["contact"]["as_touching"] < 10
+    assert run.statistics["contact"]["natural_map"] < CONES
+    assert abs(run.v[-1]).max() < AT_REST
+
+
 def test_a_strandbeest_walks(example):
     """As far as its lowest feet say that it does."""
     found = example("strandbeest").main(duration=4.5)
