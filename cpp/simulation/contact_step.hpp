@@ -55,7 +55,7 @@ enum class StepOutcome { failed, free, pushed };
 /// True where forces act that a step takes as they are at v*, so that it is of first order where they depend on velocities.
 inline bool acts_on_velocities(const System<double>& s) {
   bool acts = s.plan.controller;
-  for (int i = 0; i < s.tree.loop_motions; ++i) acts |= s.tree.loop_motion[i].has_armature || s.tree.loop_motion[i].has_forces;
+  for (int i = 0; i < s.tree.loop_motions; ++i) acts |= s.tree.loop_motion[i].has_armature;
   s.plan.force_elements.each([&](const auto& element) {
     using Element = std::decay_t<decltype(element)>;
     acts |= !(Element::has_linear_rates || std::is_same_v<Element, RigidContact> || std::is_same_v<Element, ShapeContacts> ||

@@ -35,8 +35,7 @@ inline LinearRates linear_rates(const System<double>& s) {
     if constexpr (std::decay_t<decltype(element)>::has_linear_rates)
       element.add_linear_rates(s.parameter, rates.stiffness[element.joint.iv], rates.damping[element.joint.iv]);
   });
-  for (int k = 0; k < nv; ++k) rates.any |= rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0;
-  for (int k = nv; k < all; ++k) rates.any_closing |= rates.stiffness[k] != 0.0;
+  for (int k = 0; k < all; ++k) (k < nv ? rates.any : rates.any_closing) |= rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0;
   return rates;
 }
 

@@ -8,8 +8,7 @@
 // Springs bend with the motion: of s along the drift, a straight line, h^2/8 J_s-dot v more is stretch at both ends of the step than in its middle, and
 // the rates there are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot v. The force is that at these ends, or a stiff wire that swings would store h^4 k.
 //
-// A spring without damper whose rate the step resolves stays explicit, which is of second order too, and costs nothing; and so does a damper of a
-// joint that closes a loop without a spring.
+// A spring without damper whose rate the step resolves stays explicit, which is of second order too, and costs nothing.
 //
 //   cost    a solution of the factor's equation a row, and the cube of their number
 #pragma once
@@ -36,7 +35,7 @@ class SoftRows {
     if (!rates.any_closing) return;
     const AllJoints<double> all = s.joints(time, q, v);
     for (int k = nv_; k < nv_ + tree_.loop_nv; ++k)
-      if (rates.stiffness[k] != 0.0)
+      if (rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0)
         row_[count_++] = {all.J + (k - nv_) * nv_, rates.stiffness[k], rates.damping[k], all.v[k], 0.0};
   }
 
