@@ -14,8 +14,8 @@
 //   states()           how many internal states it has; they stand from `iz` on
 //   state_unit(units)  what these are compared with
 //   has_chord          whether its force is limited, and counts as the damper that it is at a state: see Chords
-//   has_linear_rates   whether its force has a stiffness and a damping along its joint, which implicit steps are told by
-//                      add_linear_rates(parameter, stiffness, damping)
+//   has_linear_rates   true if its force has a stiffness and a damping along its joint, which it adds to `e.stiffness` and `e.damping`, for
+//                      implicit steps, while no limit holds it
 //   varies             false: it has no derivatives, and steps with it have none: see simulation/step_rates.hpp
 //   settle()           makes of its fields, once, what its functions want
 //
@@ -133,6 +133,7 @@ template <class T> struct ElementCall {
   T *motor, *tau, *z_dot;
   const T* springs = nullptr;  // a generalised force of the mechanism that acts besides, of which the tree does not know
   const T* held = nullptr;  // what is held from sample to sample
+  T *stiffness = nullptr, *damping = nullptr;  // linear rates along joints (width), for steps that are implicit in them; or null
   Chords<T> chords{};
   Surroundings<T> around{};
   bool rigid = false;  // contacts and stops are rows of the step, and push nothing themselves

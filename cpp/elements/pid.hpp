@@ -21,16 +21,15 @@ struct PID : ForceElement {
   int states() const { return 1; }
   double state_unit(const StateUnits& units) const { return units.effort(joint.iv); }
 
-  template <class T> void add_linear_rates(const T* parameter, T& stiffness, T& damping) const {
-    stiffness += parameter[proportional.at], damping += parameter[derivative.at];
-  }
-
   template <class T> void apply(ElementCall<T>& e) const {
     T g[3];
     e.follow(target, g);
     const T off = g[0] - e.q[joint.iq];
     const T effort = e[proportional] * off + e.z[iz] + e[derivative] * (g[1] - e.v[joint.iv]);
     e.motor[joint.iv] += e.within(limits, effort);
+    if constexpr (std::is_same_v<T, double>)
+      if (e.stiffness && effort > e[limits.lower] && effort < e[limits.upper])
+        e.stiffness[joint.iv] += e[proportional], e.damping[joint.iv] += e[derivative];
     // towards a limit z goes no faster than it would reach it in 1 ms: so its rate has no jump, which implicit steps could not solve for
     const T unwinding = T(e.unwinding);
     const T room = most(e[limits.upper] - effort, T(0.0)), room_below = least(e[limits.lower] - effort, T(0.0));

@@ -124,6 +124,7 @@ class ContactStep {
     const int nz = s_.plan.force_elements.nz;
     double* tau = doubles(nv_);
     s_.rigid = true;
+    s_.stiffness = doubles(nv_ + tree_.loop_nv), s_.damping = doubles(nv_ + tree_.loop_nv);
     s_.forces(middle(), x_.q, x_.v, x_.z, tau, z_dot);
     if (std::any_of(z_dot, z_dot + nz, [](double rate) { return rate != 0.0; })) {
       double* z = doubles(nz);
@@ -204,7 +205,7 @@ class ContactStep {
       terms[k].armature += more[k], tree.has_armature |= more[k] != 0.0;
       tau[k] -= h_ * (theta - 0.5) * rates.stiffness[k] * x_.v[k];
       if (!s_.acting) continue;
-      const double of_elements = rates.stiffness[k] - tree_.passive[k].stiffness;  // the tree's own springs store energy
+      const double of_elements = rates.of_elements[k];  // the tree's own springs store energy
       late_[k] = theta * damped + square(theta * h_) * of_elements;
       s_.acting[k] -= h_ * (theta - 0.5) * of_elements * x_.v[k];
     }

@@ -18,23 +18,22 @@ namespace sarrus {
 /// Linear rates along joints of the tree, and behind them along those that close loops: [N m/rad, N/m], [N m s/rad, N s/m].
 struct LinearRates {
   double *stiffness, *damping;
+  const double* of_elements;  // their part of the stiffness
   bool any = false, any_closing = false;
 };
 
+/// Rates of joints, and of elements in the last evaluation, which has left them in `s`.
 inline LinearRates linear_rates(const System<double>& s) {
   const Tree& tree = s.whole();  // with springs along angles of joints that close loops
   const int nv = tree.nv, all = nv + tree.loop_nv;
-  LinearRates rates = {s.arena.take<double>(all), s.arena.take<double>(all)};
+  LinearRates rates = {s.arena.take<double>(all), s.arena.take<double>(all), s.stiffness};
   const auto begin = [&](int k, const PassiveTerms& terms) {
     rates.stiffness[k] = terms.stiffness, rates.damping[k] = terms.damping;
   };
   for (int k = 0; k < nv; ++k) begin(k, tree.passive[k]);
   for (const LoopMotion* joint = tree.loop_motion; joint < tree.loop_motion + tree.loop_motions; ++joint)
     for (int k = 0; k < joint->nv; ++k) begin(nv + joint->iv + k, joint->terms[k]);
-  s.plan.force_elements.each([&](const auto& element) {
-    if constexpr (std::decay_t<decltype(element)>::has_linear_rates)
-      element.add_linear_rates(s.parameter, rates.stiffness[element.joint.iv], rates.damping[element.joint.iv]);
-  });
+  for (int k = 0; k < all; ++k) rates.stiffness[k] += s.stiffness[k], rates.damping[k] += s.damping[k];
   for (int k = 0; k < all; ++k) (k < nv ? rates.any : rates.any_closing) |= rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0;
   return rates;
 }

@@ -36,7 +36,8 @@ class SoftRows {
     const AllJoints<double> all = s.joints(time, q, v);
     for (int k = nv_; k < nv_ + tree_.loop_nv; ++k)
       if (rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0)
-        row_[count_++] = {all.J + (k - nv_) * nv_, rates.stiffness[k], rates.damping[k], all.v[k], 0.0};
+        row_[count_++] = {
+            all.J + (k - nv_) * nv_, rates.stiffness[k], rates.damping[k], all.v[k], 0.0, rates.of_elements[k], 0.0, 0.0};
   }
 
   bool empty() const { return count_ == 0; }
@@ -67,7 +68,8 @@ class SoftRows {
       const double ahead = h_ * (theta - 0.5) * row.rate + square(h_) * (0.125 - 0.5 * theta + square(theta)) * row.bend;
       subtract_scaled(e.b, row.J, h_ * row.stiffness * ahead + damped * h_ * (theta - 0.5) * row.bend, nv_);
       scale[i] = std::sqrt(by);
-      row_[i].late = theta * damped, row_[i].turned = damped * h_ * (theta - 0.5) * row.bend;
+      row_[i].late = theta * damped + square(theta * h_) * row.of_elements;
+      row_[i].ahead = damped * h_ * (theta - 0.5) * row.bend + h_ * row.of_elements * ahead;
     }
     // 1 + b^1/2 S b^1/2: rows of metres and of radians alike
     for (int i = 0; i < count_; ++i)
@@ -91,12 +93,12 @@ class SoftRows {
     for (int i = 0; i < count_; ++i) along[i] = scalar_product(row_[i].J, x, nv_);
     for (int i = 0; i < count_; ++i) subtract_scaled(x, Z_ + i * nv_, along[i], nv_);
   }
-  /// Add to an impulse (nv) that of dampers beyond h c s-dot at the start, in a kick from v to v_end.
+  /// Add to an impulse (nv) that of dampers and elements beyond h times their force at the start, in a kick from v to v_end.
   void add_late(const double* v, const double* v_end, double* impulse) const {
     for (int i = 0; i < count_; ++i) {
       const Row& row = row_[i];
       const double change = scalar_product(row.J, v_end, nv_) - scalar_product(row.J, v, nv_);
-      subtract_scaled(impulse, row.J, row.late * change + row.turned, nv_);
+      subtract_scaled(impulse, row.J, row.late * change + row.ahead, nv_);
     }
   }
   /// The same of G = J A^-1 J^T of rows J (count x nv).
@@ -120,7 +122,8 @@ class SoftRows {
   struct Row {
     const double* J;
     double stiffness, damping, rate, bend;  // s-dot, and J_s-dot v
-    double late, turned;  // of the damper's impulse: per change of velocity along the row, and by its bend
+    double of_elements;  // of the stiffness, what stores no energy of the mechanism
+    double late, ahead;  // of the impulse of dampers and elements: per change of velocity along the row, and besides
   };
   double* doubles(int n) const { return arena_.take<double>(static_cast<std::size_t>(n)); }
 
@@ -143,7 +146,7 @@ class SoftRows {
       for (const int end : {0, 1}) point_motion(k.link[spring.link[end]], force.end[end], u[end], a[end]);
       const Vec3<double> passing = u[1] - u[0];
       const double bend = dot(way, Vec3<double>(a[1] - a[0])) / length + (dot(passing, passing) - square(force.rate)) / length;
-      row_[count_++] = {J, spring.stiffness, spring.damping, force.rate, bend, 0.0, 0.0};
+      row_[count_++] = {J, spring.stiffness, spring.damping, force.rate, bend, 0.0, 0.0, 0.0};
     }
   }
   /// Whether the step follows it, by what moves its ends without loops.

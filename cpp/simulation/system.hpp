@@ -78,6 +78,7 @@ template <class T> struct System {
   bool kept = false;
   const Record<T>* record = nullptr;  // where rigid steps note how well they hold what they are to hold
   bool rigid = false;  // contacts and stops push nothing: see contact_step.hpp
+  T *stiffness = nullptr, *damping = nullptr;  // if not null: linear rates of elements along joints (all), in the last evaluation
   const T* late = nullptr;  // if not null: a generalised force (nv) besides; see implicit_midpoint.hpp
   // if not null, work is added up: the generalised force (nv), in the last evaluation, of all that does work but for dampers of the mechanism
   T* acting = nullptr;
@@ -157,6 +158,10 @@ template <class T> struct System {
     for (int k = 0; k < all.nv; ++k) motor[k] = along[k] = T(0.0);
     ElementCall<T> e = {described(), arena, parameter, time, all.q, all.v, z, all.nv, motor, along, z_dot};
     e.held = held, e.chords = chords, e.rigid = rigid;
+    if (stiffness) {
+      e.stiffness = stiffness, e.damping = damping;
+      for (int k = 0; k < tree.nv + tree.loop_nv; ++k) stiffness[k] = damping[k] = T(0.0);
+    }
     surround(e, springs);
     apply(elements, e);
     pressing = e.pressing;
@@ -171,6 +176,9 @@ template <class T> struct System {
       }
       deliver(elements, e);
       for (int k = 0; k < all.nv; ++k) along[k] += limit ? sarrus::least(most(motor[k], T(-limit[k])), T(limit[k])) : motor[k];
+      if constexpr (std::is_same_v<T, double>)
+        for (int k = 0; stiffness && limit && k < all.nv; ++k)
+          if (!(std::abs(motor[k]) < limit[k])) stiffness[k] = damping[k] = 0.0;  // a motor at its limit gives way
     }
     for (int k = 0; all.J && k < tree.nv; ++k) {
       tau[k] = along[k];

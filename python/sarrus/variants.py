@@ -152,7 +152,7 @@ class Variants(VariantFunctions):
             )
         how = closing(self, (), tuple(ways))
         branches = Branch(how, times, ways, how.targets([], ways, (len(times),)), steps, tolerance)
-        open_ = state > 1
+        open_ = (state != _core.Status.FINE) & (state != _core.Status.OTHER_BRANCH)
         start[open_] = self.base.neutral()
         path, status = branches.follow(start, out, threads)
         path[open_], status[open_] = np.nan, state[open_]
