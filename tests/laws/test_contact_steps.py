@@ -430,3 +430,16 @@ def test_a_loop_on_a_stop_is_in_balance():
     right = robot.forward_dynamics(q, np.zeros(3), run.tau[-1], return_reactions=True)[1]
     for name, wrench in run.reactions.wrenches.items():
         assert_allclose(wrench[-1], right.wrenches[name], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("bounded", ["controller", "motor"])
+def test_what_saturates_gives_way(bounded):
+    """A weight that falls although a stiff controller holds it with all it may: at once by g less that force."""
+    b = sarrus.Builder("lift")
+    b.add_body("weight", sarrus.Inertia.sphere(50.0, 0.1))
+    limits = {"effort_limit": 100.0} if bounded == "motor" else {}
+    b.add_joint("guide", sarrus.Prismatic("z", **limits), "ground", "weight", actuated=True)
+    range_ = {"limits": (-100.0, 100.0)} if bounded == "controller" else {}
+    hold = sarrus.control.PID("guide", 4e4, 0.0, 4e3, target=1.0, **range_)
+    run = sarrus.simulate(b.build(), [0.0], [0.0], 0.2, [hold], method="contact", dt=1e-3, limits="stop")
+    np.testing.assert_allclose(run.v[:, 0], (100.0 / 50.0 - 9.81) * run.t, atol=1e-12)

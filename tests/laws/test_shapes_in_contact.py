@@ -189,6 +189,7 @@ def dropped(duration=0.3, dt=1e-3, **how):
     return robot, run, places / how.get("size", 1.0)
 
 
+@pytest.mark.filterwarnings("ignore:by 'contact' the energy:sarrus.errors.StiffnessWarning")  # impacts at 2 ms: 1.3 %
 def test_a_four_bar_is_dropped_on_the_ground():
     """Loops hold in position and velocity after every step, nothing sinks in, and at last it lies still."""
     robot, run, _ = dropped(3.0, 2e-3)
@@ -286,6 +287,7 @@ def test_what_is_far_away_has_no_part_in_it():
         assert_allclose(both.q[:, robot.joint("brick_float").q_slice], one.q, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:by 'contact' the energy:sarrus.errors.StiffnessWarning")  # impacts at 2 ms: 1.3 %
 def test_it_goes_on_bit_for_bit():
     robot, q, _ = four_bar()
     whole = contact(robot, q, duration=0.4, dt=2e-3)
@@ -458,6 +460,7 @@ def test_forces_that_are_not_unique_are_the_least():
     assert_allclose(pressed.force[last], np.outer(expected, [0, 0, 1]), atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:by 'contact' the energy:sarrus.errors.StiffnessWarning")  # impacts at 2 ms: 1.3 %
 def test_statistics_say_how_well_steps_hold():
     """What they say of a run is what one finds by hand in its samples, from rows of the loops and distances; these are of the middle of a step."""
     robot, run, _ = dropped(1.0, 2e-3)

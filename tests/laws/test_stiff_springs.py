@@ -61,6 +61,9 @@ def test_a_weight_hangs_where_it_is_in_balance(stiffness, damping):
     assert_allclose(run.q, np.broadcast_to(q, run.q.shape), atol=EXACT)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:by 'contact' the energy:sarrus.errors.StiffnessWarning"
+)  # of a motion of 0.1 um, unresolved
 def test_a_damped_weight_settles_in_balance():
     robot = bob(1e8, 2e4)
     run = sarrus.simulate(robot, [0.0, 0.0, -1.0], np.zeros(3), 1.0, method="contact", dt=STEP)
