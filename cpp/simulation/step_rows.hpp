@@ -87,11 +87,11 @@ class StepRows {
   }
   double approach(const StepRow& row, const double* v) const { return scalar_product(row.J, v, nv_); }
 
-  /// The generalised impulse (nv) of the guesses.
+  /// The generalised impulse (nv) of the guesses for contacts.
   const double* guessed(double* impulse) const {
     std::fill(impulse, impulse + nv_, 0.0);
     for (const StepRow* row = row_; row < row_ + count_; ++row)
-      for (int r = 0; r < row->rows(); ++r) {
+      for (int r = 0; row->contact && r < 3; ++r) {
         if (row->guess[r] != 0.0) subtract_scaled(impulse, row->J + r * nv_, -row->guess[r], nv_);
         if (row->turning && row->guessed_moment[r] != 0.0)
           subtract_scaled(impulse, row->turning + r * nv_, -row->guessed_moment[r], nv_);
