@@ -431,3 +431,12 @@ def test_impulses_of_variants():
         alone, shared = variants[k].impact(q, v)
         assert_allclose(after, alone, atol=1e-12)
         assert_allclose(impulses, shared, atol=1e-10 * np.abs(shared).max())
+
+
+def test_no_states_have_no_reactions():
+    """From a fuzzer: arrays of no rows."""
+    robot = sarrus.mechanisms.slider_crank()
+    q, v = np.zeros((0, robot.nq)), np.zeros((0, robot.nv))
+    wrenches = robot.joint_wrenches(q, v, v)
+    assert all(x.shape == (0, 6) for x in wrenches.values())
+    assert robot.impact(q, v)[0].shape == (0, robot.nv)

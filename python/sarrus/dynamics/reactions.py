@@ -49,10 +49,10 @@ def shared_reactions(
     loads = robot._joint_loads(q, v, a, multipliers, along, wrenches=wrenches, **at, return_status=True)[0]
     if least_pivot is not None:
         at["least_pivot"] = np.nan_to_num(least_pivot)
-    flat = loads.reshape(*loads.shape[:-2], -1)
+    flat = loads.reshape(*loads.shape[:-2], 6 * loads.shape[-2])
     shared: Array = robot._least_reactions(q, multipliers, flat, compliance, **at, return_status=True)[0]
     nc = multipliers.shape[-1]
-    return shared[..., :nc], shared[..., nc:].reshape(*shared.shape[:-1], -1, 6)
+    return shared[..., :nc], shared[..., nc:].reshape(*shared.shape[:-1], loads.shape[-2], 6)
 
 
 def determined(least_pivot: Array) -> bool:

@@ -204,7 +204,7 @@ LONGEST = 0.4  # the longest arrow of a force, of the mechanism's size
 
 def _arrows(run: Trajectory, names: list[str], times: Array, size: float) -> tuple[Array, tuple[str, ...], float]:
     """Tails and tips (f, m, 2, 3) of the forces on the joints' children, of loads, or of contacts, in the world; their m names; and force a metre [N/m]."""
-    contacts = run._pressed if "contacts" in names and run.contacts else {}
+    contacts = run.contacts.by_pair(len(run)) if "contacts" in names else {}
     carried = [name for name in names if name != "contacts"]
     loads, robot = run.joint_wrenches() if set(carried) - set(run.wrenches) else {}, run.mechanism
     for name in carried:
@@ -264,7 +264,7 @@ def _curves(run: Trajectory, what: str) -> tuple[str, list[Curve]]:
         carried = {name: np.linalg.norm(load[:, 3:], axis=1) for name, load in run.joint_wrenches().items()}
         return "force carried", [(name, "N", force) for name, force in carried.items()]
     if what == "contacts":
-        pressed = run._pressed if run.contacts else {}
+        pressed = run.contacts.by_pair(len(run))
         return "force of contact", [(name, "N", np.linalg.norm(force, axis=1)) for name, (_, force) in pressed.items()]
     if what == "efforts":
         efforts = run.joint_wrenches().efforts

@@ -78,7 +78,7 @@ def internal_efforts(
     when = None if when is None else np.broadcast_to(when, lead).ravel()
     bases, freedom = _core.internal_efforts(robot, states, motors_of(robot, actuated), when)
     bases = bases[..., : same_freedom(freedom[freedom >= 0])]
-    return bases.reshape(*lead, *bases.shape[1:])
+    return np.asarray(bases.reshape(*lead, *bases.shape[1:]))
 
 
 @overload

@@ -188,12 +188,11 @@ def joint_wrenches_with(
         mu = np.broadcast_to(mu, (*lead, robot.nc))
     efforts = efforts_by_name(robot, u, mu, names)
     across = efforts_across(robot, mu.shape[:-1], efforts, friction)
-    loads = None
+    shared: Array | None = None
     if compliance is not None or (multipliers is not None and _may_be_open(robot)):
-        mu, loads = shared_reactions(robot, q, v, a, mu, across, **how, compliance=compliance)
+        mu, shared = shared_reactions(robot, q, v, a, mu, across, **how, compliance=compliance)
         efforts = efforts_by_name(robot, u, mu, names)
-    if loads is None:
-        loads = robot._joint_loads(q, v, a, mu, across, **how, return_status=True)[0]
+    loads = robot._joint_loads(q, v, a, mu, across, **how, return_status=True)[0] if shared is None else shared
     when = None if time is None else real_array("time", time)
     return JointWrenches(_on_children(robot, loads), efforts, (robot, q, when))
 
