@@ -22,13 +22,13 @@ Matrix largest_one(Matrix v) {
 /// Steps along scaled velocities (k, nv), of these sizes (k) of the largest: where they end, and per step how far they went.
 struct Steps {
   RowMajor ends, went;
-  std::vector<bool> known;
+  std::vector<bool> reliable;
 
-  Steps(const ScaledLoops& loops, const double* q, const Matrix& aim, const Vector& size) : known(size.size()) {
+  Steps(const ScaledLoops& loops, const double* q, const Matrix& aim, const Vector& size) : reliable(size.size()) {
     ScaledLoops::Walk walk = loops.walk(q, size.asDiagonal() * aim);
     ends = std::move(walk.ends), went = size.cwiseInverse().asDiagonal() * walk.went;
     // a residual of x^2 is all that is seen of being x away from a double root
-    for (Eigen::Index k = 0; k < size.size(); ++k) known[k] = std::sqrt(walk.open(k)) < 0.01 * size(k);
+    for (Eigen::Index k = 0; k < size.size(); ++k) reliable[k] = std::sqrt(walk.open(k)) < 0.01 * size(k);
   }
   double far(int k) const { return went.row(k).lpNorm<Eigen::Infinity>(); }
 };
@@ -39,24 +39,24 @@ std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, Norm
   const Matrix N = null_space(loops.holonomic_rows(loops.jacobian(q.data())), present);
   const int d = static_cast<int>(N.cols());
   const Matrix directions = d ? orthogonal_from(random.draw(d, d)) : Matrix(0, 0);
-  std::optional<Neighbour> found;
+  std::optional<Neighbour> result;
   // a few of many directions are enough where they all lead to the same
   for (const bool few : {true, false}) {
     if (few && d <= 16) continue;
     const int count = few ? 8 : d;
     const Matrix aim = directions.topRows(count) * (few ? std::sqrt(d / 8.0) : 1.0);
     const Steps steps(loops, q.data(), aim * N.transpose(), Vector::Constant(count, small_step));
-    bool clear = std::all_of(steps.known.begin(), steps.known.end(), [](bool known) { return known; });
-    found.reset();
+    bool clear = std::all_of(steps.reliable.begin(), steps.reliable.end(), [](bool reliable) { return reliable; });
+    result.reset();
     if (!clear) continue;
     const RightFactor parts = right_singular_vectors(steps.went * N);
     const int followed = count_above(parts.values, 0.1);
     for (const double part : parts.values) clear = clear && !(part > 0.05 && part < 0.3);
     if (!clear) continue;
-    found = {q, N * parts.V.leftCols(followed)};
+    result = {q, N * parts.V.leftCols(followed)};
     if (followed < count / 2) break;
   }
-  return found;
+  return result;
 }
 
 /// Of the configurations that close the loops, whatever else constrains velocities.
@@ -74,78 +74,78 @@ FiniteMotion branches(const ScaledLoops& loops, const double* q, const Matrix& m
   Vector size(count);
   for (int k = 0; k < count; ++k) size(k) = k % 2 ? step_size / 4.0 : step_size;
   const auto straight = [&](const Steps& steps, int k, int first) {
-    return steps.known[k] && (steps.went.row(k) - drawn.row(first + k)).lpNorm<Eigen::Infinity>() < 0.2;
+    return steps.reliable[k] && (steps.went.row(k) - drawn.row(first + k)).lpNorm<Eigen::Infinity>() < 0.2;
   };
   const auto add = [&](FiniteMotion& to, const Vector& end) {
     to.neighbours.push_back({end, null_space(loops.holonomic_rows(loops.jacobian(end.data())), nv - d)});
   };
   if (independent) {
-    FiniteMotion found{d, "the constraints are independent here", {}};
-    for (int first = 0; first < count && found.neighbours.empty(); first += most_neighbours) {
+    FiniteMotion result{d, "the constraints are independent here", {}};
+    for (int first = 0; first < count && result.neighbours.empty(); first += most_neighbours) {
       const int some = std::min(most_neighbours, count - first);
       const Steps steps(loops, q, drawn.middleRows(first, some), size.segment(first, some));
       for (int k = 0; k < some; ++k)
-        if (straight(steps, k, first)) add(found, steps.ends.row(k));
+        if (straight(steps, k, first)) add(result, steps.ends.row(k));
     }
-    return found;
+    return result;
   }
   Steps steps(loops, q, drawn, size);
   int held = 0;
   for (int k = 0; k < count; ++k) held += straight(steps, k, 0);
   if (held == count) {
-    FiniteMotion found{d, std::to_string(count) + " random steps along possible velocities could be taken", {}};
-    for (int k = 0; k < most_neighbours; ++k) add(found, steps.ends.row(k));
-    return found;
+    FiniteMotion result{d, std::to_string(count) + " random steps along possible velocities could be taken", {}};
+    for (int k = 0; k < most_neighbours; ++k) add(result, steps.ends.row(k));
+    return result;
   }
 
   for (int again = 0; again < 2; ++again)  // once more, where the steps led: a branch is followed, a dead end is left
     steps = Steps(loops, q, largest_one(steps.went * N * N.transpose()), size);
   int back = 0;
-  for (int k = 0; k < count; ++k) back += steps.known[k] && steps.far(k) < 0.02;
+  for (int k = 0; k < count; ++k) back += steps.reliable[k] && steps.far(k) < 0.02;
   if (back == count) return {0, std::to_string(count) + " random steps along possible velocities all led back", {}};
-  FiniteMotion found;
+  FiniteMotion result;
   int most[2] = {0, 0};
   bool clear = true;
   for (const int small : {0, 1}) {
     int used = 0;
     for (int k = small; k < count && used < most_neighbours; k += 2) {
-      if (!(steps.known[k] && steps.far(k) > 0.8 && steps.far(k) < 1.25)) continue;
+      if (!(steps.reliable[k] && steps.far(k) > 0.8 && steps.far(k) < 1.25)) continue;
       ++used;
       const std::optional<Neighbour> there = tangent(loops, steps.ends.row(k), random);
       clear = clear && there;
       if (!there) continue;
       most[small] = std::max(most[small], static_cast<int>(there->tangent.cols()));
-      if (there->tangent.cols() > 0) found.neighbours.push_back(*there);
+      if (there->tangent.cols() > 0) result.neighbours.push_back(*there);
     }
   }
-  if (!clear || most[0] != most[1] || found.neighbours.empty()) {
-    found.because = "undecided: steps of different sizes and directions do not agree";
-    return found;
+  if (!clear || most[0] != most[1] || result.neighbours.empty()) {
+    result.because = "undecided: steps of different sizes and directions do not agree";
+    return result;
   }
-  found.freedom = most[0];
-  found.because = std::string(most[0] < d ? "bifurcation: of" : "of") + " the largest branch, from " +
-                  std::to_string(found.neighbours.size()) + " configurations nearby";
-  return found;
+  result.freedom = most[0];
+  result.because = std::string(most[0] < d ? "bifurcation: of" : "of") + " the largest branch, from " +
+                   std::to_string(result.neighbours.size()) + " configurations nearby";
+  return result;
 }
 
 }  // namespace
 
 FiniteMotion finite_motion(const ScaledLoops& loops, const double* q, const Matrix& motions, double tolerance, bool compared) {
-  FiniteMotion found = branches(loops, q, motions, tolerance, compared);
+  FiniteMotion result = branches(loops, q, motions, tolerance, compared);
   const bool held = std::find(loops.holonomic.begin(), loops.holonomic.end(), false) != loops.holonomic.end();
-  if (held && found.freedom.value_or(1) != 0) {  // velocities are constrained besides
-    found.freedom.reset();
-    for (Neighbour& n : found.neighbours) {
+  if (held && result.freedom.value_or(1) != 0) {  // velocities are constrained besides
+    result.freedom.reset();
+    for (Neighbour& n : result.neighbours) {
       const Matrix A = loops.velocity_rows(loops.jacobian(n.q.data())) * n.tangent;
       n.tangent = n.tangent * null_space(A, present);
-      found.freedom = std::max(found.freedom.value_or(0), static_cast<int>(n.tangent.cols()));
+      result.freedom = std::max(result.freedom.value_or(0), static_cast<int>(n.tangent.cols()));
     }
   }
   std::vector<Neighbour> largest;
-  for (Neighbour& n : found.neighbours)
-    if (found.freedom && n.tangent.cols() == *found.freedom) largest.push_back(std::move(n));
-  found.neighbours = std::move(largest);
-  return found;
+  for (Neighbour& n : result.neighbours)
+    if (result.freedom && n.tangent.cols() == *result.freedom) largest.push_back(std::move(n));
+  result.neighbours = std::move(largest);
+  return result;
 }
 
 }  // namespace sarrus

@@ -103,38 +103,38 @@ ActuationMobility actuation(const ScaledLoops& loops, const double* q, const Mat
                             const std::vector<int>& motors, const MobilityOptions& options) {
   const Feelers feelers(loops, motors, options);
   const Felt felt = feelers(q, N);
-  const Ranks here(felt, N.cols());
+  const Ranks local(felt, N.cols());
   const bool has_output = options.output.has_value();
   // what is usual: the best of the neighbours. A structure has none: nothing moves there
   std::vector<Ranks> others;
   for (const Neighbour& n : finite.neighbours) others.emplace_back(feelers(n.q.data(), n.tangent), n.tangent.cols());
-  const bool known = !others.empty() || finite.freedom == 0 || here.locked == 0;
-  if (others.empty()) others.push_back(finite.freedom == 0 ? Ranks() : here);
+  const bool reliable = !others.empty() || finite.freedom == 0 || local.locked == 0;
+  if (others.empty()) others.push_back(finite.freedom == 0 ? Ranks() : local);
   Ranks usual = others.front();
   for (const Ranks& other : others) {
     usual.motors = std::max(usual.motors, other.motors), usual.output = std::max(usual.output, other.output);
     usual.locked = std::min(usual.locked, other.locked), usual.unfelt = std::min(usual.unfelt, other.unfelt);
   }
 
-  ActuationMobility found{};
-  const bool singular_output = here.locked > usual.locked, singular_input = here.unfelt > usual.unfelt;
-  found.actuators = static_cast<int>(felt.motors.rows()), found.locked_freedoms = here.locked;
-  found.verdict = usual.locked ? "deficient" : found.actuators > usual.motors ? "redundant" : "exact";
-  found.uncontrolled = joints_that(true, loops.functions.mechanism(), N * null_space(felt.motors, here.motors));
-  if (known) found.output_singular = singular_output;
-  if (has_output) found.input_singular = singular_input;
-  found.singular_values = singular_values(felt.motors);
-  found.singular_values.conservativeResize(std::min<Eigen::Index>(usual.motors, found.singular_values.size()));
-  if (has_output && here.locked == 0) {
+  ActuationMobility result{};
+  const bool singular_output = local.locked > usual.locked, singular_input = local.unfelt > usual.unfelt;
+  result.actuators = static_cast<int>(felt.motors.rows()), result.locked_freedoms = local.locked;
+  result.verdict = usual.locked ? "deficient" : result.actuators > usual.motors ? "redundant" : "exact";
+  result.uncontrolled = joints_that(true, loops.functions.mechanism(), N * null_space(felt.motors, local.motors));
+  if (reliable) result.output_singular = singular_output;
+  if (has_output) result.input_singular = singular_input;
+  result.singular_values = singular_values(felt.motors);
+  result.singular_values.conservativeResize(std::min<Eigen::Index>(usual.motors, result.singular_values.size()));
+  if (has_output && local.locked == 0) {
     const Matrix scaled =
-        N.cols() ? Matrix(felt.output * pseudo_inverse(felt.motors)) : Matrix::Zero(felt.output.rows(), found.actuators);
+        N.cols() ? Matrix(felt.output * pseudo_inverse(felt.motors)) : Matrix::Zero(felt.output.rows(), result.actuators);
     const Vector all = singular_values(scaled), gains = all.head(std::min<Eigen::Index>(usual.output, all.size()));
-    if (gains.size()) found.condition = singular_input ? infinite : gains(0) / gains(gains.size() - 1);
-    found.output_jacobian = feelers.output_unit.asDiagonal() * scaled * feelers.motor_unit.cwiseInverse().asDiagonal();
+    if (gains.size()) result.condition = singular_input ? infinite : gains(0) / gains(gains.size() - 1);
+    result.output_jacobian = feelers.output_unit.asDiagonal() * scaled * feelers.motor_unit.cwiseInverse().asDiagonal();
   } else if (has_output && singular_output) {
-    found.condition = infinite;
+    result.condition = infinite;
   }
-  return found;
+  return result;
 }
 
 /// The bodies and joints of a mechanism in one configuration.
@@ -253,16 +253,16 @@ std::vector<int> removable_rows(const Matrix& stress) {
       if (size(k) > least) last.push_back(k);
     RowMajor block(last.size(), stress.cols()), directions(last.size(), stress.cols());
     for (std::size_t k = 0; k < last.size(); ++k) block.row(k) = left.row(last[k]);
-    int found = 0;
+    int result = 0;
     for (std::size_t k = 0; k < last.size() && static_cast<Eigen::Index>(rows.size()) < stress.cols(); ++k) {
       const double length = block.row(k).norm();
       if (length <= least) continue;
-      directions.row(found) = block.row(k) / length;
-      const Vector along = block * directions.row(found).transpose();
-      block -= along * directions.row(found++);
+      directions.row(result) = block.row(k) / length;
+      const Vector along = block * directions.row(result).transpose();
+      block -= along * directions.row(result++);
       rows.push_back(last[k]);
     }
-    const Matrix D = directions.topRows(found);
+    const Matrix D = directions.topRows(result);
     left -= (left * D.transpose()).eval() * D;
     for (const int k : rows) left.row(k).setZero();
   }
@@ -278,64 +278,64 @@ Mobility mobility(const StateFunctions& functions, const double* q, const Mobili
     if (mechanism.description().joints[j].nv > 0) motors.push_back(j);
   const ScaledLoops loops(functions, q, options.time, std::move(rows));
 
-  Mobility found{};
-  found.name = mechanism.description().name, found.length = loops.length;
-  found.row_scale = loops.row_scale;
-  found.closing_error = loops.check_closed(q);
+  Mobility result{};
+  result.name = mechanism.description().name, result.length = loops.length;
+  result.row_scale = loops.row_scale;
+  result.closing_error = loops.check_closed(q);
   const Matrix J = loops.jacobian(q);
-  const Vector& s = found.singular_values = singular_values(J);
-  found.tolerance = std::max(negligible, 100.0 * found.closing_error) * std::max(1.0, s.size() ? s(0) : 0.0);
-  const int rank = found.rank = count_above(s, found.tolerance);
+  const Vector& s = result.singular_values = singular_values(J);
+  result.tolerance = std::max(negligible, 100.0 * result.closing_error) * std::max(1.0, s.size() ? s(0) : 0.0);
+  const int rank = result.rank = count_above(s, result.tolerance);
   const Matrix N = null_space(J, rank), stress = null_space(J.transpose(), rank);
-  const FiniteMotion finite = finite_motion(loops, q, N, found.tolerance, !motors.empty());
-  if (!motors.empty()) found.actuation = actuation(loops, q, N, finite, motors, options);
+  const FiniteMotion finite = finite_motion(loops, q, N, result.tolerance, !motors.empty());
+  if (!motors.empty()) result.actuation = actuation(loops, q, N, finite, motors, options);
 
-  found.kutzbach = nv - nc, found.degrees_of_freedom = nv - rank, found.redundant = nc - rank;
-  found.finite_degrees_of_freedom = finite.freedom, found.finite_because = finite.because;
-  found.motions = loops.column_scale.asDiagonal() * N;
-  found.gap = rank > 0 && rank < s.size() && s(rank) > s(rank - 1) * 1e-300 ? s(rank - 1) / s(rank) : infinite;
-  found.redundant_rows = named_rows(loops, removable_rows(stress));
+  result.kutzbach = nv - nc, result.degrees_of_freedom = nv - rank, result.redundant = nc - rank;
+  result.finite_degrees_of_freedom = finite.freedom, result.finite_because = finite.because;
+  result.motions = loops.column_scale.asDiagonal() * N;
+  result.gap = rank > 0 && rank < s.size() && s(rank) > s(rank - 1) * 1e-300 ? s(rank - 1) / s(rank) : infinite;
+  result.redundant_rows = named_rows(loops, removable_rows(stress));
   const Placed placed(functions, q);
-  found.self_stress = braced_wrenches(functions, placed, q, loops.row_scale.asDiagonal() * stress, options.time);
-  found.idle = joints_that(false, mechanism, N);
+  result.self_stress = braced_wrenches(functions, placed, q, loops.row_scale.asDiagonal() * stress, options.time);
+  result.idle = joints_that(false, mechanism, N);
 
   Named<bool> constraints;
   for (std::size_t i = 0; i < mechanism.constraints().size(); ++i) {
     const Constraint& c = functions.tree().loops.constraint[mechanism.constraints()[i]];
     const std::string& name = mechanism.constraint_name(static_cast<int>(i));
     const int dependent = stress.cols() ? sarrus::rank(stress.middleRows(c.row, c.rows), present) : 0;
-    if (dependent) found.dependent_groups.push_back({name, dependent});
+    if (dependent) result.dependent_groups.push_back({name, dependent});
     constraints.push_back({name, dependent == 0});
   }
   std::size_t wrench = constraints.size(), closing = 0;
   for (std::size_t j = 0; j < mechanism.joints().size(); ++j) {
     const Mechanism::PlacedJoint& joint = mechanism.joints()[j];
     if (joint.closes_a_loop) {
-      found.unique_reactions.push_back(constraints[closing++]);
+      result.unique_reactions.push_back(constraints[closing++]);
       continue;
     }
     // what couplers put along the joint's motion is no reaction
-    const auto& [name, wrenches] = found.self_stress[wrench++];
+    const auto& [name, wrenches] = result.self_stress[wrench++];
     const bool unique = wrenches.rows() == 0 || joint.nv == 6 ||
                         (in_one_unit(wrenches, loops.length) * placed.across(joint)).cwiseAbs().maxCoeff() < present;
-    found.unique_reactions.push_back({name, unique});
+    result.unique_reactions.push_back({name, unique});
   }
-  found.unique_reactions.insert(found.unique_reactions.end(), constraints.begin() + closing, constraints.end());
+  result.unique_reactions.insert(result.unique_reactions.end(), constraints.begin() + closing, constraints.end());
 
-  Names& warnings = found.warnings;
-  warn_of_rank(s, rank, found.gap, warnings);
+  Names& warnings = result.warnings;
+  warn_of_rank(s, rank, result.gap, warnings);
   if (finite.freedom && *finite.freedom < nv - rank)
     warnings.push_back("singular: " + std::to_string(nv - rank) + " degrees of freedom here, of which " +
                        std::to_string(*finite.freedom) + " are finite");
   const Vector c = loops.prescribed(q);
   if ((stress.transpose() * c).norm() > present * c.norm())
     warnings.push_back("no velocity does what is prescribed and keeps the loops closed");
-  if (found.actuation && !found.actuation->output_singular.value_or(false) && found.actuation->singular_values.size()) {
-    const double slowest = found.actuation->singular_values.minCoeff();
+  if (result.actuation && !result.actuation->output_singular.value_or(false) && result.actuation->singular_values.size()) {
+    const double slowest = result.actuation->singular_values.minCoeff();
     if (slowest > present && slowest < nearly_singular)
       warnings.push_back(text("near an output singularity: joints move %.1g times as fast as motors", 1.0 / slowest));
   }
-  return found;
+  return result;
 }
 
 Named<Vector> open_reactions(const StateFunctions& functions, const double* q, const std::optional<double>& time,

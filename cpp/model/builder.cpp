@@ -40,42 +40,42 @@ template <class Numbers> bool all_finite(const Numbers& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
 }
 
-void check_number(double x, const std::string& what) {
-  if (!std::isfinite(x)) throw ModelError(what + " needs one finite number; got " + shown(x));
+void check_number(double x, const std::string& subject) {
+  if (!std::isfinite(x)) throw ModelError(subject + " needs one finite number; got " + shown(x));
 }
-void check_positive(double x, const std::string& what, const std::string& if_zero = "") {
-  check_number(x, what);
-  if (x <= 0.0) throw ModelError(what + " must be positive; got " + shown(x) + (x == 0.0 ? if_zero : ""));
+void check_positive(double x, const std::string& subject, const std::string& if_zero = "") {
+  check_number(x, subject);
+  if (x <= 0.0) throw ModelError(subject + " must be positive; got " + shown(x) + (x == 0.0 ? if_zero : ""));
 }
-void check_point(const Point& p, const std::string& what, const std::string& unit = "[m]") {
-  if (!all_finite(p)) throw ModelError(what + " needs three finite numbers " + unit + "; got " + shown(list(p), true));
+void check_point(const Point& p, const std::string& subject, const std::string& unit = "[m]") {
+  if (!all_finite(p)) throw ModelError(subject + " needs three finite numbers " + unit + "; got " + shown(list(p), true));
 }
-void check_sequence(const std::vector<double>& x, const std::string& what) {
-  if (!all_finite(x)) throw ModelError(what + " needs a finite number or a sequence of them; got " + shown(x, true));
-  if (x.empty()) throw ModelError(what + " needs one number or more; got ()");
+void check_sequence(const std::vector<double>& x, const std::string& subject) {
+  if (!all_finite(x)) throw ModelError(subject + " needs a finite number or a sequence of them; got " + shown(x, true));
+  if (x.empty()) throw ModelError(subject + " needs one number or more; got ()");
 }
-Point direction(const Point& axis, const std::string& what) {
+Point direction(const Point& axis, const std::string& subject) {
   try {
     const Vec3<double> a = unit_axis(list(axis));
     return {a(0), a(1), a(2)};
   } catch (const ModelError& error) {
     std::string message = error.what();  // shown as a tuple, as it stands in the description
     message.resize(message.rfind("; got "));
-    throw ModelError(what + ": " + message + "; got " + shown(list(axis), true));
+    throw ModelError(subject + ": " + message + "; got " + shown(list(axis), true));
   }
 }
 
-Transform<double> checked_placement(const Transform<double>& X, const std::string& what) {
+Transform<double> checked_placement(const Transform<double>& X, const std::string& subject) {
   const double far = X.p.cwiseAbs().maxCoeff();
-  if (!std::isfinite(far)) throw ModelError(what + ": translation = " + shown(X.p) + " is not finite");
-  if (far > largest) throw ModelError(what + " lies " + six_digits(far) + " m away: at most " + six_digits(largest) + " m");
-  return {rotation(what + ": rotation", X.R), X.p};
+  if (!std::isfinite(far)) throw ModelError(subject + ": translation = " + shown(X.p) + " is not finite");
+  if (far > largest) throw ModelError(subject + " lies " + six_digits(far) + " m away: at most " + six_digits(largest) + " m");
+  return {rotation(subject + ": rotation", X.R), X.p};
 }
 
-void check_coefficients(const Coefficients& c, const std::string& what) {
+void check_coefficients(const Coefficients& c, const std::string& subject) {
   const auto check = [&](const char* name, const std::optional<double>& x, double most = HUGE_VAL) {
     if (!x) return;
-    const std::string called = what + ": " + name;
+    const std::string called = subject + ": " + name;
     check_number(*x, called);
     if (!(*x >= 0.0 && *x <= most))
       throw ModelError(called + " must be " + (most == 1.0 ? "from 0 to 1" : "not negative") + "; got " + shown(*x));
@@ -86,7 +86,7 @@ void check_coefficients(const Coefficients& c, const std::string& what) {
 
 /// Shapes that can be drawn, and can touch.
 struct ShapeCheck {
-  std::string what;
+  std::string subject;
 
   template <class S> void operator()(S& shape) const {
     std::string name = S::kind;
@@ -94,28 +94,28 @@ struct ShapeCheck {
     std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
     shape.fields([&](std::string key, const auto& x) {
       std::replace(key.begin(), key.end(), '_', '-');
-      check(x, what + ": " + key + article + name);
+      check(x, subject + ": " + key + article + name);
     });
   }
   void operator()(Mesh& mesh) const {
-    check_point(mesh.scale, what + ": scale of a mesh", "for x, y and z");
+    check_point(mesh.scale, subject + ": scale of a mesh", "for x, y and z");
     if (mesh.file.empty() || mesh.file.find('\0') != std::string::npos)
-      throw ModelError(what + ": a mesh needs the name of a file; got " + quoted(mesh.file));
+      throw ModelError(subject + ": a mesh needs the name of a file; got " + quoted(mesh.file));
     if (std::count(mesh.scale.begin(), mesh.scale.end(), 0.0))
-      throw ModelError(what + ": scale of a mesh must not be zero; got " + shown(list(mesh.scale), true));
+      throw ModelError(subject + ": scale of a mesh must not be zero; got " + shown(list(mesh.scale), true));
   }
   void operator()(ConvexPoints& shape) const {
     const std::string expected = "(n, 3) finite numbers [m], n from 1 to " + std::to_string(most_points);
     for (const Point& p : shape.points)
-      if (!all_finite(p)) throw ModelError(what + ": points needs " + expected + "; got " + shown(list(shape.points), true));
+      if (!all_finite(p)) throw ModelError(subject + ": points needs " + expected + "; got " + shown(list(shape.points), true));
     const std::size_t n = shape.points.size();
     if (n < 1 || n > most_points)
-      throw ModelError(what + ": points must be " + expected + "; got " +
+      throw ModelError(subject + ": points must be " + expected + "; got " +
                        (n ? shape_text({n, 3}) : shape_text({std::size_t{0}})));
   }
   void operator()(Terrain& terrain) const {
     const std::vector<std::vector<double>>& rows = terrain.heights;
-    const std::string heights = what + ": heights of a terrain", size = what + ": size of a terrain";
+    const std::string heights = subject + ": heights of a terrain", size = subject + ": size of a terrain";
     const bool even = std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return row.size() == rows[0].size(); });
     if (!even || !std::all_of(rows.begin(), rows.end(), [](const auto& row) { return all_finite(row); }))
       throw ModelError(heights + " needs rows of finite numbers [m]; got " + shown(list(rows), true));
@@ -137,16 +137,16 @@ struct ShapeCheck {
   }
 };
 
-std::vector<double> joint_coordinates(const JointType& joint, std::vector<double> q, const std::string& what) {
+std::vector<double> joint_coordinates(const JointType& joint, std::vector<double> q, const std::string& subject) {
   const int nq = joint.nq();
   if (static_cast<int>(q.size()) != nq || !all_finite(q))
-    throw ModelError(what + " needs " + (nq == 1 ? "one finite number" : std::to_string(nq) + " finite numbers") + "; got " +
+    throw ModelError(subject + " needs " + (nq == 1 ? "one finite number" : std::to_string(nq) + " finite numbers") + "; got " +
                      shown(q, true));
   if (joint.has_quaternion()) {
     long double square = 0.0;
     for (int k = 0; k < 4; ++k) square += static_cast<long double>(q[k]) * q[k];
     const double length = static_cast<double>(std::sqrt(square));
-    if (length == 0.0) throw ModelError(what + " needs a quaternion that is a rotation; got " + shown(q, true));
+    if (length == 0.0) throw ModelError(subject + " needs a quaternion that is a rotation; got " + shown(q, true));
     if (std::abs(length - 1.0) > 4e-16)  // a unit quaternion stays what it is, so that it reads as it was written
       for (int k = 0; k < 4; ++k) q[k] /= length;
   }
@@ -196,44 +196,44 @@ std::string Builder::new_name(const std::string& kind, const std::string& name) 
   return of(kind, name);
 }
 
-const std::string& Builder::known_body(const std::string& name, const std::string& what) const {
+const std::string& Builder::known_body(const std::string& name, const std::string& subject) const {
   if (name == "ground" || bodies_.count(name)) return name;
-  std::vector<std::string> known = names_of(written_.bodies);
-  known.push_back("ground");
-  no_such_name("body", name, std::move(known), what);
+  std::vector<std::string> candidates = names_of(written_.bodies);
+  candidates.push_back("ground");
+  no_such_name("body", name, std::move(candidates), subject);
 }
 
-const Joint& Builder::tree_joint(const std::string& name, const std::string& what) const {
+const Joint& Builder::tree_joint(const std::string& name, const std::string& subject) const {
   const auto at = joints_.find(name);
-  if (at == joints_.end()) no_such_name("joint", name, names_of(written_.joints), what);
+  if (at == joints_.end()) no_such_name("joint", name, names_of(written_.joints), subject);
   const Joint& joint = written_.joints[at->second];
-  if (joint.loop) throw ModelError(what + " refers to joint '" + name + "', which closes a loop and so has no coordinates");
+  if (joint.loop) throw ModelError(subject + " refers to joint '" + name + "', which closes a loop and so has no coordinates");
   return joint;
 }
 
 /// Of a joint whose rate is a velocity.
-void Builder::check_coordinate(const Term& term, const std::string& what) const {
-  const JointType& joint = tree_joint(term.joint, what).joint;
+void Builder::check_coordinate(const Term& term, const std::string& subject) const {
+  const JointType& joint = tree_joint(term.joint, subject).joint;
   const std::string called = of("joint", term.joint) + " (" + joint.name() + ")", index = std::to_string(term.index);
   if (term.index < 0 || term.index >= joint.nq())
-    throw ModelError(what + ": " + called + " has " + std::to_string(joint.nq()) + " coordinates; there is none of index " +
+    throw ModelError(subject + ": " + called + " has " + std::to_string(joint.nq()) + " coordinates; there is none of index " +
                      index);
   if (!joint.is_rate(term.index))
-    throw ModelError(what + ": the rate of coordinate " + index + " of " + called +
+    throw ModelError(subject + ": the rate of coordinate " + index + " of " + called +
                      " is no velocity, so that nothing can be coupled to it; a chain of one-axis joints will do");
 }
 
-void Builder::check_ends(const BodyPoint& first, const BodyPoint& second, const std::string& what) const {
-  known_body(first.body, what + ": first"), check_point(first.point, what + ": first point");
-  known_body(second.body, what + ": second"), check_point(second.point, what + ": second point");
-  if (first.body == second.body) throw ModelError(what + " ties body '" + first.body + "' to itself");
+void Builder::check_ends(const BodyPoint& first, const BodyPoint& second, const std::string& subject) const {
+  known_body(first.body, subject + ": first"), check_point(first.point, subject + ": first point");
+  known_body(second.body, subject + ": second"), check_point(second.point, subject + ": second point");
+  if (first.body == second.body) throw ModelError(subject + " ties body '" + first.body + "' to itself");
 }
 
 /// Checks the ends of a joint, and takes bodies for frames on them.
-void Builder::place(Joint& j, const std::string& what) const {
-  if (j.parent == j.child) throw ModelError(what + " joins body '" + j.parent + "' to itself");
-  j.at_parent = checked_placement(j.at_parent, what + ": at_parent"),
-  j.at_child = checked_placement(j.at_child, what + ": at_child");
+void Builder::place(Joint& j, const std::string& subject) const {
+  if (j.parent == j.child) throw ModelError(subject + " joins body '" + j.parent + "' to itself");
+  j.at_parent = checked_placement(j.at_parent, subject + ": at_parent"),
+  j.at_child = checked_placement(j.at_child, subject + ": at_child");
   const auto on_body = [&](std::string& end, Transform<double>& at) {
     const auto found = frames_.find(end);
     if (found == frames_.end()) return;
@@ -241,13 +241,13 @@ void Builder::place(Joint& j, const std::string& what) const {
     end = frame.body, at = frame.placement * at;
   };
   on_body(j.parent, j.at_parent), on_body(j.child, j.at_child);
-  if (j.parent == j.child) throw ModelError(what + " joins body '" + j.parent + "' to itself");
+  if (j.parent == j.child) throw ModelError(subject + " joins body '" + j.parent + "' to itself");
 }
 
-JointCoordinates Builder::coordinates(const JointCoordinates& by_joint, const std::string& what) const {
+JointCoordinates Builder::coordinates(const JointCoordinates& by_joint, const std::string& subject) const {
   JointCoordinates all;
   for (const auto& [name, q] : by_joint)
-    all.emplace_back(name, joint_coordinates(tree_joint(name, what).joint, q, what + ": joint " + quoted(name)));
+    all.emplace_back(name, joint_coordinates(tree_joint(name, subject).joint, q, subject + ": joint " + quoted(name)));
   return all;
 }
 
@@ -261,38 +261,39 @@ void Builder::add(Body body) {
 }
 
 void Builder::add(Joint j) {
-  const std::string what = new_name(j.laws.empty() ? "joint" : "constraint", j.name);
+  const std::string subject = new_name(j.laws.empty() ? "joint" : "constraint", j.name);
   if (j.laws.empty()) {
-    if (j.tree && j.loop) throw ModelError(what + " cannot both stay in the tree and close a loop: give tree=True or loop=True");
+    if (j.tree && j.loop)
+      throw ModelError(subject + " cannot both stay in the tree and close a loop: give tree=True or loop=True");
   } else {
     j.laws.resize(6);
     if (std::none_of(j.laws.begin(), j.laws.end(), [](const auto& law) { return law.has_value(); }))
-      throw ModelError(what + " wants a dict from some of rx ry rz tx ty tz to laws; got {}");
-    known_body(j.parent, what), known_body(j.child, what);
+      throw ModelError(subject + " wants a dict from some of rx ry rz tx ty tz to laws; got {}");
+    known_body(j.parent, subject), known_body(j.child, subject);
     j.loop = true, j.actuated = j.tree = false;
   }
   j.joint = joint_type(j.joint.name(), fields_of(j.joint));
-  place(j, what);
+  place(j, subject);
   joints_.emplace(j.name, written_.joints.size());
   written_.joints.push_back(std::move(j));
 }
 
 void Builder::add(Frame frame) {
-  const std::string what = new_name("frame", frame.name);
-  known_body(frame.body, what);
-  frame.placement = checked_placement(frame.placement, what);
+  const std::string subject = new_name("frame", frame.name);
+  known_body(frame.body, subject);
+  frame.placement = checked_placement(frame.placement, subject);
   frames_.emplace(frame.name, written_.frames.size());
   written_.frames.push_back(std::move(frame));
 }
 
 void Builder::add(Spring s) {
-  const std::string what = new_name("spring", s.name);
-  check_ends(s.first, s.second, what);
+  const std::string subject = new_name("spring", s.name);
+  check_ends(s.first, s.second, subject);
   const std::vector<double> numbers = {s.stiffness, s.rest_length, s.damping};
-  check_number(s.stiffness, what + ": stiffness"), check_number(s.rest_length, what + ": rest_length");
-  check_number(s.damping, what + ": damping");
+  check_number(s.stiffness, subject + ": stiffness"), check_number(s.rest_length, subject + ": rest_length");
+  check_number(s.damping, subject + ": damping");
   if (*std::min_element(numbers.begin(), numbers.end()) < 0.0)
-    throw ModelError(what + ": stiffness, rest_length and damping must not be negative; got " + shown(numbers));
+    throw ModelError(subject + ": stiffness, rest_length and damping must not be negative; got " + shown(numbers));
   springs_.emplace(s.name, written_.springs.size());
   written_.springs.push_back(std::move(s));
 }
@@ -305,45 +306,46 @@ void Builder::add(Constraint constraint) {
 }
 
 void Builder::check(Distance& c) const {
-  const std::string what = of("constraint", c.name);
-  check_ends(c.first, c.second, what);
-  check_positive(c.length, what + ": length", "; for two points that coincide take a Spherical joint");
+  const std::string subject = of("constraint", c.name);
+  check_ends(c.first, c.second, subject);
+  check_positive(c.length, subject + ": length", "; for two points that coincide take a Spherical joint");
 }
 
 void Builder::check(Rolling& c) const {
-  const std::string what = of("constraint", c.name);
-  check_positive(c.radius, what + ": radius");
+  const std::string subject = of("constraint", c.name);
+  check_positive(c.radius, subject + ": radius");
   if (c.on_radius) {
     const double other = *c.on_radius;
-    check_number(other, what + ": on_radius");
-    if (c.axle) throw ModelError(what + ": a disc rolls on planes only; got an axle and on_radius = " + shown(other));
+    check_number(other, subject + ": on_radius");
+    if (c.axle) throw ModelError(subject + ": a disc rolls on planes only; got an axle and on_radius = " + shown(other));
     if (other == 0.0)
-      throw ModelError(what + ": on_radius must be positive, or negative for the inside of a sphere; got " + shown(other));
+      throw ModelError(subject + ": on_radius must be positive, or negative for the inside of a sphere; got " + shown(other));
     if (-c.radius <= other && other < 0.0)
-      throw ModelError(what + ": a sphere of radius " + shown(c.radius) + " cannot roll inside one of radius " + shown(-other));
+      throw ModelError(subject + ": a sphere of radius " + shown(c.radius) + " cannot roll inside one of radius " +
+                       shown(-other));
     c.normal = {0.0, 0.0, 1.0};
   }
-  if (known_body(c.body, what) == known_body(c.on, what))
-    throw ModelError(what + ": body '" + c.body + "' cannot roll on itself");
-  c.normal = direction(c.normal, what + ": normal");
-  if (c.axle) c.axle = direction(*c.axle, what + ": axle");
-  check_point(c.center, what + ": center"), check_point(c.point, what + ": point");
+  if (known_body(c.body, subject) == known_body(c.on, subject))
+    throw ModelError(subject + ": body '" + c.body + "' cannot roll on itself");
+  c.normal = direction(c.normal, subject + ": normal");
+  if (c.axle) c.axle = direction(*c.axle, subject + ": axle");
+  check_point(c.center, subject + ": center"), check_point(c.point, subject + ": point");
 }
 
 void Builder::check(Coupler& c) const {
-  const std::string what = of("constraint", c.name);
-  if (c.terms.empty()) throw ModelError(what + " wants a dict from joints to coefficients; got {}");
+  const std::string subject = of("constraint", c.name);
+  if (c.terms.empty()) throw ModelError(subject + " wants a dict from joints to coefficients; got {}");
   std::set<std::pair<std::string, int>> named;
   bool zeros = true;
   for (const Term& term : c.terms) {
-    check_coordinate(term, what);
+    check_coordinate(term, subject);
     if (!named.emplace(term.joint, term.index).second)
-      throw ModelError(what + " names coordinate " + std::to_string(term.index) + " of joint '" + term.joint + "' twice");
-    check_sequence(term.coefficients, what + ": coefficients of " + coordinate_text(term));
+      throw ModelError(subject + " names coordinate " + std::to_string(term.index) + " of joint '" + term.joint + "' twice");
+    check_sequence(term.coefficients, subject + ": coefficients of " + coordinate_text(term));
     zeros = zeros && std::all_of(term.coefficients.begin(), term.coefficients.end(), [](double x) { return x == 0.0; });
   }
-  if (zeros) throw ModelError(what + " has zeros for all its coefficients: it would couple nothing");
-  check_number(c.offset, what + ": offset");
+  if (zeros) throw ModelError(subject + " has zeros for all its coefficients: it would couple nothing");
+  check_number(c.offset, subject + ": offset");
   if (!c.law) return;
   const std::size_t pieces = c.law->start.size(), of_piece = c.law->coefficient.size() / std::max(pieces, std::size_t{1});
   for (std::size_t k = 0; k < pieces; ++k) c.law->coefficient[k * of_piece] += c.offset;
@@ -356,65 +358,66 @@ void Builder::check(Coupler& c) const {
   for (const Constraint& constraint : written_.constraints)  // a prescribed motion
     if (const Coupler* other = std::get_if<Coupler>(&constraint))
       if (other->law && other->terms.size() == 1 && same_term(other->terms[0], c.terms[0]) && !same(*other->law, *c.law))
-        throw ModelError(what + " contradicts '" + other->name + "', which gives " + coordinate_text(c.terms[0]) +
+        throw ModelError(subject + " contradicts '" + other->name + "', which gives " + coordinate_text(c.terms[0]) +
                          " another law");
 }
 
 void Builder::check(Pfaffian& c) const {
-  const std::string what = of("constraint", c.name);
-  if (c.joints.empty()) throw ModelError(what + ": joints wants one name or more, in a list; got ()");
+  const std::string subject = of("constraint", c.name);
+  if (c.joints.empty()) throw ModelError(subject + ": joints wants one name or more, in a list; got ()");
   if (std::set<std::string>(c.joints.begin(), c.joints.end()).size() < c.joints.size())
-    throw ModelError(what + " names a joint twice: " + joined(c.joints));
+    throw ModelError(subject + " names a joint twice: " + joined(c.joints));
   std::size_t n = 0;
-  for (const std::string& joint : c.joints) n += static_cast<std::size_t>(tree_joint(joint, what).joint.nv());
-  check_sequence(c.value, what + ": value");
+  for (const std::string& joint : c.joints) n += static_cast<std::size_t>(tree_joint(joint, subject).joint.nv());
+  check_sequence(c.value, subject + ": value");
   const std::string columns = "(k, " + std::to_string(n) + ")";
   const std::size_t rows = c.rows.size(), width = rows ? c.rows[0].size() : 0;
   for (const std::vector<double>& row : c.rows)
     if (row.size() != width || !all_finite(row))
-      throw ModelError(what + ": rows needs " + columns + " finite numbers or a function of q; got " + shown(list(c.rows), true));
+      throw ModelError(subject + ": rows needs " + columns + " finite numbers or a function of q; got " +
+                       shown(list(c.rows), true));
   if (width != n || rows * width == 0)
-    throw ModelError(what + ": rows must be " + columns + ", for the velocities of " + joined(c.joints) + "; got " +
+    throw ModelError(subject + ": rows must be " + columns + ", for the velocities of " + joined(c.joints) + "; got " +
                      (rows ? shape_text({rows, width}) : shape_text({std::size_t{0}})));
   if (c.value.size() != 1 && c.value.size() != rows)
-    throw ModelError(what + ": value has " + std::to_string(c.value.size()) + " entries for " + std::to_string(rows) +
+    throw ModelError(subject + ": value has " + std::to_string(c.value.size()) + " entries for " + std::to_string(rows) +
                      " rows; it wants one number or one a row");
   c.value.resize(rows, c.value[0]);
 }
 
 void Builder::check(BetweenFrames& c) const {
-  const std::string what = of("constraint", c.name);
-  known_body(c.parent, what), known_body(c.child, what);
+  const std::string subject = of("constraint", c.name);
+  known_body(c.parent, subject), known_body(c.child, subject);
   Joint weld{c.name, fixed(), c.parent, c.child, c.at_parent, c.at_child, false, false, false, {}};
-  place(weld, what);
+  place(weld, subject);
   c.parent = weld.parent, c.child = weld.child, c.at_parent = weld.at_parent, c.at_child = weld.at_child;
   visit_constraint(c.kind, [&](auto& kind) {
     kind.fields([&](const char* key, auto& x) {
-      if constexpr (std::is_same_v<decltype(x), double&>) check_number(x, what + ": " + key);
+      if constexpr (std::is_same_v<decltype(x), double&>) check_number(x, subject + ": " + key);
     });
   });
 }
 
 void Builder::add(Visual v) {
   known_body(v.body, "visual");
-  const std::string what = "visual of body '" + v.body + "'";
-  v.placement = checked_placement(v.placement, what + ": placement");
+  const std::string subject = "visual of body '" + v.body + "'";
+  v.placement = checked_placement(v.placement, subject + ": placement");
   if (v.color && !std::all_of(v.color->begin(), v.color->end(), [](double x) { return x >= 0.0 && x <= 1.0; }))
-    throw ModelError(what + ": color needs three or four numbers from 0 to 1, or text such as '#4477aa'; got " +
+    throw ModelError(subject + ": color needs three or four numbers from 0 to 1, or text such as '#4477aa'; got " +
                      shown(list(*v.color), true));
-  std::visit(ShapeCheck{what}, v.shape);
+  std::visit(ShapeCheck{subject}, v.shape);
   written_.visuals.push_back(std::move(v));
 }
 
 void Builder::add(Shape s) {
   known_body(s.body, "shape");
-  const std::string what = new_name("shape", s.name);
+  const std::string subject = new_name("shape", s.name);
   if (s.group && (s.group->empty() || shapes_.count(*s.group)))
-    throw ModelError(what + ": group is a name, and no shape's; got " + quoted(*s.group));
-  if (groups_.count(s.name)) throw ModelError(what + " is named as a group");
-  s.placement = checked_placement(s.placement, what + ": placement");
-  check_coefficients(s, what);
-  std::visit(ShapeCheck{what}, s.shape);
+    throw ModelError(subject + ": group is a name, and no shape's; got " + quoted(*s.group));
+  if (groups_.count(s.name)) throw ModelError(subject + " is named as a group");
+  s.placement = checked_placement(s.placement, subject + ": placement");
+  check_coefficients(s, subject);
+  std::visit(ShapeCheck{subject}, s.shape);
   if (s.group) ++groups_[*s.group];
   shapes_.emplace(s.name, written_.shapes.size());
   written_.shapes.push_back(std::move(s));
@@ -424,18 +427,18 @@ void Builder::add(Shape s) {
 }
 
 void Builder::add(Contact c) {
-  const std::string what = "contact of '" + c.first + "' and '" + c.second + "'";
+  const std::string subject = "contact of '" + c.first + "' and '" + c.second + "'";
   for (const std::string& name : {c.first, c.second})
     if (!shapes_.count(name) && !groups_.count(name)) {
-      std::vector<std::string> known = names_of(written_.shapes);
-      for (const auto& group : groups_) known.push_back(group.first);
-      no_such_name("shape or group", name, std::move(known), what);
+      std::vector<std::string> candidates = names_of(written_.shapes);
+      for (const auto& group : groups_) candidates.push_back(group.first);
+      no_such_name("shape or group", name, std::move(candidates), subject);
     }
   const auto one = shapes_.find(c.first), other = shapes_.find(c.second);
   if (one != shapes_.end() && other != shapes_.end() && c.touching)
     if (const std::string& body = written_.shapes[one->second].body; body == written_.shapes[other->second].body)
-      throw ModelError(what + ": both are on body '" + body + "'");
-  check_coefficients(c, what);
+      throw ModelError(subject + ": both are on body '" + body + "'");
+  check_coefficients(c, subject);
   const auto same_pair = [&](const Contact& set) {
     return (set.first == c.first && set.second == c.second) || (set.first == c.second && set.second == c.first);
   };
@@ -447,10 +450,10 @@ void Builder::add(Contact c) {
 void Builder::set_home(const JointCoordinates& home) { written_.home = coordinates(home, "home"); }
 
 void Builder::set_configuration(const std::string& name, const JointCoordinates& by_joint) {
-  const std::string what = new_name("configuration", name);
-  JointCoordinates q = coordinates(by_joint, what);
-  for (auto& [known, earlier] : written_.configurations)
-    if (known == name) return void(earlier = std::move(q));
+  const std::string subject = new_name("configuration", name);
+  JointCoordinates q = coordinates(by_joint, subject);
+  for (auto& [candidates, earlier] : written_.configurations)
+    if (candidates == name) return void(earlier = std::move(q));
   written_.configurations.emplace_back(name, std::move(q));
 }
 
@@ -460,10 +463,10 @@ const Description& Builder::complete() const {
   for (const Joint& joint : written_.joints)
     for (const std::string& end : {joint.parent, joint.child})
       if (end != "ground" && !bodies_.count(end)) {
-        std::vector<std::string> known = names_of(written_.bodies);
-        known.push_back("ground");
+        std::vector<std::string> candidates = names_of(written_.bodies);
+        candidates.push_back("ground");
         throw ModelError("joint '" + joint.name + "' refers to body '" + printable(end) + "', which does not exist" +
-                         did_you_mean(end, std::move(known)));
+                         did_you_mean(end, std::move(candidates)));
       }
   return written_;
 }
@@ -475,12 +478,12 @@ std::size_t joint_index(const Description& d, const std::string& name) {
 }
 
 const JointCoordinates& named_configuration(const Description& d, const std::string& name) {
-  std::vector<std::string> known;
+  std::vector<std::string> candidates;
   for (const auto& [of_name, q] : d.configurations) {
     if (of_name == name) return q;
-    known.push_back(of_name);
+    candidates.push_back(of_name);
   }
-  no_such_name("configuration", name, std::move(known));
+  no_such_name("configuration", name, std::move(candidates));
 }
 
 // ---- inertias ----------------------------------------------------------------------------------------------------------------------------

@@ -105,12 +105,12 @@ class Builder {
   using Index = std::unordered_map<std::string, std::size_t>;
 
   std::string new_name(const std::string& kind, const std::string& name) const;
-  const std::string& known_body(const std::string& name, const std::string& what) const;
-  const Joint& tree_joint(const std::string& name, const std::string& what) const;
-  void check_coordinate(const Term& term, const std::string& what) const;
-  void check_ends(const BodyPoint& first, const BodyPoint& second, const std::string& what) const;
+  const std::string& known_body(const std::string& name, const std::string& subject) const;
+  const Joint& tree_joint(const std::string& name, const std::string& subject) const;
+  void check_coordinate(const Term& term, const std::string& subject) const;
+  void check_ends(const BodyPoint& first, const BodyPoint& second, const std::string& subject) const;
   JointCoordinates coordinates(const JointCoordinates& by_joint, const std::string& of) const;
-  void place(Joint& joint, const std::string& what) const;
+  void place(Joint& joint, const std::string& subject) const;
   void check(Distance&) const;
   void check(Rolling&) const;
   void check(Coupler&) const;

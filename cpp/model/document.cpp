@@ -91,9 +91,9 @@ Value read_numbers(const Value& value, const std::string& path) {
 }
 
 struct Keys {
-  std::vector<std::string>&known, &required;
-  template <class X> void operator()(const char* key, X&) { known.push_back(key), required.push_back(key); }
-  template <class X> void operator()(const char* key, X&, const std::common_type_t<X>&) { known.push_back(key); }
+  std::vector<std::string>&candidates, &required;
+  template <class X> void operator()(const char* key, X&) { candidates.push_back(key), required.push_back(key); }
+  template <class X> void operator()(const char* key, X&, const std::common_type_t<X>&) { candidates.push_back(key); }
 };
 struct Reader {
   static void read(const Value& value, const std::string& path, double& to) { to = read_number(value, path); }
@@ -171,32 +171,32 @@ struct Reader {
   }
 
   /// Raises for keys that are unknown, and for those that are missing.
-  static void check_keys(const Value::Object& entries, const std::string& path, const std::vector<std::string>& known,
+  static void check_keys(const Value::Object& entries, const std::string& path, const std::vector<std::string>& candidates,
                          const std::vector<std::string>& required) {
     for (const auto& entry : entries)
-      if (std::find(known.begin(), known.end(), entry.first) == known.end())
-        fail(path, "has an unknown key " + excerpt(entry.first) + did_you_mean(entry.first, known));
+      if (std::find(candidates.begin(), candidates.end(), entry.first) == candidates.end())
+        fail(path, "has an unknown key " + excerpt(entry.first) + did_you_mean(entry.first, candidates));
     for (const std::string& key : required)
       if (!Value::find(entries, key)) fail(path, "has no \"" + key + "\"");
   }
 
   template <class T> static void read_fields(const Value::Object& entries, const std::string& path, T& to) {
-    std::vector<std::string> known, required;
-    to.fields(Keys{known, required});
-    check_keys(entries, path, known, required);
+    std::vector<std::string> candidates, required;
+    to.fields(Keys{candidates, required});
+    check_keys(entries, path, candidates, required);
     for (const auto& entry : entries) to.fields(ReadOne{entry, path});  // in the order of the document, for the first error
   }
 
   static void read(const Value& value, const std::string& path, JointType& to) {
     const auto [kind, entries] = kind_and_entries(value, path, joint_kind_names());
-    std::vector<std::string> known, required;
+    std::vector<std::string> candidates, required;
     Value::Object made;
     const std::vector<JointField> fields = joint_fields(kind);
     for (const JointField& f : fields) {
-      known.push_back(f.name);
+      candidates.push_back(f.name);
       if (f.required) required.push_back(f.name);
     }
-    check_keys(entries, path, known, required);
+    check_keys(entries, path, candidates, required);
     for (const auto& [key, x] : entries) {
       const auto field = std::find_if(fields.begin(), fields.end(), [&key = key](const JointField& f) { return f.name == key; });
       made.emplace_back(key, field->one_number ? Value(read_number(x, inside(path, key))) : read_numbers(x, inside(path, key)));
@@ -365,9 +365,9 @@ Builder read_json(const std::string& text, const std::string& source) {
     Builder builder(described(document));
     for (const Body& body : builder.description().bodies) {
       const std::string fault = body.inertia.fault();
-      const auto& known = builder.description().warnings;
+      const auto& candidates = builder.description().warnings;
       const auto holds_it = [&](const std::string& sentence) { return sentence.find(fault) != std::string::npos; };
-      if (!fault.empty() && std::none_of(known.begin(), known.end(), holds_it))
+      if (!fault.empty() && std::none_of(candidates.begin(), candidates.end(), holds_it))
         builder.warn("body '" + body.name + "': " + fault);
     }
     return builder;

@@ -45,23 +45,23 @@ bool all_zero(const Numbers& numbers) {
 
 /// A number each, or the same for all.
 Numbers per(const std::string& kind, const std::string& name, const Value& value, int count, bool infinite = false) {
-  const std::string what = kind + ": " + name;
+  const std::string subject = kind + ": " + name;
   const auto array = numbers_of(value);
-  if (!array) throw ModelError(what + " needs numbers; got " + shown(value));
+  if (!array) throw ModelError(subject + " needs numbers; got " + shown(value));
   const Numbers& x = array->numbers;
   const auto size = static_cast<std::size_t>(count);
   if (count == 0 && std::any_of(x.begin(), x.end(), [](double number) { return number != 0.0; }))
-    throw ModelError(what + " acts on nothing, as this joint does not move; got " + shown(value));
+    throw ModelError(subject + " acts on nothing, as this joint does not move; got " + shown(value));
   if (array->shape.size() > 1 || (array->shape.size() == 1 && x.size() != size))
-    throw ModelError(what + " needs one number or " + std::to_string(count) + "; got " + shown(value));
+    throw ModelError(subject + " needs one number or " + std::to_string(count) + "; got " + shown(value));
   for (const double number : x)
     if (std::isnan(number) || (!infinite && !std::isfinite(number)))
-      throw ModelError(what + " must be finite; got " + shown(value));
+      throw ModelError(subject + " must be finite; got " + shown(value));
   return array->shape.empty() ? Numbers(size, x[0]) : x;
 }
 
 void set_free(JointType& j, const Value& free, const Value& fixed) {
-  const std::string known = joined(parameters, " ");
+  const std::string candidates = joined(parameters, " ");
   std::vector<Value> names;
   if (free.is_text()) {
     std::string name;
@@ -75,13 +75,13 @@ void set_free(JointType& j, const Value& free, const Value& fixed) {
   } else if (free.is_list()) {
     names = free.list();
   } else {
-    throw ModelError("Gimbal: free must name some of " + known + "; got " + shown(free));
+    throw ModelError("Gimbal: free must name some of " + candidates + "; got " + shown(free));
   }
   int bits = 0, count = 0;
   for (const Value& name : names) {
     const auto at = std::find(parameters.begin(), parameters.end(), name.is_text() ? name.text() : "");
     if (at == parameters.end())
-      throw ModelError("Gimbal: '" + (name.is_text() ? name.text() : shown(name)) + "' is not one of " + known);
+      throw ModelError("Gimbal: '" + (name.is_text() ? name.text() : shown(name)) + "' is not one of " + candidates);
     bits |= 1 << (at - parameters.begin()), ++count;
   }
   for (int bit = 0; bit < 6; ++bit) count -= bits >> bit & 1;
@@ -174,11 +174,11 @@ JointType joint_type(const std::string& name, const Value::Object& fields) {
     throw ModelError("no joint is of kind '" + name + "'" + did_you_mean(name, joint_kind_names()));
   const Value zero(0.0);
   const auto find = [&](const std::string& key) { return Value::find(fields, key); };
-  const auto known = joint_fields(name);
+  const auto candidates = joint_fields(name);
   for (const auto& [key, value] : fields)
-    if (std::none_of(known.begin(), known.end(), [&key = key](const JointField& f) { return f.name == key; }))
+    if (std::none_of(candidates.begin(), candidates.end(), [&key = key](const JointField& f) { return f.name == key; }))
       throw ModelError(name + " has no '" + key + "'");
-  for (const JointField& f : known)
+  for (const JointField& f : candidates)
     if (f.required && !find(f.name)) throw ModelError(name + " needs '" + f.name + "'");
   const auto of = [&](const std::string& key) {
     const Value* value = find(key);

@@ -200,10 +200,10 @@ std::string shortened(const std::string& message) {
   return first + " … " + last;
 }
 
-std::string did_you_mean(const std::string& name, std::vector<std::string> known) {
+std::string did_you_mean(const std::string& name, std::vector<std::string> candidates) {
   constexpr std::size_t most_names = 2000, most_letters = 2000;  // a comparison with more takes long, and files may hold them
-  if (known.size() > most_names) return "";
-  std::sort(known.begin(), known.end());
+  if (candidates.size() > most_names) return "";
+  std::sort(candidates.begin(), candidates.end());
   Places in_name;
   for (std::size_t j = 0; j < name.size(); ++j) in_name[name[j]].push_back(static_cast<int>(j));
   if (name.size() >= 200)  // letters that stand everywhere say nothing
@@ -211,7 +211,7 @@ std::string did_you_mean(const std::string& name, std::vector<std::string> known
       at = at->second.size() > name.size() / 100 + 1 ? in_name.erase(at) : std::next(at);
   const std::string* best = nullptr;
   double ratio = 0.6;
-  for (const std::string& one : known) {
+  for (const std::string& one : candidates) {
     const double sum = static_cast<double>(one.size() + name.size());
     const double most = sum > 0.0 ? 2.0 * static_cast<double>(std::min(one.size(), name.size())) / sum : 1.0;
     if (most < ratio || one.size() + name.size() > most_letters) continue;
@@ -219,29 +219,31 @@ std::string did_you_mean(const std::string& name, std::vector<std::string> known
     if (const double x = sum > 0.0 ? 2.0 * alike / sum : 1.0; x >= ratio) best = &one, ratio = x;
   }
   if (best) return "; did you mean '" + *best + "'?";
-  if (known.empty()) return "; there are none";
-  const std::vector<std::string> first(known.begin(), known.begin() + std::min<std::ptrdiff_t>(12, known.end() - known.begin()));
-  return "; there are: " + joined(first) + (known.size() > 12 ? ", ..." : "");
+  if (candidates.empty()) return "; there are none";
+  const std::vector<std::string> first(candidates.begin(),
+                                       candidates.begin() + std::min<std::ptrdiff_t>(12, candidates.end() - candidates.begin()));
+  return "; there are: " + joined(first) + (candidates.size() > 12 ? ", ..." : "");
 }
 
-std::string unknown_name(const std::string& kind, const std::string& name, std::vector<std::string> known,
-                         const std::string& what) {
-  const std::string begin = what.empty() ? "" : what + ": ";
+std::string unknown_name(const std::string& kind, const std::string& name, std::vector<std::string> candidates,
+                         const std::string& subject) {
+  const std::string begin = subject.empty() ? "" : subject + ": ";
   if (kind == "frame") {
-    if (std::find(known.begin(), known.end(), name + ".parent") != known.end())
+    if (std::find(candidates.begin(), candidates.end(), name + ".parent") != candidates.end())
       return begin + "'" + name + "' is a joint; its frames are '" + name + ".parent' and '" + name +
              ".child', on the bodies that it joins";
     const auto of_joint = [](const std::string& frame) {
       const std::size_t dot = frame.rfind('.');
       return dot != std::string::npos && (frame.substr(dot) == ".parent" || frame.substr(dot) == ".child");
     };
-    known.erase(std::remove_if(known.begin(), known.end(), of_joint), known.end());
+    candidates.erase(std::remove_if(candidates.begin(), candidates.end(), of_joint), candidates.end());
   }
-  return begin + "no " + kind + " is named '" + printable(name) + "'" + did_you_mean(name, std::move(known));
+  return begin + "no " + kind + " is named '" + printable(name) + "'" + did_you_mean(name, std::move(candidates));
 }
 
-void no_such_name(const std::string& kind, const std::string& name, std::vector<std::string> known, const std::string& what) {
-  throw NameNotFoundError(unknown_name(kind, name, std::move(known), what));
+void no_such_name(const std::string& kind, const std::string& name, std::vector<std::string> candidates,
+                  const std::string& subject) {
+  throw NameNotFoundError(unknown_name(kind, name, std::move(candidates), subject));
 }
 
 }  // namespace sarrus

@@ -32,13 +32,13 @@ void check_printable(const std::string& kind, const std::string& name);
 std::string shortened(const std::string& message);
 
 /// The end of a message about an unknown name: the known name that is most like it, or all of them.
-std::string did_you_mean(const std::string& name, std::vector<std::string> known);
+std::string did_you_mean(const std::string& name, std::vector<std::string> candidates);
 /// The message about a name that is not among the known ones; `what` refers to it. Frames of joints, NAME.parent and NAME.child, are known, and not
 /// listed.
-std::string unknown_name(const std::string& kind, const std::string& name, std::vector<std::string> known,
-                         const std::string& what = "");
+std::string unknown_name(const std::string& kind, const std::string& name, std::vector<std::string> candidates,
+                         const std::string& subject = "");
 /// NameNotFoundError with it.
-[[noreturn]] void no_such_name(const std::string& kind, const std::string& name, std::vector<std::string> known,
-                               const std::string& what = "");
+[[noreturn]] void no_such_name(const std::string& kind, const std::string& name, std::vector<std::string> candidates,
+                               const std::string& subject = "");
 
 }  // namespace sarrus

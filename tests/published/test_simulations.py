@@ -365,8 +365,8 @@ NAMES = (
 
 
 def test_examples_are_all_known():
-    """Those of control have a folder and a test of their own, and so has the loop that goes by the wall clock."""
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*NAMES, "control_loop", "showing"}
+    """Those of control have a folder and a test of their own, and so have the loop that goes by the wall clock and the model to begin with."""
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*NAMES, "control_loop", "crank_rocker", "showing"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,6 +2,7 @@
 
 import base64
 import html
+import importlib.util
 import json
 import re
 import shutil
@@ -484,10 +485,11 @@ CARRIED = {"hand-ground": 3.0 * 9.81, "ball-floor": 0.5 * 9.81}
 
 def test_tables_and_plots_show_rigid_contact(pyplot):
     run = standing()
-    table = run.to_dataframe()
-    for name, carried in CARRIED.items():
-        heads = [f"contact:{name}:{axis} [N]" for axis in "xyz"]
-        assert_allclose(table[heads].to_numpy()[1:], [[0.0, 0.0, carried]] * (len(run) - 1), atol=1e-6)
+    if importlib.util.find_spec("pandas"):
+        table = run.to_dataframe()
+        for name, carried in CARRIED.items():
+            heads = [f"contact:{name}:{axis} [N]" for axis in "xyz"]
+            assert_allclose(table[heads].to_numpy()[1:], [[0.0, 0.0, carried]] * (len(run) - 1), atol=1e-6)
     ax = run.plot("contacts")
     assert ax.get_ylabel() == "force of contact [N]"
     assert {line.get_label(): line.get_ydata()[-1] for line in ax.lines} == pytest.approx(CARRIED)
