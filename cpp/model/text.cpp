@@ -100,7 +100,7 @@ std::string shortest(double x) {
   const int count = static_cast<int>(digits.size());
   std::string all;
   if (exponent < -4 || exponent >= 16) {
-    char buffer[8];
+    char buffer[16];
     std::snprintf(buffer, sizeof buffer, "e%c%02d", exponent < 0 ? '-' : '+', std::abs(exponent));
     all = digits.substr(0, 1) + (count > 1 ? "." + digits.substr(1) : "") + buffer;
   } else if (exponent < 0) {
