@@ -50,14 +50,14 @@ class SoftRows {
       if (!is_resolved(row_[i], e.matrix.mobility)) row_[kept++] = row_[i];
     count_ = kept;
     if (empty()) return true;
-    const int n = nv_ + e.matrix.rows;
+    const int n = nv_ + (e.pieces ? tree_.loops.rows + tree_.loops.motor_rows : e.matrix.rows);
     Y_ = doubles(count_ * nv_), Z_ = doubles(count_ * nv_);
     for (int i = 0; i < count_; ++i) {
       const Arena::Scope scope(arena_);
       double *b = doubles(n), *x = doubles(n);
       std::copy_n(row_[i].J, nv_, b), std::fill(b + nv_, b + n, 0.0);
-      refine(e.matrix, arena_, factor, b, x, tolerances::most_corrections);
-      std::copy_n(x, nv_, Y_ + i * nv_);
+      if (!e.pieces) refine(e.matrix, arena_, factor, b, x, tolerances::most_corrections);
+      std::copy_n(e.pieces ? solve_tightly(e, arena_, b, factor).x : x, nv_, Y_ + i * nv_);
     }
     const Arena::Scope scope(arena_);
     double *U = doubles(count_ * count_), *scale = doubles(count_), *along = doubles(count_);
