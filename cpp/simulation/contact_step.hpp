@@ -245,9 +245,9 @@ class ContactStep {
     const LoopSolution<double> free = solve_tightly(e, arena_, e.b, factor);
     s_.flag_contradiction(free.error);
     left_.momentum = free.error;
-    std::copy(free.x, free.x + nv_, v_free), soft.soften(v_free);
-    for (int k = 0; k < nv_; ++k) v_free[k] += x_.v[k];
     std::fill(impulse_, impulse_ + nv_, 0.0), std::copy_n(free.x + nv_, tree_.loops.rows, impulse_ + nv_);
+    std::copy(free.x, free.x + nv_, v_free), soft.soften(v_free, impulse_ + nv_);
+    for (int k = 0; k < nv_; ++k) v_free[k] += x_.v[k];
   }
 
   /// Kick with rows for all that would sink in otherwise.
@@ -415,9 +415,9 @@ class ContactStep {
       if (const double mobility = G[i * n + i]; mobility > 0.0) fastest = std::max(fastest, std::abs(w[i]) / std::sqrt(mobility));
     for (int i = 0; i < n; ++i) pushed_ |= std::abs(p[i]) * std::sqrt(G[i * n + i]) > 10.0 * cones::reached * fastest;
     const double* x = solve_pushed(e, factor, arena_, n, J, p, &left_.momentum);
-    std::copy(x, x + nv_, v_end), soft.soften(v_end);
-    for (int c = 0; c < nv_; ++c) v_end[c] += x_.v[c];
     std::fill(impulse_, impulse_ + nv_, 0.0), std::copy_n(x + nv_, tree_.loops.rows, impulse_ + nv_);
+    std::copy(x, x + nv_, v_end), soft.soften(v_end, impulse_ + nv_);
+    for (int c = 0; c < nv_; ++c) v_end[c] += x_.v[c];
     for (int i = 0; i < n; ++i) subtract_scaled(impulse_, J + i * nv_, -p[i], nv_);
     tell(rows, least, least + 3 * contacts, found.natural_map);
     tell_stops(rows, least + problem.first_interval());

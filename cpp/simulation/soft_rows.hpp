@@ -27,7 +27,7 @@ constexpr double resolved = 0.1;
 class SoftRows {
  public:
   SoftRows(System<double>& s, double h, double time, const double* q, const double* v, const LinearRates& rates)
-      : tree_(s.tree), arena_(s.arena), h_(h), nv_(s.tree.nv) {
+      : tree_(s.tree), arena_(s.arena), h_(h), nv_(s.tree.nv), n_(nv_ + s.tree.loops.rows) {
     const int most = tree_.springs + tree_.loop_nv;
     if (most == 0) return;
     row_ = arena_.take<Row>(most);
@@ -51,19 +51,19 @@ class SoftRows {
     count_ = kept;
     if (empty()) return true;
     const int n = nv_ + (e.pieces ? tree_.loops.rows + tree_.loops.motor_rows : e.matrix.rows);
-    Y_ = doubles(count_ * nv_), Z_ = doubles(count_ * nv_);
+    Y_ = doubles(count_ * n_), Z_ = doubles(count_ * n_);
     for (int i = 0; i < count_; ++i) {
       const Arena::Scope scope(arena_);
       double *b = doubles(n), *x = doubles(n);
       std::copy_n(row_[i].J, nv_, b), std::fill(b + nv_, b + n, 0.0);
       if (!e.pieces) refine(e.matrix, arena_, factor, b, x, tolerances::most_corrections);
-      std::copy_n(e.pieces ? solve_tightly(e, arena_, b, factor).x : x, nv_, Y_ + i * nv_);
+      std::copy_n(e.pieces ? solve_tightly(e, arena_, b, factor).x : x, n_, Y_ + i * n_);
     }
     const Arena::Scope scope(arena_);
     double *U = doubles(count_ * count_), *scale = doubles(count_), *along = doubles(count_);
     for (int i = 0; i < count_; ++i) {
       const Row row = row_[i];
-      const double mobility = std::max(0.0, scalar_product(row.J, Y_ + i * nv_, nv_)), damped = h_ * row.damping;
+      const double mobility = std::max(0.0, scalar_product(row.J, Y_ + i * n_, nv_)), damped = h_ * row.damping;
       const double theta = implicit_share(damped * mobility), by = theta * damped + square(theta * h_) * row.stiffness;
       const double ahead = h_ * (theta - 0.5) * row.rate + square(h_) * (0.125 - 0.5 * theta + square(theta)) * row.bend;
       subtract_scaled(e.b, row.J, h_ * row.stiffness * ahead + damped * h_ * (theta - 0.5) * row.bend, nv_);
@@ -75,23 +75,26 @@ class SoftRows {
     for (int i = 0; i < count_; ++i)
       for (int j = 0; j < count_; ++j)
         U[i * count_ + j] =
-            (i == j) + scale[i] * scale[j] * scalar_product(row_[std::min(i, j)].J, Y_ + std::max(i, j) * nv_, nv_);
+            (i == j) + scale[i] * scale[j] * scalar_product(row_[std::min(i, j)].J, Y_ + std::max(i, j) * n_, nv_);
     if (!cholesky(count_, U)) return false;
-    for (int k = 0; k < nv_; ++k) {
-      for (int i = 0; i < count_; ++i) along[i] = scale[i] * Y_[i * nv_ + k];
+    for (int k = 0; k < n_; ++k) {
+      for (int i = 0; i < count_; ++i) along[i] = scale[i] * Y_[i * n_ + k];
       cholesky_solve(count_, U, along);
-      for (int i = 0; i < count_; ++i) Z_[i * nv_ + k] = scale[i] * along[i];
+      for (int i = 0; i < count_; ++i) Z_[i * n_ + k] = scale[i] * along[i];
     }
     return true;
   }
 
-  /// What the factor's equation makes of a right-hand side becomes what the kick does (x: velocities first).
-  void soften(double* x) const {
+  /// Turn velocities, and multipliers of loops, of a solution by the factor into those of the kick.
+  void soften(double* v, double* multipliers = nullptr) const {
     if (empty()) return;
     const Arena::Scope scope(arena_);
     double* along = doubles(count_);
-    for (int i = 0; i < count_; ++i) along[i] = scalar_product(row_[i].J, x, nv_);
-    for (int i = 0; i < count_; ++i) subtract_scaled(x, Z_ + i * nv_, along[i], nv_);
+    for (int i = 0; i < count_; ++i) along[i] = scalar_product(row_[i].J, v, nv_);
+    for (int i = 0; i < count_; ++i) {
+      subtract_scaled(v, Z_ + i * n_, along[i], nv_);
+      if (multipliers) subtract_scaled(multipliers, Z_ + i * n_ + nv_, along[i], n_ - nv_);
+    }
   }
   /// Add to an impulse (nv) that of dampers and elements beyond h times their force at the start, in a kick from v to v_end.
   void add_late(const double* v, const double* v_end, double* impulse) const {
@@ -108,8 +111,8 @@ class SoftRows {
     double *Y = doubles(count * count_), *Z = doubles(count * count_);
     for (int i = 0; i < count; ++i)
       for (int k = 0; k < count_; ++k) {
-        Y[i * count_ + k] = scalar_product(J + i * nv_, Y_ + k * nv_, nv_);
-        Z[i * count_ + k] = scalar_product(J + i * nv_, Z_ + k * nv_, nv_);
+        Y[i * count_ + k] = scalar_product(J + i * nv_, Y_ + k * n_, nv_);
+        Z[i * count_ + k] = scalar_product(J + i * nv_, Z_ + k * n_, nv_);
       }
     for (int i = 0; i < count; ++i)
       for (int j = 0; j <= i; ++j) {
@@ -160,9 +163,9 @@ class SoftRows {
   const Tree& tree_;
   Arena& arena_;
   double h_;
-  int nv_, count_ = 0;
+  int nv_, n_, count_ = 0;  // n: with multipliers of loops
   Row* row_ = nullptr;
-  double *Y_ = nullptr, *Z_ = nullptr;  // count x nv
+  double *Y_ = nullptr, *Z_ = nullptr;  // count x n
 };
 
 }  // namespace sarrus

@@ -136,3 +136,19 @@ def test_a_contact_that_steps_cannot_follow_is_named_with_its_rate_and_a_cure():
         IntegrationError, match=r"stiffness 1e\+09 of Contact of 'ball' is too fast .* dt = .* RigidContact"
     ):
         sarrus.simulate(robot, q, np.zeros(6), 1.0, ground, dt=STEP)
+
+
+@pytest.mark.parametrize("stiffness", [1e3, 1e5, 1e7])
+def test_a_drive_does_the_work_that_a_spring_passes_on(stiffness):
+    """A table that a law shakes, and a load on it by a spring: the law's work is the change of energy, and no warning is given."""
+    b = sarrus.Builder("shaker")
+    for name in ("table", "load"):
+        b.add_body(name, sarrus.Inertia.sphere(1.0, 0.05))
+        b.add_joint(f"{name}_guide", sarrus.Prismatic("z"), "ground", name)
+    b.add_spring("coil", ("table", (0, 0, 0)), ("load", (0, 0, 0)), stiffness=stiffness, rest_length=0.5)
+    b.add_prescribed_motion("drive", "table_guide", sarrus.laws.harmonic(0.05, 8.0))
+    robot = b.build()
+    q = robot.assemble(near={"load_guide": 0.5 - G / stiffness})
+    run = sarrus.simulate(robot, q, robot.complete_velocity(q, {}), 1.0, method="contact", dt=STEP)
+    change = run.energy[-1] - run.energy[0]
+    assert_allclose(run.statistics["work"], change, atol=1e-2 * run.kinetic_energy.max())
