@@ -390,9 +390,11 @@ class StepRows {
     for (int k = 0; k < known; ++k) {
       int stronger = 0;
       for (int l = 0; l < known; ++l) stronger += pair(l) == pair(k) && (push(l) > push(k) || (push(l) == push(k) && l < k));
-      if (stronger < most_kept) pressed[count++] = {pair(k), Vec3<double>(z + k * wide + ShapeContacts::position)};
+      if (stronger >= most_kept) continue;
+      int at = count++;  // by pairs, as nearly all stand already
+      for (; at > 0 && pressed[at - 1].pair > pair(k); --at) pressed[at] = pressed[at - 1];
+      pressed[at] = {pair(k), Vec3<double>(z + k * wide + ShapeContacts::position)};
     }
-    std::stable_sort(pressed, pressed + count, [](const PressedPoint& a, const PressedPoint& b) { return a.pair < b.pair; });
     return pressed;
   }
 
