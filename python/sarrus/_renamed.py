@@ -94,6 +94,7 @@ RENAMED = {
             "Stiction": "LuGreFriction",
         }.items()
     },
+    "Dimensions": {"led": "Dimensions.driven"},
     "sarrus.errors": {"BranchEnd": "sarrus.PathTrackingError"},
     "JointWrenches": {"not_unique": "JointWrenches.indeterminate"},
     "JointWrenchHistory": {"not_unique": "JointWrenchHistory.indeterminate"},

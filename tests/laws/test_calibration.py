@@ -27,7 +27,7 @@ def made(robot, q, inputs, errors):
     of = Dimensions(robot, list(inputs), list(errors))
     x = np.array(list(errors.values()))
     real = of.changed(x)
-    return real, real.assemble(near=q, fixed=of.led(inputs, x))
+    return real, real.assemble(near=q, fixed=of.driven(inputs, x))
 
 
 def closed_by_its_guide():
@@ -70,7 +70,7 @@ def test_derivatives_by_dimensions_are_differences(name):
 
     def at(x):
         changed = of.changed(x)
-        there = changed.assemble(near=q, fixed=of.led(inputs, x))
+        there = changed.assemble(near=q, fixed=of.driven(inputs, x))
         return changed, there, changed.pose(there, frame)[0], [changed.joint_states(there).q[j][0, 0] for j in joints]
 
     changed, there, X, _ = at(x0)
@@ -223,7 +223,7 @@ def test_distances_and_angles_of_joints_are_enough_and_outliers_are_not_believed
     of = Dimensions(robot, ["motor"], list(errors), read=["guide"])
     x = np.array(list(errors.values()))
     real = of.changed(x)
-    there = real.assemble(near=q, fixed=of.led(inputs, x))
+    there = real.assemble(near=q, fixed=of.driven(inputs, x))
     reading = real.joint_states(there).q["guide"][:, 0] + 0.003
     distance = np.linalg.norm(real.pose(there, "slider")[:, :3, 3] - real.pose(there, "pin.parent")[:, :3, 3], axis=1)
     distance[7] += 0.05

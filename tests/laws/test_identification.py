@@ -537,7 +537,7 @@ REFUSED = {
         "joints of 'damping' must be names",
     ),
     "no q": (lambda: Samples({"motor": [0.0]}, None, [[0.0]]), sarrus.ShapeError, "q needs one row a sample"),
-    "rows of none": (lambda: four_bar_samples()[1].rows([[1, 2], [3]]), IndexError, "which must be a slice"),
+    "rows of none": (lambda: four_bar_samples()[1].rows([[1, 2], [3]]), IndexError, "selection must be a slice"),
     "no ranges": (
         lambda: exciting_motion(sarrus.mechanisms.four_bar(), {}, 1.0),
         TypeError,

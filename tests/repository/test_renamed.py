@@ -39,6 +39,7 @@ OBJECTS = {
     "PinLoad": lambda: run_of_a_pendulum().joint_wrenches().summary[0],
     "PathTrackingError": lambda: sarrus.PathTrackingError("", np.zeros((1, 1)), np.zeros(1)),
     "Status": lambda: sarrus.results.Status,
+    "Dimensions": lambda: sarrus.dimensions.Dimensions(sarrus.mechanisms.four_bar(), ["motor"]),
 }
 
 
