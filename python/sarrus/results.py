@@ -1,4 +1,4 @@
-"""What answers are: classes that nobody constructs, for annotations and isinstance; each is told of where it is returned."""
+"""Result classes, for annotations and isinstance. Each is described at the function that returns it."""
 
 from ._core import Status
 from ._renamed import RenamedMembers

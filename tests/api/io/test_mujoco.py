@@ -187,7 +187,9 @@ def test_bad_states():
         interop.from_mujoco_state(robot, np.zeros(12), 1.0)
     with pytest.raises(sarrus.NameNotFoundError, match="joints: no moving joint is named 'weld'"):
         interop.to_mujoco_state(robot, robot.neutral(), joints=["free", "ball", "weld"])
-    with pytest.raises(sarrus.ModelError, match=r"each moving joint of the robot once; left out: .'ball'., of 2 named"):
+    with pytest.raises(
+        sarrus.ModelError, match=r"each moving joint of the robot once; missing: .'ball'., with 2 named"
+    ):
         interop.to_mujoco_state(robot, robot.neutral(), joints=["free", "hinge"])
     with pytest.raises(TypeError, match="mechanism must be a Mechanism"):
         interop.to_mujoco_state(None, [0.0])
@@ -199,7 +201,7 @@ def test_bad_states():
     other = floating()
     other.add_body("e", sarrus.Inertia.sphere(1.0, 0.1))
     other.add_joint("loose", sarrus.Free(), "ground", "e", at_child=(1, 0, 0))
-    with pytest.raises(sarrus.ModelError, match="joint 'loose': MuJoCo's free joints give the pose of a body's frame"):
+    with pytest.raises(sarrus.ModelError, match="joint 'loose': MuJoCo's free joints have the pose of a body's frame"):
         interop.to_mujoco_state(other.build(), np.zeros(19))
 
 

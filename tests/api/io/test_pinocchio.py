@@ -251,7 +251,7 @@ def test_bad_states():
     b.add_joint("base", sarrus.Free(), "ball", "ground")
     model = arm_of_no_library()
     model.names, model.joints = model.names[:2], model.joints[:2]
-    with pytest.raises(sarrus.ModelError, match=r"joint 'base' \(Free\) is passed from its child to its parent"):
+    with pytest.raises(sarrus.ModelError, match=r"joint 'base' \(Free\) is reversed in the tree"):
         interop.to_pinocchio_state(b.build(), model, [0, 0, 0, 1, 0, 0, 0])
 
 
@@ -609,7 +609,7 @@ def test_what_is_lost_is_told():
     b = sarrus.Builder()
     b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("base", sarrus.Spherical(), "ball", "ground")
-    with pytest.raises(sarrus.ModelError, match=r"joint 'base' \(Spherical\) is passed from its child to its parent"):
+    with pytest.raises(sarrus.ModelError, match=r"joint 'base' \(Spherical\) is reversed in the tree"):
         sarrus.io.to_pinocchio(b.build())
 
 
