@@ -52,7 +52,7 @@ struct StepRow {
 
 class StepRows {
  public:
-  StepRows(System<double>& s, double time, double h, const SimulationState<double>& x)
+  StepRows(System<double>& s, const AllJoints<double>& joints, double h, const SimulationState<double>& x)
       : s_(s), tree_(s.tree), arena_(s.arena), x_(x), h_(h), nv_(s.tree.nv) {
     gravity_ = std::sqrt(dot(tree_.gravity, tree_.gravity));
     const ForceElements& elements = s_.plan.force_elements;
@@ -68,11 +68,8 @@ class StepRows {
     row_ = arena_.take<StepRow>(contacts.count + touching.count + most_kept * stands_ + 2 * stops.count + s_.plan.frictions);
     for (const RigidContact& c : contacts) add_point(c, k);
     for (const TouchingPoint<double>& point : touching) add_point(*shapes.begin(), point, k);
-    const AllJoints<double> all = s_.plan.frictions > 0 || s_.plan.drives_loop_joints
-                                      ? s_.joints(time, x_.q, x_.v)
-                                      : AllJoints<double>{x_.q, x_.v, nullptr, nv_};
-    for (const EndStop& stop : stops) add_stop(stop, all);
-    for (int i = 0; i < s_.plan.frictions; ++i) add_friction(s_.plan.friction[i], all);
+    for (const EndStop& stop : stops) add_stop(stop, joints);
+    for (int i = 0; i < s_.plan.frictions; ++i) add_friction(s_.plan.friction[i], joints);
   }
 
   StepRow* begin() { return row_; }
