@@ -81,7 +81,7 @@ def _through_time(
     """Gradients of runs, by the start and by the torque of a motor at each step, over the runs."""
     motor = next(name for name in robot.joints if robot.joint(name).actuated)
     at = np.arange(steps + 1) * 1e-3
-    push = sarrus.control.Efforts(at, np.sin(9.0 * at)[:, None], [motor])
+    push = sarrus.control.EffortTable(at, np.sin(9.0 * at)[:, None], [motor])
     starts = np.linspace(0.5, 1.0, count)[:, None] * v
     runs = sarrus.simulate_many(robot, q, starts, steps * 1e-3, push)
     state = {"sarrus": sarrus, "robot": robot, "q": q, "v": starts, "push": push, "end": steps * 1e-3, "runs": runs}

@@ -131,7 +131,7 @@ def _held(robot: sarrus.Mechanism) -> Problem:
     close = sarrus.control.PID("right_driver", proportional=2.0, derivative=0.02, target=0.8)
     lift = sarrus.control.PID("lift", proportional=4000.0, derivative=400.0, target=robot.assemble()[0])
     closed = sarrus.simulate(
-        robot, robot.assemble(), np.zeros(robot.nv), 1.5, [close, lift], method="contact", dt=1e-3, limits="stop"
+        robot, robot.assemble(), np.zeros(robot.nv), 1.5, [close, lift], method="contact", dt=1e-3, limits="enforce"
     )
     gains = {
         "right_driver": (2.0, 0.02, 0.8),
@@ -215,7 +215,7 @@ def in_sarrus(problem: Problem, dt: float, times: np.ndarray, **how: object) -> 
     if not how:
         how = {"method": "contact" if problem.touching else "rk4", "dt": dt}
     start = process_time()
-    run = sarrus.simulate(robot, problem.q, problem.v, problem.duration, motors, times=times, limits="stop", **how)
+    run = sarrus.simulate(robot, problem.q, problem.v, problem.duration, motors, times=times, limits="enforce", **how)
     seconds = process_time() - start
     poses = np.stack([run.frame(body) for body in robot.bodies], axis=1)
     q, v = run.q[-1], run.v[-1]

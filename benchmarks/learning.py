@@ -122,7 +122,7 @@ def rollouts(run: Run) -> Row:
 
     def runs() -> sarrus.Trajectory:
         return sarrus.simulate_many(
-            robot, q, np.zeros(3), 1e-3 * steps, sarrus.control.Efforts(1e-3 * np.arange(steps), u), dt=1e-3
+            robot, q, np.zeros(3), 1e-3 * steps, sarrus.control.EffortTable(1e-3 * np.arange(steps), u), dt=1e-3
         )
 
     x = [q, np.zeros((batch, 3)), u]

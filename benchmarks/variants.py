@@ -85,7 +85,9 @@ def quadrupeds(run: Run) -> list[Row]:
     inertias = {body.name: np.outer(factor, body.inertia.parameters) for body in robot.description.bodies}
     variants = robot.variants(inertias=inertias)
     feet = [
-        sarrus.control.Contact(f, stiffness=1e3, slip_velocity=0.5, friction=0.8) for f in robot.frames if "foot" in f
+        sarrus.control.CompliantContact(f, stiffness=1e3, slip_velocity=0.5, friction=0.8)
+        for f in robot.frames
+        if "foot" in f
     ]
     q = np.tile(robot.neutral(), (number, 1))
     q[:, 6] += 0.3

@@ -47,7 +47,7 @@ def open_chain(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         polynomial(-pi / 6) + harmonic(pi / 3, rate=2 * pi),
     )
     q, v, a = (np.stack(x, axis=-1) for x in zip(*(way.derivatives(t) for way in ways), strict=True))
-    efforts = sarrus.works.cog_jacobians(robot, q, v).efforts(a)
+    efforts = sarrus.formulations.cog_jacobians(robot, q, v).efforts(a)
     return efforts, np.abs(efforts - robot.inverse_dynamics(q, v, a)).max()
 
 
@@ -75,8 +75,12 @@ def swing(robot: sarrus.Mechanism, t: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """q, v and a (n, 3) at the times t (n,)."""
     theta, rate, acceleration = (x[:, None] for x in SWING.derivatives(t))
     q = np.array([closed(x) for x in theta[:, 0]])
-    v = sarrus.works.reduced_dynamics(robot, q, np.zeros_like(q), independent=["theta3"]).full_velocity(rate)
-    return q, v, sarrus.works.reduced_dynamics(robot, q, v, independent=["theta3"]).full_acceleration(acceleration)
+    v = sarrus.formulations.reduced_dynamics(robot, q, np.zeros_like(q), independent=["theta3"]).full_velocity(rate)
+    return (
+        q,
+        v,
+        sarrus.formulations.reduced_dynamics(robot, q, v, independent=["theta3"]).full_acceleration(acceleration),
+    )
 
 
 def main(output: Path | None = None, duration: float = 1.0) -> dict[str, float]:
@@ -85,8 +89,8 @@ def main(output: Path | None = None, duration: float = 1.0) -> dict[str, float]:
     t = np.linspace(0.0, duration, 401)
     q, v, a = swing(robot, t)
     both = ["theta1", "theta3"]
-    one = sarrus.works.cog_jacobians(robot, q, v, active=["theta3"]).efforts(a[:, 2:])
-    two = sarrus.works.cog_jacobians(robot, q, v).efforts(a[:, [0, 2]])
+    one = sarrus.formulations.cog_jacobians(robot, q, v, active=["theta3"]).efforts(a[:, 2:])
+    two = sarrus.formulations.cog_jacobians(robot, q, v).efforts(a[:, [0, 2]])
     tight = robot.actuator_efforts(q, v, a, preload=[1.0, 1.0])  # as near to 1 N m in both as the motion lets them
 
     runs = {

@@ -26,7 +26,7 @@ IN_PLANE = slice(3, None, 2)  # of [angular; linear]: what the pin blocks in the
 
 def pin_force(chain: sarrus.Mechanism, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """On the tip of the open chain, x and z: what takes its acceleration away (5.61), and what brings it back (5.75)."""
-    inverse = sarrus.works.operational_inertia_inverse(chain, q, "tip", expressed_in="world_aligned")[
+    inverse = sarrus.formulations.operational_inertia_inverse(chain, q, "tip", expressed_in="world_aligned")[
         ..., IN_PLANE, IN_PLANE
     ]
     a = chain.forward_dynamics(q, v, np.zeros_like(v))

@@ -13,7 +13,7 @@ import numpy as np
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
-from sarrus.control import PID, PrescribedEffort
+from sarrus.control import PID, FeedforwardEffort
 
 LEGS = (1, 2, 3)
 GAINS = {"proportional": 800.0, "integral": 1000.0, "derivative": 50.0}  # of slides and turns alike
@@ -26,7 +26,7 @@ def leg_at(height: float) -> tuple[float, float]:
     return hypot(REACH, up), -np.arctan2(up, REACH)
 
 
-def controllers(height: float, turns: bool = True, digits: int = 15) -> list[PID | PrescribedEffort]:
+def controllers(height: float, turns: bool = True, digits: int = 15) -> list[PID | FeedforwardEffort]:
     """One on each slide and, if wanted, on the driven turn at its end; set-points of so many digits after the point."""
     length, angle = (round(float(x), digits) for x in leg_at(height))
     slides = [PID(f"slide{k}", target=length, **GAINS) for k in LEGS]
@@ -45,7 +45,7 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
     held = sarrus.simulate(robot, home, rest, duration, controllers(0.0))
     risen = sarrus.simulate(robot, duration=duration, controller=controllers(0.25), resume=held.checkpoint)
     rounded = sarrus.simulate(robot, duration=duration, controller=controllers(0.25, digits=2), resume=held.checkpoint)
-    loaded = [PrescribedEffort(f"slide{k}", alone) for k in LEGS]  # integrators that are full from the start
+    loaded = [FeedforwardEffort(f"slide{k}", alone) for k in LEGS]  # integrators that are full from the start
     freely = sarrus.simulate(robot, home, rest, duration, [*controllers(0.25, turns=False), *loaded])
 
     def height(run: sarrus.Trajectory) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
-from sarrus.control import PrescribedEffort
+from sarrus.control import FeedforwardEffort
 
 STEERING, DRIVING = 0.02, 0.5  # [N m]
 RADIUS, HEADING, STEER_RATE, ROLL_RATE = 0.3, 0.2, 0.3, 1.0  # at the start
@@ -27,11 +27,11 @@ def main(output: Path | None = None, duration: float = 10.0) -> dict[str, float]
     disc = sarrus.mechanisms.rolling_disc(upright=True, radius=RADIUS)
     q = [0.0, 0.0, HEADING, 0.0]
     v = [RADIUS * ROLL_RATE * np.cos(HEADING), RADIUS * ROLL_RATE * np.sin(HEADING), STEER_RATE, ROLL_RATE]
-    motors = [PrescribedEffort("steer", STEERING), PrescribedEffort("roll", DRIVING)]
+    motors = [FeedforwardEffort("steer", STEERING), FeedforwardEffort("roll", DRIVING)]
     run = sarrus.simulate(disc, q, v, duration, motors, method="dopri5", rtol=1e-12, atol=1e-12, dt=0.01)
 
     # the ground's force on the disc is all that moves it along x and y
-    friction = sarrus.works.projected_dynamics(disc, run.q, run.v, run.tau).constraint_force[:, :2]
+    friction = sarrus.formulations.projected_dynamics(disc, run.q, run.v, run.tau).constraint_force[:, :2]
     slip = (disc.constraint_jacobian(run.q) @ run.v[..., None]).max()
     found = {"slip": abs(slip)}
     rows = []

@@ -11,18 +11,18 @@ import showing
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
-from sarrus.control import PID, Contact, rest_to_rest
+from sarrus.control import PID, CompliantContact, rest_to_rest
 
 STEP, RAMP, RATE = 0.06, 0.2, 3.0  # height and length of the step [m], of the wheels [rad/s]
 BEGINS = {"left": 0.4, "right": 0.7}  # [m]
 
 
-def contacts(robot: sarrus.Mechanism) -> list[Contact]:
+def contacts(robot: sarrus.Mechanism) -> list[CompliantContact]:
     """Wheels on the ground of their side."""
     ground = {side: rest_to_rest(0.0, STEP, RAMP, begin=x) for side, x in BEGINS.items()}
     firm = {"stiffness": 2e4, "exponent": 1.0, "dissipation": 1.0, "friction": 0.8, "slip_velocity": 1e-2}
     wheels = [body for body in robot.bodies if body.endswith("wheel")]
-    return [Contact(wheel, radius=0.065, height=ground[wheel.split()[0]], **firm) for wheel in wheels]
+    return [CompliantContact(wheel, radius=0.065, height=ground[wheel.split()[0]], **firm) for wheel in wheels]
 
 
 def drive(duration: float) -> sarrus.Trajectory:

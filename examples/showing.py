@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sarrus import Trajectory
-from sarrus.control import PrescribedEffort
+from sarrus.control import FeedforwardEffort
 from sarrus.figures import canvas as plot
 from sarrus.laws import spline
 
@@ -68,11 +68,11 @@ def films(runs: Mapping[str, Trajectory], folder: Path | None, speed: float = 1.
         print(f"film: {page}")
 
 
-def played_back(joints: Sequence[str], t: np.ndarray, efforts: np.ndarray) -> list[PrescribedEffort]:
+def played_back(joints: Sequence[str], t: np.ndarray, efforts: np.ndarray) -> list[FeedforwardEffort]:
     """Motors of these joints that apply efforts (n, joints) of the times t (n,), smoothly between them."""
     slopes = np.gradient(efforts, t, axis=0, edge_order=2)[[0, -1]].T
     return [
-        PrescribedEffort(joint, spline(t, u, slopes=tuple(ends)))
+        FeedforwardEffort(joint, spline(t, u, slopes=tuple(ends)))
         for joint, u, ends in zip(joints, efforts.T, slopes, strict=True)
     ]
 

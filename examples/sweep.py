@@ -20,7 +20,7 @@ from hslm import GAINS, LEGS, leg_at
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
-from sarrus.control import PID, PrescribedEffort
+from sarrus.control import PID, FeedforwardEffort
 
 STIFFNESS = np.array([400.0, 800.0, 1600.0, 3200.0])  # proportional gains; the thesis has 800
 DAMPING = np.linspace(20.0, 200.0, 37)  # derivative gains; the thesis has 50
@@ -37,7 +37,7 @@ def rise(
     weight = robot.actuator_efforts(home, rest, rest, actuated=slides)
     length, angle = leg_at(0.25)
     numbers = {"proportional": proportional, "integral": GAINS["integral"], "derivative": derivative}
-    drives = [PrescribedEffort(name, float(effort)) for name, effort in zip(slides, weight, strict=True)]
+    drives = [FeedforwardEffort(name, float(effort)) for name, effort in zip(slides, weight, strict=True)]
     drives += [PID(f"slide{k}", target=length, **numbers) for k in LEGS]
     drives += [PID(f"pitch{k}", target=angle, **numbers) for k in LEGS]
     threads = CORES if executor is None else 1

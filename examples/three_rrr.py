@@ -33,13 +33,15 @@ def circle(robot: sarrus.Mechanism, t: np.ndarray) -> tuple[np.ndarray, np.ndarr
         for _ in range(8):  # Newton's method; the way to the next point is short
             away = goal - robot.pose(near, "tip")[:2, 3]
             near = robot.project_configuration(
-                near + sarrus.works.reduced_dynamics(robot, near, np.zeros(6), task=task).full_velocity(away)
+                near + sarrus.formulations.reduced_dynamics(robot, near, np.zeros(6), task=task).full_velocity(away)
             )
             if np.abs(away).max() < 1e-9:
                 break
         q[k] = near
-    v = sarrus.works.reduced_dynamics(robot, q, np.zeros_like(q), task=task).full_velocity(2 * pi * RADIUS * along)
-    a = sarrus.works.reduced_dynamics(robot, q, v, task=task).full_acceleration(-4 * pi**2 * RADIUS * out)
+    v = sarrus.formulations.reduced_dynamics(robot, q, np.zeros_like(q), task=task).full_velocity(
+        2 * pi * RADIUS * along
+    )
+    a = sarrus.formulations.reduced_dynamics(robot, q, v, task=task).full_acceleration(-4 * pi**2 * RADIUS * out)
     return q, v, a
 
 

@@ -11,7 +11,7 @@ import showing
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
-from sarrus.control import Contact
+from sarrus.control import CompliantContact
 
 DESCENT, DRIFT, LEAN = 0.1, 0.02, 0.08  # [m/s], [m/s], [rad]
 HEIGHT = 0.02  # of the lowest point of the rim at the start [m]
@@ -26,7 +26,9 @@ def fall(duration: float) -> sarrus.Trajectory:
     q[6] += HEIGHT - min(robot.pose(q, point)[2, 3] for point in rim)
     v = np.zeros(robot.nv)
     v[3:6] = robot.pose(q, "spacecraft")[:3, :3].T @ [DRIFT, 0.0, -DESCENT]
-    ground = [Contact(point, stiffness=1e5, dissipation=2.0, friction=0.5, slip_velocity=2e-3) for point in rim]
+    ground = [
+        CompliantContact(point, stiffness=1e5, dissipation=2.0, friction=0.5, slip_velocity=2e-3) for point in rim
+    ]
     return sarrus.simulate(robot, q, v, duration, ground, dt=1e-3)
 
 
@@ -43,7 +45,10 @@ def main(output: Path | None = None, duration: float = 4.0, films: Path | None =
     impulse = ((force[1:] + force[:-1]) / 2 * np.diff(run.t)[:, None]).sum(axis=0)
     gained = run.momentum[-1, 3:] - run.momentum[0, 3:] - robot.mass * robot.gravity * run.t[-1]
     # the inertia of the rim along the normal, of a free body: if the horn's springs were stiff
-    felt = 1.0 / sarrus.works.operational_inertia_inverse(robot, run.q[0], "rim1", expressed_in="world_aligned")[5, 5]
+    felt = (
+        1.0
+        / sarrus.formulations.operational_inertia_inverse(robot, run.q[0], "rim1", expressed_in="world_aligned")[5, 5]
+    )
     com = robot.center_of_mass(run.q)
     rebound = np.gradient(com[:, 2], run.t)[-1]
     found = {

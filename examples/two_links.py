@@ -10,7 +10,7 @@ import numpy as np
 from showing import Panel, Path, command_line, figure, table
 
 import sarrus
-from sarrus.control import PrescribedEffort
+from sarrus.control import FeedforwardEffort
 
 HOLDING = -31.819805153394636  # 6.147: 90 N m cos(45 degrees) / 2 in each joint, against gravity [N m]
 PASSED = {1.0: 2.2220537479083537, 2.0: 1.2818549026151194, 5.0: 0.7934368779841943}  # t [s]: angle [rad]
@@ -22,7 +22,7 @@ def main(output: Path | None = None, duration: float = 5.0) -> dict[str, float]:
     home, rest = robot.assemble(), np.zeros(robot.nv)
     member = robot.joint("float").v_slice.start
     run = sarrus.simulate(robot, home, rest, duration, method="dopri5", rtol=1e-11, atol=1e-11, dt=0.01)
-    motors = [PrescribedEffort(f"joint{k}", HOLDING) for k in (1, 2)]
+    motors = [FeedforwardEffort(f"joint{k}", HOLDING) for k in (1, 2)]
     held = sarrus.simulate(robot, home, rest, min(duration, 0.5), motors)
 
     angle = run.joint("joint1")[:, 0]

@@ -313,7 +313,7 @@ ROWS = {
 }
 
 
-OF_A_ROBOT = (sarrus.works, sarrus.floating)  # modules of functions whose first argument is a mechanism
+OF_A_ROBOT = (sarrus.formulations, sarrus.floating)  # modules of functions whose first argument is a mechanism
 BY_MODULE = {"derivatives": sarrus.derivatives}  # and those whose functions are called as the methods that they are of
 
 

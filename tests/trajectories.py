@@ -54,7 +54,7 @@ def same(a, b):
 def everything_same(a, b):
     same(a, b)
     assert a.mechanism == b.mechanism
-    assert_array_equal(a.z, b.z)
+    assert_array_equal(a.internal_state, b.internal_state)
     assert (a.status, a.statistics) == (b.status, b.statistics)
     assert list(a.events) == list(b.events)
     for name in a.events:

@@ -32,7 +32,7 @@ CPP = (
 
 # modules and packages of python/sarrus/, from the ground up; __init__ is the package as a user sees it
 PYTHON = (
-    ("_core", "_deferred", "_recording", "_renamed", "errors"),
+    ("_core", "_deferred", "_recording", "_renamed", "errors", "works"),
     ("_arrays", "_files", "_showing"),
     ("_build", "spatial"),
     ("laws", "rolling", "shapes"),
@@ -41,7 +41,7 @@ PYTHON = (
     ("analysis",),
     ("variants",),
     ("mechanism",),
-    ("floating", "works"),
+    ("floating", "formulations"),
     ("building",),
     ("interop",),
     ("io",),
@@ -59,7 +59,7 @@ PYTHON = (
 )
 
 # methods of a mechanism that layers above it answer, and which are imported when they are called
-FROM_ABOVE = {("mechanism", "building"), ("mechanism", "figures"), ("mechanism", "io"), ("mechanism", "works")}
+FROM_ABOVE = {("mechanism", "building"), ("mechanism", "figures"), ("mechanism", "io"), ("mechanism", "formulations")}
 
 # where Python may be seen: kernels are compiled without it
 BINDINGS_ONLY = re.compile(r"Python\.h|(pybind11|numpy)/")

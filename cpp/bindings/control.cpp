@@ -198,9 +198,9 @@ class TaskController {
     };
     const double *x = numbers(kept_q, "q", tree_.nq), *u = numbers(kept_v, "v", tree_.nv);
     const auto finite = [](const double* p, int n) { return std::all_of(p, p + n, [](double e) { return std::isfinite(e); }); };
-    if (!std::isfinite(time) || !finite(x, tree_.nq) || !finite(u, tree_.nv)) return unsound;
+    if (!std::isfinite(time) || !finite(x, tree_.nq) || !finite(u, tree_.nv)) return invalid_state;
     for (const int i : mechanism_.quaternions())
-      if (x[i] * x[i] + x[i + 1] * x[i + 1] + x[i + 2] * x[i + 2] + x[i + 3] * x[i + 3] < 1e-12) return unsound;
+      if (x[i] * x[i] + x[i + 1] * x[i + 1] + x[i + 2] * x[i + 2] + x[i + 3] * x[i + 3] < 1e-12) return invalid_state;
     std::vector<double> motor(tree_.nv + tree_.loop_nv), none(law_.states + law_.call_numbers);
     Surroundings<double> around;
     Numbers rows;

@@ -315,9 +315,9 @@ void bind_status(py::module_& m) {
 Attributes
 ----------
 FINE, FINISHED : 0
-UNSOUND : 1, NaN, infinite, or a quaternion that is no rotation; of a run also: its start is off the loops, and small steps do not close them
+INVALID_STATE : 1, NaN, infinite, or a quaternion that is no rotation; of a run also: its start is off the loops, and small steps do not close them
 NO_ANSWER : 2, nothing has inertia there, or steps do not close the loops
-CONTRADICTORY : 3, constraints contradict one another
+INCONSISTENT_CONSTRAINTS : 3, constraints contradict one another
 OFF_LOOPS : 4, q or v is off the loops
 NO_CONVERGENCE : 5, implicit steps find no end
 DIVERGED : 6, it flew to infinity
@@ -327,9 +327,9 @@ EXHAUSTED : 10, a step has more contacts than its solver may work for
 )")
       .value("FINE", sarrus::fine)
       .value("FINISHED", sarrus::fine)
-      .value("UNSOUND", sarrus::unsound)
+      .value("INVALID_STATE", sarrus::invalid_state)
       .value("NO_ANSWER", sarrus::no_answer)
-      .value("CONTRADICTORY", sarrus::contradictory)
+      .value("INCONSISTENT_CONSTRAINTS", sarrus::inconsistent_constraints)
       .value("OFF_LOOPS", sarrus::off_loops)
       .value("NO_CONVERGENCE", sarrus::no_convergence)
       .value("DIVERGED", sarrus::diverged)

@@ -467,7 +467,7 @@ class PySimulation {
   bool has_friction() const { return plan_.frictions > 0; }
   /// Where z has what shapes do to each other, of how many points, and how many numbers each; (0, -1, 0): they do nothing.
   std::tuple<int, int, int> touching() const {
-    const auto& all = plan_.force_elements.all<ShapeContacts>();
+    const auto& all = plan_.force_elements.all<CollisionContacts>();
     if (all.empty()) return {0, -1, 0};
     return {all.begin()->iz, all.begin()->kept, all.begin()->of_a_point()};
   }

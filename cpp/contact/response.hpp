@@ -132,7 +132,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
   const LoopSolution<double> free = solve_tightly(e, arena, e.b);
   if (off.open > 0.0) see_gap(e, arena, free, off);
   if (off.fault > 1.0 || (!impact && off.fault > 0.0)) return off_loops;
-  if (free.error > tolerances::contradiction) return free.error < tolerances::undetermined ? contradictory : no_answer;
+  if (free.error > tolerances::contradiction) return free.error < tolerances::undetermined ? inconsistent_constraints : no_answer;
 
   const Kinematics<double> k = Kinematics<double>::over(tree, take(Kinematics<double>::size(tree)));
   kinematics<double>(tree, arena, q, v, nullptr, k);

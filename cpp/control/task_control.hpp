@@ -145,7 +145,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   levels.solve();
 
   T status = select(off.fault > T(0.5), T(off_loops), T(0.0)), damping = levels.cascade.damping;
-  status = select(levels.contradicts(), T(contradictory), status);
+  status = select(levels.contradicts(), T(inconsistent_constraints), status);
   T *xi = levels.cascade.x, *x = report.x ? report.x : take(n);
   if (report.conflict) *report.conflict = 0;
   LimitRows<T> limit{};
@@ -167,7 +167,7 @@ SARRUS_NOINLINE T task_control(const Tree& tree, Arena& arena, const TaskControl
   for (int k = 0; k < n; ++k) subtract_scaled(a, u.A + k * nv, -x[k], nv);
   // held against the loops as forward dynamics is, and by how many digits it has; in simulations it ends the run
   const auto sound = status < T(0.5);
-  const T singular = T(controller.checks ? no_answer : contradictory);
+  const T singular = T(controller.checks ? no_answer : inconsistent_constraints);
   const T contradiction = tolerance<T>(tolerances::contradiction, tolerances::contradiction_in_single);
   status = select(both(sound, respond.residual_ratio(a, u.B, x, n) > contradiction), singular, status);
   const T singular_correction = tolerance<T>(respond.singular_correction, tolerances::unresolved_in_single);

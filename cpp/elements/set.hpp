@@ -4,45 +4,45 @@
 #include <tuple>
 #include <type_traits>
 
-#include "actuator_dynamics.hpp"
+#include "actuator_model.hpp"
+#include "collision_contacts.hpp"
+#include "compliant_contact.hpp"
 #include "computed_torque.hpp"
-#include "contact.hpp"
-#include "efforts.hpp"
+#include "effort_table.hpp"
 #include "end_stop.hpp"
+#include "feedforward_effort.hpp"
 #include "gravity_compensation.hpp"
-#include "held_efforts.hpp"
 #include "loop_spring.hpp"
+#include "lugre_friction.hpp"
 #include "pd_plus.hpp"
 #include "pid.hpp"
-#include "prescribed_effort.hpp"
 #include "reaction_wheel.hpp"
 #include "rigid_contact.hpp"
-#include "sampled.hpp"
-#include "shape_contacts.hpp"
-#include "stiction.hpp"
+#include "sample_and_hold.hpp"
 #include "tasks.hpp"
 #include "thruster.hpp"
+#include "zero_order_hold.hpp"
 
 namespace sarrus {
 
 template <template <class> class Of>
 using EveryKind = std::tuple<  //
     Of<PID>,                   //
-    Of<PrescribedEffort>,      //
-    Of<Stiction>,              //
+    Of<FeedforwardEffort>,     //
+    Of<LuGreFriction>,         //
     Of<ComputedTorque>,        //
     Of<PDPlus>,                //
     Of<GravityCompensation>,   //
-    Of<Efforts>,               //
+    Of<EffortTable>,           //
     Of<EndStop>,               //
-    Of<ActuatorDynamics>,      //
+    Of<ActuatorModel>,         //
     Of<ReactionWheel>,         //
-    Of<Contact>,               //
+    Of<CompliantContact>,      //
     Of<RigidContact>,          //
-    Of<ShapeContacts>,         //
+    Of<CollisionContacts>,     //
     Of<Thruster>,              //
-    Of<HeldEfforts>,           //
-    Of<Sampled>,               //
+    Of<ZeroOrderHold>,         //
+    Of<SampleAndHold>,         //
     Of<Tasks>,                 //
     Of<LoopSpring>             //
     >;
@@ -112,14 +112,14 @@ struct ForceElements {
   }
 };
 
-inline int Sampled::inner_states() const { return controllers->nz; }
+inline int SampleAndHold::inner_states() const { return controllers->nz; }
 
 inline bool ForceElements::beside_variants() const {
   bool all = true;
   each([&](const auto& element) {
     using Kind = std::decay_t<decltype(element)>;
     all = all && Kind::beside_variants;
-    if constexpr (std::is_same_v<Kind, Sampled>) all = all && element.controllers->beside_variants();
+    if constexpr (std::is_same_v<Kind, SampleAndHold>) all = all && element.controllers->beside_variants();
   });
   return all;
 }

@@ -88,10 +88,10 @@ struct Batch {
     for (int k = 0; k < max_inputs; ++k) {
       if (!rows.in[k]) continue;
       const double* x = rows.in[k] + i * rows.in_step[k];
-      if (!finite(x, rows.in_size[k]) || (is_configuration[k] && !sound_quaternions(m, any_length, x))) verdict = unsound;
+      if (!finite(x, rows.in_size[k]) || (is_configuration[k] && !sound_quaternions(m, any_length, x))) verdict = invalid_state;
     }
     for (int k = 0; k < p.wrenches; ++k)
-      if (!finite(rows.wrench[k] + i * rows.wrench_step[k], 6)) verdict = unsound;
+      if (!finite(rows.wrench[k] + i * rows.wrench_step[k], 6)) verdict = invalid_state;
     if (verdict != fine && !(ends && verdict == no_answer))
       std::fill(out, out + rows.out_size, std::numeric_limits<double>::quiet_NaN());
     return verdict;

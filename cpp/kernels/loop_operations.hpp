@@ -91,7 +91,7 @@ SARRUS_KERNEL(loop_joint_jacobian, {
 })
 /// Return status 3 if no velocity satisfies the loops; the linear equation otherwise leaves only rounding.
 template <class T> SARRUS_INLINE T allowed(const T& error) {
-  return verdict_beyond(error, T(tolerances::unresolved), contradictory);
+  return verdict_beyond(error, T(tolerances::unresolved), inconsistent_constraints);
 }
 
 /// The same, and 4 where a gap of the loops decides.
@@ -150,7 +150,7 @@ SARRUS_KERNEL(actuator_efforts, {
   const T error = actuator_efforts(tree, arena, motion, in[3], in[4], sharing, out, call.parameters.check ? &off : nullptr);
   const T said = verdict(error, off);
   if (!call.parameters.exact || tree.loops.rows == 0) return said;
-  return select(forbidden(tree, arena, motion, in[3], in[4]) > T(1.0), T(contradictory), said);
+  return select(forbidden(tree, arena, motion, in[3], in[4]) > T(1.0), T(inconsistent_constraints), said);
 })
 SARRUS_KERNEL(effort_regressor, return verdict(effort_regressor(tree, arena, call.motion(in[0], in[1], in[2]),
                                                                 place(tree, arena, in[0], in[3], in[4]), out));)

@@ -41,8 +41,8 @@ void mark_acting(const ForceElements& elements, double from, double to, bool* ac
       if constexpr (std::is_same_v<X, Range>) acts[x.lower.at] = acts[x.upper.at] = true;
     };
     const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { mark(x); });  // only looked at
-    constexpr bool held = std::is_same_v<Kind, HeldEfforts>;
-    if constexpr (held || std::is_same_v<Kind, Efforts>) {
+    constexpr bool held = std::is_same_v<Kind, ZeroOrderHold>;
+    if constexpr (held || std::is_same_v<Kind, EffortTable>) {
       double instant = 0.0;
       if constexpr (held) instant = element.instant();
       const auto& t = element.times;
@@ -205,7 +205,7 @@ class Basis {
         if (j == i) size = sum;
         for (int k = 0; k < j; ++k) sum -= G[i * n + k] * G[j * n + k];
         G[i * n + j] = j < i ? P(sum / G[j * n + j]) : P(sqrt(select(sum > size * P(1e-12), sum, P(1.0))));
-        if (j == i) status = select(sum > size * P(1e-12), status, P(double(Status::contradictory)));
+        if (j == i) status = select(sum > size * P(1e-12), status, P(double(Status::inconsistent_constraints)));
       }
       y[i] = c_[first + i];
       for (int k = 0; k < i; ++k) y[i] -= G[i * n + k] * y[k];

@@ -13,7 +13,8 @@ template <class T> SARRUS_INLINE T verdict_beyond(const T& error, const T& most,
 }
 /// Return 3 if the relative residual is that of a contradiction.
 template <class T> SARRUS_INLINE T verdict(const T& error) {
-  return verdict_beyond(error, tolerance<T>(tolerances::contradiction, tolerances::contradiction_in_single), contradictory);
+  return verdict_beyond(error, tolerance<T>(tolerances::contradiction, tolerances::contradiction_in_single),
+                        inconsistent_constraints);
 }
 /// Return 4 if the state is off the loops. If they are closed and no velocity is allowed, 3 takes precedence.
 template <class T> SARRUS_INLINE T verdict(const T& error, const OffLoops<T>& off) {

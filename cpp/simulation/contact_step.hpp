@@ -58,7 +58,7 @@ inline bool acts_on_velocities(const System<double>& s) {
   for (int i = 0; i < s.tree.loop_motions; ++i) acts |= s.tree.loop_motion[i].has_armature;
   s.plan.force_elements.each([&](const auto& element) {
     using Element = std::decay_t<decltype(element)>;
-    acts |= !(Element::has_linear_rates || std::is_same_v<Element, RigidContact> || std::is_same_v<Element, ShapeContacts> ||
+    acts |= !(Element::has_linear_rates || std::is_same_v<Element, RigidContact> || std::is_same_v<Element, CollisionContacts> ||
               std::is_same_v<Element, EndStop>);
   });
   return acts;
@@ -388,7 +388,7 @@ class ContactStep {
     const Arena::Scope scope(arena_);
     const ForceElements& elements = s_.plan.force_elements;
     for (const RigidContact& c : elements.all<RigidContact>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
-    for (const ShapeContacts& c : elements.all<ShapeContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
+    for (const CollisionContacts& c : elements.all<CollisionContacts>()) std::fill_n(x_.z + c.iz, c.states(), 0.0);
     for (const EndStop& stop : elements.all<EndStop>()) std::fill_n(x_.z + stop.iz, stop.states(), 0.0);
     auto [problem, J, w, p, shift, expands] = pack(rows, v_free);
     const int n = problem.rows, contacts = problem.contacts;
@@ -471,8 +471,8 @@ class ContactStep {
 
   /// The states of contacts: mean forces, of the least impulses, and moments, which stand behind those of all contacts.
   void tell(StepRows& rows, const double* impulse, const double* moment, double natural_map) {
-    const auto& shapes = s_.plan.force_elements.all<ShapeContacts>();
-    for (const ShapeContacts& all : shapes) x_.z[all.iz] = natural_map;
+    const auto& shapes = s_.plan.force_elements.all<CollisionContacts>();
+    for (const CollisionContacts& all : shapes) x_.z[all.iz] = natural_map;
     for (const StepRow& row : rows) {
       if (!row.acts || !row.contact) continue;
       double turned[3] = {0.0, 0.0, 0.0};
@@ -483,16 +483,16 @@ class ContactStep {
         z[3] = natural_map;
         for (int r = 0; r < 3 && row.told->turns; ++r) z[RigidContact::numbers + r] = turned[r] / h_;
       } else if (impulse[0] > 0.0) {
-        const ShapeContacts& all = *shapes.begin();
+        const CollisionContacts& all = *shapes.begin();
         double& count = x_.z[all.iz + 1];
-        double* z = x_.z + all.iz + ShapeContacts::before_points + static_cast<int>(count) * all.of_a_point();
+        double* z = x_.z + all.iz + CollisionContacts::before_points + static_cast<int>(count) * all.of_a_point();
         if (count++ < all.kept) {
           const Vec3<double> force = transpose_times(row.axes, Vec3<double>(impulse)) / h_,
                              torque = transpose_times(row.axes, Vec3<double>(turned)) / h_;
-          z[ShapeContacts::id] = static_cast<double>(row.point->id);
+          z[CollisionContacts::id] = static_cast<double>(row.point->id);
           for (int r = 0; r < 3; ++r)
-            z[ShapeContacts::force + r] = force(r), z[ShapeContacts::position + r] = row.point->at.position(r);
-          for (int r = 0; r < 3 && all.turns; ++r) z[ShapeContacts::moment + r] = torque(r);
+            z[CollisionContacts::force + r] = force(r), z[CollisionContacts::position + r] = row.point->at.position(r);
+          for (int r = 0; r < 3 && all.turns; ++r) z[CollisionContacts::moment + r] = torque(r);
         }
       }
       impulse += 3;

@@ -127,7 +127,7 @@ template <class P, class R> class StepPullback {
  private:
   using Varied = Dual<P, R>;
   template <class Kind> static constexpr bool is_of_time_alone =
-      std::is_same_v<Kind, Efforts> || std::is_same_v<Kind, HeldEfforts>;
+      std::is_same_v<Kind, EffortTable> || std::is_same_v<Kind, ZeroOrderHold>;
   static constexpr int most_stages = 4;
   static constexpr double rounding = 3e-12;  // smaller motions, in the plan's units, bend nothing to speak of
 
@@ -207,7 +207,7 @@ template <class P, class R> class StepPullback {
     s.equation.emplace(tree_, arena_, s.in, true);
     s.equation->take_multipliers(arena_);
     std::copy(s.equation->a, s.equation->a + n_, s.a);
-    wrong = select(s.equation->error < P(tolerances::contradiction), wrong, P(double(Status::contradictory)));
+    wrong = select(s.equation->error < P(tolerances::contradiction), wrong, P(double(Status::inconsistent_constraints)));
   }
 
   /// `by` (2 nv + nz): those of q, v and z are added to it.

@@ -74,7 +74,7 @@ SARRUS_NOINLINE void accelerations_with_rates(System<Dual<P, R>>& s, const Dual<
   // as loops/derivatives.hpp says where there is no derivative: near a singular position
   const P size = e.terms + in_metric(e.solved(), solution.y);
   const auto singular = is_near_singular(moved_by_rounding(e, arena, solution.factor, size), size);
-  s.status.value = select(singular, sarrus::most(s.status.value, P(double(contradictory))), s.status.value);
+  s.status.value = select(singular, sarrus::most(s.status.value, P(double(inconsistent_constraints))), s.status.value);
   for (int k = 0; k < n; ++k) a[k] = {solution.x[k], R(0.0)};
 
   // what stands on the right, in its rates
@@ -328,7 +328,7 @@ void implicit_midpoint_step(System<Dual<P, R>>& s, const Dual<P, R>& time, const
 
 /// Efforts that are held change as the numbers do that they are.
 template <class T> void vary_held_efforts(const Plan& plan, const T* numbers, T* held) {
-  for (const HeldEfforts& element : plan.force_elements.all<HeldEfforts>())
+  for (const ZeroOrderHold& element : plan.force_elements.all<ZeroOrderHold>())
     for (std::size_t k = 0; k < element.motors.size(); ++k)
       if (const int at = element.acting(of_any_lane(held[element.place].value), k); at >= 0)
         held[element.place + 1 + element.motors[k].iv].rate = numbers[at].rate;

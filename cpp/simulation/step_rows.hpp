@@ -57,7 +57,7 @@ class StepRows {
     gravity_ = std::sqrt(dot(tree_.gravity, tree_.gravity));
     const ForceElements& elements = s_.plan.force_elements;
     const auto& contacts = elements.all<RigidContact>();
-    const auto& shapes = elements.all<ShapeContacts>();
+    const auto& shapes = elements.all<CollisionContacts>();
     const auto& stops = elements.all<EndStop>();
     const Kinematics<double>& k = kinematics_ = Kinematics<double>::over(tree_, doubles(Kinematics<double>::size(tree_)));
     if (!contacts.empty() || !shapes.empty()) kinematics<double>(tree_, arena_, x_.q, x_.v, uniform(), k);
@@ -160,7 +160,7 @@ class StepRows {
     if (touches && !(std::abs(approach(row, x_.v) - bend(0)) > most)) row.bend = bend;
   }
   /// The same of shapes, whose place of contact moves along both.
-  void bend(StepRow& row, const ShapeContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
+  void bend(StepRow& row, const CollisionContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
             double size) {
     double squares = 0.0;  // of what turns or slides in a second, by a radian or the shape's size
     for (int r = 0; r < 3; ++r) squares += square(scalar_product(row.J + r * nv_, x_.v, nv_) / size);
@@ -173,20 +173,21 @@ class StepRows {
   }
   /// How a point moves and its normal turns, by central differences between `moment` ago and later. False: the point does not stay, or the
   /// caller's function has failed.
-  bool move(const StepRow& row, const ShapeContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
+  bool move(const StepRow& row, const CollisionContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
             double moment, MovingPlace& at) {
     const auto [i, j] = all.scene->shapes_of(point.pair);
     const PlacedShape &one = all.scene->shapes[i], &other = all.scene->shapes[j];
     const PairFunction& function = all.scene->function(point.pair);
     if (point.pair != moved_pair_) {  // points of a pair follow each other
       moved_pair_ = point.pair, moved_by_ = moment;
-      const auto pose_after = [&](const PlacedShape& s,
-                                  double time) {  // about the point: far from the origin rounding would be larger
+      // about the point, as far from the origin rounding would be larger; a caller's function may rely on the world's
+      const Vec3<double> about = function ? zero3<double>() : row.position;
+      const auto pose_after = [&](const PlacedShape& s, double time) {
         const LinkMotion<double>& body = k.link[link(all, s)];
         const Vec3<double>& w = body.V.angular;
         Transform<double> X = pose(all, s);
         const Vec3<double> v = body.V.linear + cross(w, Vec3<double>(X.p - body.X.p));
-        X.p += v * time - row.position;
+        X.p += v * time - about;
         for (int c = 0; c < 3; ++c) X.R.col(c) += cross(w, Vec3<double>(X.R.col(c))) * time;
         return X;
       };
@@ -247,7 +248,7 @@ class StepRows {
     const double least = one > 0.0 && other > 0.0 ? std::min(one, other) : std::max(one, other);
     return least > 0.0 ? least : tree_.length;
   }
-  void add_point(const ShapeContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k) {
+  void add_point(const CollisionContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k) {
     const ContactPair& pair = all.scene->pairs[point.pair];
     const int first = all.bodies[pair.first].link, second = all.bodies[pair.second].link;
     if (first == second) return;
@@ -260,10 +261,10 @@ class StepRows {
                   s_.parameter[all.rolling_friction.at + point.pair]);
     if (const double* known = state_of(all, point, contact_steps::moves * size)) {
       const Mat3<double>& E = row.axes;
-      const Vec3<double> impulse = E * Vec3<double>(known + ShapeContacts::force) * h_;
+      const Vec3<double> impulse = E * Vec3<double>(known + CollisionContacts::force) * h_;
       for (int r = 0; r < 3; ++r) row.guess[r] = impulse(r);
       if (row.turning) {
-        const Vec3<double> moment = E * Vec3<double>(known + ShapeContacts::moment) * h_;
+        const Vec3<double> moment = E * Vec3<double>(known + CollisionContacts::moment) * h_;
         for (int r = 0; r < 3; ++r) row.guessed_moment[r] = moment(r);
       }
     }
@@ -272,20 +273,20 @@ class StepRows {
     bounce(row, s_.parameter[all.restitution.at + point.pair], all.poisson, contact_steps::sinks * size);
   }
   /// Impulses of the last step at a point, or null: of the same pair, whatever they are called, the nearest one that is no farther than `reach`.
-  const double* state_of(const ShapeContacts& all, const TouchingPoint<double>& point, double reach) const {
+  const double* state_of(const CollisionContacts& all, const TouchingPoint<double>& point, double reach) const {
     const double* best = nullptr;
     double nearest = square(reach);
     const int count = std::min(static_cast<int>(x_.z[all.iz + 1]), all.kept);
-    const double* state = x_.z + all.iz + ShapeContacts::before_points;
+    const double* state = x_.z + all.iz + CollisionContacts::before_points;
     for (int k = 0; k < count; ++k, state += all.of_a_point()) {
-      if (static_cast<long long>(state[ShapeContacts::id]) / Scene::features != point.pair) continue;
-      const Vec3<double> way = point.at.position - Vec3<double>(state + ShapeContacts::position);
+      if (static_cast<long long>(state[CollisionContacts::id]) / Scene::features != point.pair) continue;
+      const Vec3<double> way = point.at.position - Vec3<double>(state + CollisionContacts::position);
       if (const double away = dot(way, way); away < nearest) nearest = away, best = state;
     }
     return best;
   }
 
-  Touching<double> touching_shapes(const ShapeContacts& all, const Kinematics<double>& k) {
+  Touching<double> touching_shapes(const CollisionContacts& all, const Kinematics<double>& k) {
     const Scene& scene = *all.scene;
     const int bodies = static_cast<int>(all.bodies.size()), n = static_cast<int>(scene.shapes.size());
     Transform<double>* at = arena_.take<Transform<double>>(bodies);
@@ -315,7 +316,7 @@ class StepRows {
   }
   /// Shapes of many corners on planes: four points stand for all of them, until others would sink in.
   void note_standing(const Touching<double>& touching) {
-    const auto& shapes = s_.plan.force_elements.all<ShapeContacts>();
+    const auto& shapes = s_.plan.force_elements.all<CollisionContacts>();
     for (const TouchingPoint<double>& point : touching) {
       const Scene& scene = *shapes.begin()->scene;
       const int body = scene.on_a_plane(point.pair).first;
@@ -329,7 +330,7 @@ class StepRows {
   bool add_missed_corners(const double* v, double fastest) {
     bool missed = false;
     for (Standing* stands = stand_; stands < stand_ + stands_; ++stands) {
-      const ShapeContacts& all = *s_.plan.force_elements.all<ShapeContacts>().begin();
+      const CollisionContacts& all = *s_.plan.force_elements.all<CollisionContacts>().begin();
       const Scene& scene = *all.scene;
       const auto [body, plane] = scene.on_a_plane(stands->pair);
       const Transform<double> X = pose(all, scene.shapes[body]), Y = pose(all, scene.shapes[plane]);
@@ -360,24 +361,24 @@ class StepRows {
       add_turning_rows(tree_, kinematics_, of, Mat3<double>(Mat3<double>::Identity()), sign, J);
     return vec3<double>(scalar_product(J, v, nv_), scalar_product(J + nv_, v, nv_), scalar_product(J + 2 * nv_, v, nv_));
   }
-  static int link(const ShapeContacts& all, const PlacedShape& shape) { return all.bodies[shape.link].link; }
-  Transform<double> pose(const ShapeContacts& all, const PlacedShape& shape) const {
+  static int link(const CollisionContacts& all, const PlacedShape& shape) { return all.bodies[shape.link].link; }
+  Transform<double> pose(const CollisionContacts& all, const PlacedShape& shape) const {
     return kinematics_.link[link(all, shape)].X * all.bodies[shape.link].on_the_link<double>(tree_) * shape.at;
   }
   /// Points of the last step that stay among those of their pair: of each the ones that pressed most.
-  const PressedPoint* strongest(const ShapeContacts& all, int& count) const {
+  const PressedPoint* strongest(const CollisionContacts& all, int& count) const {
     const int known = std::min(static_cast<int>(x_.z[all.iz + 1]), all.kept), wide = all.of_a_point();
-    const double* z = x_.z + all.iz + ShapeContacts::before_points;
+    const double* z = x_.z + all.iz + CollisionContacts::before_points;
     PressedPoint* pressed = arena_.take<PressedPoint>(known);
     const auto pair = [&](int k) { return static_cast<int>(static_cast<long long>(z[k * wide]) / Scene::features); };
-    const auto push = [&](int k) { return Vec3<double>(z + k * wide + ShapeContacts::force).norm(); };
+    const auto push = [&](int k) { return Vec3<double>(z + k * wide + CollisionContacts::force).norm(); };
     for (int k = 0; k < known; ++k) {
       int stronger = 0;
       for (int l = 0; l < known; ++l) stronger += pair(l) == pair(k) && (push(l) > push(k) || (push(l) == push(k) && l < k));
       if (stronger >= most_kept) continue;
       int at = count++;  // by pairs, as nearly all stand already
       for (; at > 0 && pressed[at - 1].pair > pair(k); --at) pressed[at] = pressed[at - 1];
-      pressed[at] = {pair(k), Vec3<double>(z + k * wide + ShapeContacts::position)};
+      pressed[at] = {pair(k), Vec3<double>(z + k * wide + CollisionContacts::position)};
     }
     return pressed;
   }

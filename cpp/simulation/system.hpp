@@ -193,11 +193,11 @@ template <class T> struct System {
   SARRUS_NOINLINE void sample(double time, T* x) {
     const auto at = SimulationState<T>::of(tree, x);
     take_samples(plan.force_elements, parameter, time, x + integrated(),
-                 [&](const Sampled& s, int which, T* z, T* effort) { ask(s, which, T(time), at.q, at.v, z, effort); });
+                 [&](const SampleAndHold& s, int which, T* z, T* effort) { ask(s, which, T(time), at.q, at.v, z, effort); });
   }
 
   /// What controllers answer at a sample, and their z after it.
-  void ask(const Sampled& s, int which, const T& time, const T* q, const T* v, T* z, T* effort) {
+  void ask(const SampleAndHold& s, int which, const T& time, const T* q, const T* v, T* z, T* effort) {
     const Arena::Scope scope(arena);
     AllJoints<T> all = {q, v, nullptr, tree.nv};
     if (plan.drives_loop_joints) all = joints(time, q, v);
@@ -340,7 +340,7 @@ template <class T> struct System {
   }
 
   SARRUS_INLINE void flag_contradiction(const T& residual) {
-    status = select(residual > T(tolerances::contradiction), most(status, T(contradictory)), status);
+    status = select(residual > T(tolerances::contradiction), most(status, T(inconsistent_constraints)), status);
   }
 
   /// The chain is let go, and pushed where it was held by lambda and the correction.

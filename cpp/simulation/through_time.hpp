@@ -100,7 +100,7 @@ class ThroughTime {
       double trace = 0.0;
       for (int k = part * nv; k < (part + 1) * nv; ++k) trace += S[k * m + k];
       freedoms_[part] = static_cast<int>(std::lround(trace));
-      if (std::abs(trace - freedoms_[part]) > 1e-6) of_.status[0] = contradictory;
+      if (std::abs(trace - freedoms_[part]) > 1e-6) of_.status[0] = inconsistent_constraints;
     }
     if (plan_.method == Method::semi_implicit && holonomic_throughout() && closes_ < 0.5)
       onto_ = Onto::positions, freedoms_[1] = nv;

@@ -54,7 +54,7 @@ def nunchaku() -> sarrus.Mechanism:
     b.add_joint("float", sarrus.Free(), "ground", "left")
     b.add_joint("one", sarrus.Spherical(), "left", "ball", at_parent=(0.25, 0, 0), at_child=(-radius, 0, 0))
     b.add_joint("other", sarrus.Spherical(), "ball", "right", at_parent=(radius, 0, 0), at_child=(-0.25, 0, 0))
-    b.set_contact("left", "right", touching=False)
+    b.set_contact("left", "right", enabled=False)
     b.set_home({"float": (0, 0, 0, 1, 0, 0, 0.35)})
     return b.build()
 

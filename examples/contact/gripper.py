@@ -33,7 +33,7 @@ def workplace() -> sarrus.Mechanism:
     b.add_joint("cube", sarrus.Free(), "ground", "cube")
     b.add_shape("cube", Box((SIDE, SIDE, SIDE)), friction=FRICTION)
     b.add_shape("ground", Plane())
-    b.set_contact("left_finger", "right_finger", touching=False)
+    b.set_contact("left_finger", "right_finger", enabled=False)
     b.set_home({"lift": LOW, "cube": (0, 0, 0, 1, 0.004, 0, SIDE / 2)})  # not quite between the pads
     return b.build()
 
@@ -47,7 +47,7 @@ def main(output: Path | None = None, duration: float = 60.0, films: Path | None 
     )
     q = robot.assemble()
     times = np.unique(np.r_[np.linspace(0, min(3.0, duration), 151), np.linspace(0, duration, 121)])
-    run = simulated(robot, q, np.zeros(robot.nv), duration, [close, lift], dt=2e-3, limits="stop", times=times)
+    run = simulated(robot, q, np.zeros(robot.nv), duration, [close, lift], dt=2e-3, limits="enforce", times=times)
     cube = np.linalg.inv(run.frame("right_finger")) @ run.frame("cube")
     holding = run.t >= min(LIFTED + 0.4, duration)
     slip = np.linalg.norm(cube[holding, :3, 3] - cube[holding][0, :3, 3], axis=1)

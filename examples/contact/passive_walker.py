@@ -39,8 +39,8 @@ def walker(feet: float = 1e-4) -> sarrus.Mechanism:
             "ground", Box((0.16, 0.1, 0.02)), (k * stride, 0, -0.01), group=("left_stones", "right_stones")[k % 2]
         )
     for leg, other in (("left", "right"), ("right", "left")):
-        b.set_contact(f"{leg}_foot", f"{other}_stones", touching=False)
-    b.set_contact("left_foot", "right_foot", touching=False)
+        b.set_contact(f"{leg}_foot", f"{other}_stones", enabled=False)
+    b.set_contact("left_foot", "right_foot", enabled=False)
     b.set_home({"up": np.cos(WIDE), "along": -np.sin(WIDE), "left_hip": -WIDE, "right_hip": WIDE})
     return b.build()
 

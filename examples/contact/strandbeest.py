@@ -68,7 +68,7 @@ def add_leg(
     (foot,) = (frame for frame in leg.description.frames if frame.name == "foot")
     b.add_frame(f"{name}_foot", f"{name}_lower", foot.placement)
     b.add_shape(f"{name}_lower", Sphere(SOLE), foot.placement, friction=FRICTION, group="feet")
-    b.set_contact("feet", "feet", touching=False)
+    b.set_contact("feet", "feet", enabled=False)
     return home
 
 

@@ -46,7 +46,7 @@ def pushed(duration: float) -> sarrus.Trajectory:
     robot = walker()
     motors = [PID(joint, proportional=15.0, derivative=0.6) for joint in robot.actuated]
     push = Thruster("pelvis", pulse(PUSH, AT, LASTS), (1.0, 0.5, 0.0))
-    return simulated(robot, robot.assemble(), np.zeros(robot.nv), duration, [*motors, push], dt=STEP, limits="stop")
+    return simulated(robot, robot.assemble(), np.zeros(robot.nv), duration, [*motors, push], dt=STEP, limits="enforce")
 
 
 def shaken(runs: int, duration: float, seed: int = 0, threads: int = 1) -> sarrus.Sweep:
@@ -59,7 +59,7 @@ def shaken(runs: int, duration: float, seed: int = 0, threads: int = 1) -> sarru
         for joint in robot.actuated
     ]  # fmt: skip
     q = np.broadcast_to(robot.assemble(), (runs, robot.nq))
-    how = {"dt": STEP, "method": "contact", "every": 10, "threads": threads, "limits": "stop"}
+    how = {"dt": STEP, "method": "contact", "every": 10, "threads": threads, "limits": "enforce"}
     return sarrus.simulate_many(robot, q, np.zeros((runs, robot.nv)), duration, motors, **how)
 
 

@@ -42,7 +42,7 @@ def main(figures: Figures = None, duration: float = 5.0) -> dict[str, float]:
             control.ForceTask("contact", FORCE, integral=200.0),
         ],
     )
-    unknown = [control.Thruster("tip", CABLE, "x"), control.PrescribedEffort("elbow", harmonic(RIPPLE, rate=3.0))]
+    unknown = [control.Thruster("tip", CABLE, "x"), control.FeedforwardEffort("elbow", harmonic(RIPPLE, rate=3.0))]
     q = robot.inverse_kinematics({"tip": poses[0]}, near=robot.assemble())
     run = sarrus.simulate(robot, q, np.zeros(6), duration, [law, *unknown])
 

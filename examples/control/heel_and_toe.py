@@ -52,11 +52,11 @@ def main(figures: Figures = None, duration: float = PERIOD) -> dict[str, float]:
     feet = [control.PointContact(corner, friction=FRICTION) for corner in CORNERS]
     law = control.TaskControl(robot, tasks, contacts=feet)
     ground = [
-        control.Contact(corner, stiffness=1e6, dissipation=2.0, friction=GROUND, slip_velocity=0.01)
+        control.CompliantContact(corner, stiffness=1e6, dissipation=2.0, friction=GROUND, slip_velocity=0.01)
         for corner in CORNERS
     ]
     run = sarrus.simulate(
-        robot, q, np.zeros(robot.nv), duration, [control.Sampled(law, period=1e-3), *ground], limits="ignore"
+        robot, q, np.zeros(robot.nv), duration, [control.SampleAndHold(law, period=1e-3), *ground], limits="ignore"
     )
     instants = range(0, len(run.t), 10)
     answers = [law.solve(run.t[k], run.q[k], run.v[k]) for k in instants]

@@ -69,9 +69,10 @@ def main(figures: Figures = None, duration: float = 4.0) -> dict[str, float]:
         return asked[-1][1]
 
     ground = [
-        control.Contact(foot, stiffness=1e6, dissipation=2.0, friction=GROUND, slip_velocity=0.01) for foot in FEET
+        control.CompliantContact(foot, stiffness=1e6, dissipation=2.0, friction=GROUND, slip_velocity=0.01)
+        for foot in FEET
     ]
-    run = sarrus.simulate(robot, q, np.zeros(robot.nv), duration, [control.Sampled(law, period=1e-3), *ground])
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), duration, [control.SampleAndHold(law, period=1e-3), *ground])
     X, stands = run.frame("trunk"), run.t < STAND
     goal = np.array([trunk(t, home) for t in run.t])
     off = norm(X[:, :3, 3] - goal[:, :3, 3])

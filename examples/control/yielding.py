@@ -59,7 +59,7 @@ def main(figures: Figures = None, duration: float = 2.0) -> dict[str, float]:
     runs = {
         "impedance": sarrus.simulate(robot, q, v, duration, [compensated(yields), push]),
         "admittance": sarrus.simulate(
-            robot, q, v, duration, [control.Sampled(compensated(follows), period=1e-3), push]
+            robot, q, v, duration, [control.SampleAndHold(compensated(follows), period=1e-3), push]
         ),
     }
     w, found, moved = np.sqrt(STIFFNESS / MASS), {}, {}

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ._renamed import raise_renamed
+
 
 class Deferred:
     """A module of sarrus whose functions a class takes for methods: each loads the module when it is looked up first."""
@@ -53,11 +55,3 @@ def attributes(package: str, modules: Mapping[str, Iterable[str]]) -> Callable[[
         return value
 
     return __getattr__
-
-
-def raise_renamed(owner: str, name: str) -> None:
-    """Raise AttributeError with the new name if the owner had one of this name until 0.1.0."""
-    from ._renamed import RENAMED
-
-    if name in RENAMED.get(owner, ()):
-        raise AttributeError(f"{owner}.{name} is now {RENAMED[owner][name]}", name=name)

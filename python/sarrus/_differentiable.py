@@ -20,7 +20,7 @@ from . import derivatives
 from ._arrays import Array, checked_count, common_axes
 from .building.builder import Builder
 from .control.coordinates import velocities
-from .control.sampling import Efforts
+from .control.sampling import EffortTable
 from .description.joints import JointType
 from .dynamics.derivatives import check_robot
 from .errors import ModelError, ShapeError
@@ -275,7 +275,7 @@ def run(f: Function, x: Arrays) -> Sweep:
     elements = [] if others is None else list(others) if isinstance(others, Sequence) else [others]
     how["method"] = method_for(how.get("method", "auto"), elements, True, f.robot, q, dt)
     runs, steps = math.prod(q.shape[:-1]), u.shape[-2]
-    efforts = Efforts(start + dt * np.arange(steps), u.reshape(runs, *u.shape[-2:]), f.motors)
+    efforts = EffortTable(start + dt * np.arange(steps), u.reshape(runs, *u.shape[-2:]), f.motors)
     of_each = q.reshape(runs, -1), v.reshape(runs, -1)
     sweep = simulate_many(f.robot, *of_each, steps * dt, [efforts, *elements], dt=dt, **how)
     if f.remembers:
@@ -295,7 +295,7 @@ def back_through(f: Function, x: Arrays, y: Arrays, w: Arrays) -> list[Array]:
         runs = run(f, x)
     of_runs = [one.reshape(len(runs), *one.shape[len(lead) :]) for one in w]
     g = D.rollouts_vjp(runs, *of_runs, threads=f.options.get("threads", 1))
-    by_u = g.parameters["Efforts.u"]
+    by_u = g.parameters["EffortTable.u"]
     return [g.q.reshape(*lead, -1), g.v.reshape(*lead, -1), by_u.reshape(*lead, steps, -1)]
 
 
@@ -320,9 +320,9 @@ def along_one_step(f: Function, x: Arrays, y: Arrays, dx: Arrays) -> list[Array]
     }
     others, start = f.options.get("controller"), f.options.get("start", 0.0)
     elements = [] if others is None else list(others) if isinstance(others, Sequence) else [others]
-    efforts = Efforts([start], u.reshape(-1, 1, u.shape[-1]), f.motors)
+    efforts = EffortTable([start], u.reshape(-1, 1, u.shape[-1]), f.motors)
     S = D.step(f.robot, q, v, f.options["dt"], controller=[efforts, *elements], time=start, **how)
-    change = sum(M @ d[..., None] for M, d in zip((S.q, S.v, S.parameters["Efforts.u"]), dx, strict=True))[..., 0]
+    change = sum(M @ d[..., None] for M, d in zip((S.q, S.v, S.parameters["EffortTable.u"]), dx, strict=True))[..., 0]
     return [change[..., : f.robot.nv], change[..., f.robot.nv : 2 * f.robot.nv]]
 
 

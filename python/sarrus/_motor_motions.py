@@ -104,7 +104,7 @@ class MotorMotions:
         off = np.abs(x[..., self.columns] - np.eye(len(self.columns)))
         alone = np.asarray((off < ALONE).all(axis=(-2, -1)))
         if not alone.any():
-            cut = "; or no rigid body determines all components of what the joint carries (joint_wrenches(q, v, a).not_unique)"
+            cut = "; or no rigid body determines all components of what the joint carries (joint_wrenches(q, v, a).indeterminate)"
             raise ModelError(
                 f"motors ({', '.join(self.base.actuated)}) do not move independently of each other: there must be as many as freedoms{cut * bool(self.held)}"
             )

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import derivatives as D
 from ._arrays import Array
-from .control.sampling import Efforts
+from .control.sampling import EffortTable
 from .errors import AssemblyError, IntegrationError, ModelError, StateError
 from .mechanism import Mechanism
 from .simulation.sweep import simulate_many
@@ -133,7 +133,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
             )
 
     def _step(self, x: Array, u: Array) -> Array:
-        n, efforts = self.robot.nq, Efforts([0.0], u[None])
+        n, efforts = self.robot.nq, EffortTable([0.0], u[None])
         runs = simulate_many(self.robot, x[:n], x[n:], self.dt, efforts, dt=self.dt, limits="ignore", **self.options)
         return np.concatenate([runs.q[0, -1], runs.v[0, -1]])
 
@@ -156,10 +156,10 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         else:
             self.costs.calcDiff(data.costs, x, u)
             if self.dt > 0.0:
-                n, efforts = self.robot.nq, Efforts([0.0], u[None])
+                n, efforts = self.robot.nq, EffortTable([0.0], u[None])
                 try:
                     S = D.step(self.robot, x[:n], x[n:], self.dt, controller=efforts, **self.options)
-                    data.Fx, data.Fu = np.hstack([S.q, S.v]), S.parameters["Efforts.u"]
+                    data.Fx, data.Fu = np.hstack([S.q, S.v]), S.parameters["EffortTable.u"]
                 except NO_ANSWER:
                     data.Fx, data.Fu = np.full_like(data.Fx, np.nan), np.full_like(data.Fu, np.nan)
         for name in ("Lx", "Lu", "Lxx", "Lxu", "Luu"):

@@ -5,16 +5,28 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Collection, Iterable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from ._renamed import raise_renamed, renamed_attribute, renamed_value
 
 __all__ = [
-    "AssemblyError", "BranchEnd", "BranchWarning", "IntegrationError", "LimitWarning", "ModelError", "ModelWarning",
-    "NameNotFoundError", "NotRealizableError", "SarrusError", "ShapeError", "StateError", "StiffnessWarning",
+    "AssemblyError",
+    "BranchWarning",
+    "IntegrationError",
+    "LimitWarning",
+    "ModelError",
+    "ModelWarning",
+    "NameNotFoundError",
+    "NotRealizableError",
+    "PathTrackingError",
+    "SarrusError",
+    "ShapeError",
+    "StateError",
+    "StiffnessWarning",
 ]  # fmt: skip
 
 
@@ -61,21 +73,24 @@ class AssemblyError(SarrusError, ValueError):
     """No configuration was found that closes the loops."""
 
 
-class BranchEnd(AssemblyError):
+class PathTrackingError(AssemblyError):
     """The branch that :meth:`~sarrus.Mechanism.follow` or :meth:`~sarrus.Mechanism.assemble` went along ends before its inputs do.
 
     Attributes
     ----------
     path : (k, nq) configurations at the inputs that were reached
-    last : (nq,) where the branch ends
+    last_configuration : (nq,) where the branch ends
     """
 
-    def __init__(self, message: str, path: NDArray[np.float64], last: NDArray[np.float64]) -> None:
+    def __init__(self, message: str, path: NDArray[np.float64], last_configuration: NDArray[np.float64]) -> None:
         super().__init__(message)
-        self.path, self.last = path, last
+        self.path, self.last_configuration = path, last_configuration
 
-    def __reduce__(self) -> tuple[type[BranchEnd], tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
-        return type(self), (str(self), self.path, self.last)
+    def __reduce__(self) -> tuple[type[PathTrackingError], tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
+        return type(self), (str(self), self.path, self.last_configuration)
+
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
 
 
 class NotRealizableError(SarrusError, ValueError):
@@ -146,7 +161,9 @@ def check_choice(what: str, value: object, choices: Any, error: type[Exception] 
     words = getattr(choices, "__args__", choices)  # as get_args has them, in half a microsecond less
     if not isinstance(value, str) or value not in words:
         *others, last = map(repr, words)
-        raise error(f"{what} must be {'one of ' * (len(others) > 1)}{', '.join(others)} or {last}; got {value!r}")
+        raise error(
+            f"{what} must be {'one of ' * (len(others) > 1)}{', '.join(others)} or {last}; got {value!r}{renamed_value(what, value)}"
+        )
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -162,6 +179,13 @@ def check_printable(what: str, name: str) -> None:
 def printable(text: str) -> str:
     """Return the text, with an escape for what cannot be shown."""
     return str(_core.printable(text))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        raise_renamed(__name__, name)
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name)
 
 
 _core.hand_over(

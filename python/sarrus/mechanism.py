@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ._deferred import Deferred, raise_renamed
+from ._deferred import Deferred
+from ._renamed import raise_renamed
 from .dynamics.loop_operations import LoopFunctions
 from .dynamics.operations import Constraint, Joint, Kinematics
 from .shapes import ContactShape, Mesh, Point
@@ -78,7 +79,7 @@ class Mechanism(LoopFunctions):
     "world_aligned" : the world's axes, at the frame's origin
     "world" : the world's axes, for the point of the body that passes through the world's origin (the spatial velocity)
 
-    Functions that only one work or only floating bases ask for take the mechanism first: :mod:`sarrus.works`, :mod:`sarrus.floating`.
+    Functions that only one work or only floating bases ask for take the mechanism first: :mod:`sarrus.formulations`, :mod:`sarrus.floating`.
 
     Attributes
     ----------
@@ -143,7 +144,7 @@ class Mechanism(LoopFunctions):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     def _forward_by_reference_member(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **options: Any) -> Any:
-        from .works.reference_member import forward_by_reference_member
+        from .formulations.reference_member import forward_by_reference_member
 
         return forward_by_reference_member(self, q, v, tau, **options)
 

@@ -802,7 +802,7 @@ def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | T
 
     Parameters
     ----------
-    screws : (..., n, 6) [angular; linear] of each joint where q = 0, in space axes, as `sarrus.works.joint_screws` gives them
+    screws : (..., n, 6) [angular; linear] of each joint where q = 0, in space axes, as `sarrus.formulations.joint_screws` gives them
     q : (..., n) [rad, m]
     home : (..., 4, 4) or `Transform`, pose of the end where q = 0; default: the identity
 
@@ -816,7 +816,7 @@ def product_of_exponentials(screws: ArrayLike, q: ArrayLike, home: ArrayLike | T
     >>> import sarrus
     >>> arm = sarrus.mechanisms.double_pendulum()
     >>> q = np.array([0.1, -0.4])
-    >>> tip = sarrus.spatial.product_of_exponentials(sarrus.works.joint_screws(arm), q, arm.pose(arm.neutral(), "tip"))
+    >>> tip = sarrus.spatial.product_of_exponentials(sarrus.formulations.joint_screws(arm), q, arm.pose(arm.neutral(), "tip"))
     >>> bool(np.allclose(tip, arm.pose(q, "tip")))
     True
     """

@@ -697,23 +697,23 @@ class AllThatActs {
         list_.keep({{}, {}, {}, {law, {{0.0}, {0.2}, {0.1, 3.0, 0.2}}}, 30});  // of which the parameters choose one
     const PID controller = {{}, joint, kept, {0}, {1}, {2}, {{3}, {4}}};
     list_.add(controller);
-    list_.add(PrescribedEffort{{}, {0}, of_runs});
-    list_.add(Stiction{{}, {t.nv - 1}, {5}, {6}, {7}, {8}, {9}});
-    list_.add(Contact{{}, frame, e_z, -1.0, 0.1, kept, e_x, {10}, {11}, {12}, {13}, {14}});
+    list_.add(FeedforwardEffort{{}, {0}, of_runs});
+    list_.add(LuGreFriction{{}, {t.nv - 1}, {5}, {6}, {7}, {8}, {9}});
+    list_.add(CompliantContact{{}, frame, e_z, -1.0, 0.1, kept, e_x, {10}, {11}, {12}, {13}, {14}});
     const BodyFrame ground = {0, m.number_of(m.placed_frame("ground"))};
     list_.add(RigidContact{{}, frame, ground, e_z, -1.0, 0.1, {13}, {12}});
     const auto scene = std::make_shared<Scene>();
     scene->shapes = {{{ShapeKind::sphere, 0.3}, 0, Transform<double>::identity()},
                      {{ShapeKind::plane}, 1, {Mat3<double>::Identity(), vec3<double>(0.0, 0.0, -0.5)}}};
     scene->allow(0, 1, 0.5, 0.1);
-    list_.add(ShapeContacts{{}, scene, {frame, ground}, {13}, {12}});
+    list_.add(CollisionContacts{{}, scene, {frame, ground}, {13}, {12}});
     list_.add(Thruster{{}, frame, e_y, kept, {{19}, {20}}});
     list_.add(ReactionWheel{{}, {t.nv - 1}, {31}, kept, {21}, {22}});
     list_.add(EndStop{{}, {joint}, {{15}, {16}}, {17}, {18}, false});
-    list_.add(ActuatorDynamics{{}, {t.nv - 1}, 2, {23}, {24}, {25}, {26}});
-    list_.add(Efforts{{}, {times, times + 3}, {{0}}, {27}});
-    list_.add(HeldEfforts{{}, {times, times + 3}, {{0}}, {27}});
-    Sampled late{};  // a controller that acts late
+    list_.add(ActuatorModel{{}, {t.nv - 1}, 2, {23}, {24}, {25}, {26}});
+    list_.add(EffortTable{{}, {times, times + 3}, {{0}}, {27}});
+    list_.add(ZeroOrderHold{{}, {times, times + 3}, {{0}}, {27}});
+    SampleAndHold late{};  // a controller that acts late
     late.controllers = list_.keep_inner([&](ForceElementList& inner) { inner.add(controller); });
     late.period = 1.5e-5, late.delay = 1e-5;
     list_.add(late);

@@ -149,10 +149,12 @@ def test_where_the_branch_ends_another_one_is_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert_allclose(robot.assemble(fixed=beyond, branch="any"), q)
-    with pytest.raises(sarrus.BranchEnd, match="the branch of the start does not lead there: it ends, at pivot") as end:
+    with pytest.raises(
+        sarrus.PathTrackingError, match="the branch of the start does not lead there: it ends, at pivot"
+    ) as end:
         robot.assemble(fixed=beyond, branch="only")
-    assert np.isfinite(end.value.last).all()
-    assert np.abs(robot.constraint_residual(end.value.last)).max() < 1e-9
+    assert np.isfinite(end.value.last_configuration).all()
+    assert np.abs(robot.constraint_residual(end.value.last_configuration)).max() < 1e-9
     many = np.array([-1.8, 1.6, -0.2])  # on the branch; on another one; nowhere
     with pytest.warns(sarrus.BranchWarning, match="1 of 3"):
         robot.assemble(fixed={"pivot": many})
@@ -165,7 +167,7 @@ def test_where_the_branch_ends_another_one_is_told():
 def test_nothing_there_says_how_far_the_branch_goes():
     robot = mechanisms.four_bar()
     with pytest.raises(
-        sarrus.BranchEnd, match=r"no configuration was found.*the branch of the start does not lead there"
+        sarrus.PathTrackingError, match=r"no configuration was found.*the branch of the start does not lead there"
     ) as end:
         robot.assemble(fixed={"pivot": -0.2})
     assert end.value.path.shape == (1, 3)
@@ -209,7 +211,7 @@ def test_statuses_of_another_branch_and_of_unsound_starts_differ():
     pivot = np.array([-1.8, -1.8, 1.6, -0.2])
     for many in (robot, robot.variants(gravity=np.ones((4, 3)))):
         q, status = many.assemble(near, fixed={"pivot": pivot}, return_status=True)
-        assert status.tolist() == [Status.FINE, Status.UNSOUND, Status.OTHER_BRANCH, Status.NO_ANSWER]
+        assert status.tolist() == [Status.FINE, Status.INVALID_STATE, Status.OTHER_BRANCH, Status.NO_ANSWER]
         assert np.isfinite(q).all(axis=1).tolist() == [True, False, True, False]
 
 

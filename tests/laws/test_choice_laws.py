@@ -70,7 +70,7 @@ def carried(robot, q, v, a, multipliers, time):
     """Joint name -> wrench on its child about the world's origin, in the world's axes, whichever way the tree passes it."""
     loops = robot._loop_wrenches(q, multipliers, time=time) if robot.nc else np.zeros((len(robot.constraints), 6))
     known = dict(zip(robot.constraints, loops, strict=True))
-    known |= sarrus.works.reactions(robot, q, v, a, multipliers=multipliers, time=time)
+    known |= sarrus.formulations.reactions(robot, q, v, a, multipliers=multipliers, time=time)
     wrenches = {}
     for spec in robot.description.joints:
         back = robot.joint(spec.name).reversed and spec.name in robot.joints

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import sarrus
 from sarrus.analysis.assembly.recut import Recut
-from sarrus.control import PID, EndStop, PrescribedEffort, ReactionWheel, Stiction
+from sarrus.control import PID, EndStop, FeedforwardEffort, LuGreFriction, ReactionWheel
 from tests.effort import examples
 from tests.laws.test_choice_laws import recut
 from tests.laws.test_laws import assert_equal
@@ -109,7 +109,9 @@ def test_what_joints_carry(closed, seed):
         robot, q, v = one.robot, one.q, one.v
         a, loops = robot.forward_dynamics(q, v, np.zeros(robot.nv), return_reactions=True)
         known = (
-            loops.wrenches | sarrus.works.reactions(robot, q, v, a, multipliers=loops.multipliers) if robot.nc else {}
+            loops.wrenches | sarrus.formulations.reactions(robot, q, v, a, multipliers=loops.multipliers)
+            if robot.nc
+            else {}
         )
         found = []
         for spec in sorted(robot.description.joints, key=lambda spec: spec.name) if known else ():
@@ -151,7 +153,9 @@ def test_armature_of_closing_joints_is_inertia(closed, seed):
     assert_equal(skew, -skew.T, 1e-4, scale=np.abs(C).max(initial=scale))
     frame = robot.frames[-1]
     J = robot.jacobian(q, frame)
-    assert_equal(J @ sarrus.works.omega(robot, q, frame), J @ np.linalg.solve(M, J.T), 1e-7, scale=np.abs(J).max())
+    assert_equal(
+        J @ sarrus.formulations.omega(robot, q, frame), J @ np.linalg.solve(M, J.T), 1e-7, scale=np.abs(J).max()
+    )
 
 
 @law
@@ -165,11 +169,11 @@ def test_other_forms_of_the_equations(closed, seed):
     q, v, tau = one.q, one.v, one.tau
     a = robot.forward_dynamics(q, v, tau)
     scale = np.abs(a).max(initial=1.0)
-    assert_equal(sarrus.works.projected_dynamics(robot, q, v, tau).acceleration, a, 1e-7, scale=scale)
+    assert_equal(sarrus.formulations.projected_dynamics(robot, q, v, tau).acceleration, a, 1e-7, scale=scale)
     if robot.nc:
-        form = sarrus.works.reduced_dynamics(robot, q, v)
+        form = sarrus.formulations.reduced_dynamics(robot, q, v)
         assert_equal(form.full_acceleration(form.forward(form.jacobian.T @ tau)), a, 1e-6, scale=scale)
-        P = sarrus.works.projections(robot, q)[1]
+        P = sarrus.formulations.projections(robot, q)[1]
         w = rng.normal(size=robot.nv)
         assert_equal(robot.project_velocity(q, w), P @ w, 1e-7, scale=np.abs(P).max() * 3)
 
@@ -280,8 +284,8 @@ def test_one_number_for_the_crank(terms):
 
 ELEMENTS = {
     "PID": lambda name: PID(name, 20.0, 5.0, 2.0, target=-1.0, limits=(-15.0, 15.0)),
-    "effort": lambda name: PrescribedEffort(name, 2.0),
-    "Stiction": lambda name: Stiction(name, 0.5, 0.8, 0.05, 200.0),
+    "effort": lambda name: FeedforwardEffort(name, 2.0),
+    "LuGreFriction": lambda name: LuGreFriction(name, 0.5, 0.8, 0.05, 200.0),
     "EndStop": lambda name: EndStop(name, (-1.7, -0.7), 400.0, 5.0),
     "ReactionWheel": lambda name: ReactionWheel(name, 4.0, 2.0, 0.3),
 }
@@ -304,7 +308,7 @@ def test_force_elements_act_by_the_name_of_a_joint(name, element, method):
 
 
 def test_limits_of_a_pin_wherever_it_stands():
-    """assemble() keeps them, a run that leaves them warns and says by how much, and limits="stop" stops it, as effort limits do."""
+    """assemble() keeps them, a run that leaves them warns and says by how much, and limits="enforce" stops it, as effort limits do."""
     said, stopped = [], []
     for closing in ("pin2", "pivot", "pin1"):
         robot = four_bar(closing, pins={"pin2": {"limits": (-3.1, -0.01), "velocity_limit": 0.1, "effort_limit": 1.0}})
@@ -315,7 +319,7 @@ def test_limits_of_a_pin_wherever_it_stands():
         with pytest.warns(sarrus.LimitWarning, match="of joint 'pin2' leaves its limits"):
             run = sarrus.simulate(tight, *state(tight), 0.3, drive, dt=1e-3)
         said.append([(x["quantity"], round(x["reached"], 5), x["lower"]) for x in run.statistics["limits"]])
-        run = sarrus.simulate(tight, *state(tight), 0.3, drive, dt=1e-3, limits="stop")
+        run = sarrus.simulate(tight, *state(tight), 0.3, drive, dt=1e-3, limits="enforce")
         stopped.append(run.joint("pin2")[:, 0])
     assert {x[0] for x in said[0]} == {"position", "effort"} and said[0] == said[1] == said[2]
     for angles in stopped:

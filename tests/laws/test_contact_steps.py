@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.transform import Rotation
 
 import sarrus
-from sarrus.control import PID, Contact, EndStop, RigidContact
+from sarrus.control import PID, CompliantContact, EndStop, RigidContact
 from tests.small_mechanisms import slider
 
 G = 9.81
@@ -56,7 +56,7 @@ def test_forces_carry_the_weight():
     robot, corners = block()
     feet = [RigidContact(c) for c in corners[:4]]
     run = sarrus.simulate(robot, AT, np.zeros(6), 0.1, feet, dt=2e-3)
-    z = run.z[-1].reshape(4, 4)
+    z = run.internal_state[-1].reshape(4, 4)
     assert_allclose(z[:, 0], G / 4, rtol=1e-5)
     assert_allclose(z[:, 1:3], 0.0, atol=5e-6)
     assert z[:, 3].max() < 1e-10
@@ -157,7 +157,7 @@ def test_a_four_bar_falls_and_lies_still():
     assert abs(robot.constraint_residual(run.q)).max() < LOOPS
     slip = np.einsum("kij,kj->ki", robot.constraint_jacobian(run.q), run.v)
     assert abs(slip).max() < LOOPS * max(abs(run.v).max(), 1.0)
-    natural_map = run.z.reshape(len(run.t), -1, 4)[:, :, 3].max()
+    natural_map = run.internal_state.reshape(len(run.t), -1, 4)[:, :, 3].max()
     assert natural_map < 1e-8
     assert abs(run.v[-200:]).max() < 1e-8
     energy = robot.kinetic_energy(run.q, run.v) + robot.potential_energy(run.q)
@@ -198,7 +198,7 @@ def thrown(length=1.0, mass=1.0, turn=(0.0, 0.0, 0.0)):
     touching = [RigidContact(c, on="floor", friction=0.4, restitution=0.3) for c in corners]
     # until it turns on four corners: what each of these carries, and with that how friction brakes the turn, is not unique (docs/contact.md)
     run = sarrus.simulate(robot, q, v, 0.3, touching, dt=2e-3)
-    assert np.abs(run.z[:, ::4]).max() > 5.0 * mass * length  # it was hit
+    assert np.abs(run.internal_state[:, ::4]).max() > 5.0 * mass * length  # it was hit
     places = np.array([R.inv().apply(robot.pose(x, c)[:3, 3]) for x in run.q[::20] for c in corners])
     return places / length, run.v[::20] / ([1, 1, 1] + [length] * 3)
 
@@ -240,7 +240,7 @@ def test_a_short_step_is_what_contact_dynamics_says(armature):
     run = sarrus.simulate(robot, q, v, h, RigidContact("tip", normal="z", offset=level, friction=0.4), dt=h)
     assert np.abs(answer.forces).max() > 0.1
     assert_allclose(run.v[-1] / h, answer.motion, atol=1e-4)
-    assert_allclose(run.z[-1, 0], answer.forces[0, 2], rtol=1e-4)
+    assert_allclose(run.internal_state[-1, 0], answer.forces[0, 2], rtol=1e-4)
 
 
 def crane(feet):
@@ -370,7 +370,7 @@ def test_what_does_not_go_together_is_refused():
     with pytest.raises(sarrus.ModelError, match="RigidContact acts in steps of method='contact' alone"):
         sarrus.simulate(robot, q, np.zeros(6), 0.1, ground, method="rk4")
     with pytest.raises(sarrus.ModelError, match="compliant"):
-        sarrus.simulate(robot, q, np.zeros(6), 0.1, [ground, Contact("ball")])
+        sarrus.simulate(robot, q, np.zeros(6), 0.1, [ground, CompliantContact("ball")])
     with pytest.raises(sarrus.ModelError, match="projection"):
         sarrus.simulate(robot, q, np.zeros(6), 0.1, ground, stabilisation="none")
     with pytest.raises(sarrus.ModelError, match="restitution"):
@@ -411,8 +411,8 @@ def test_stops_that_move_push_by_what_the_motion_lacks(side):
     run = sarrus.simulate(robot, [0.0], [side], 0.3, [stop, lambda t, q, v: [side * 3.0]], method="contact", dt=1e-3)
     mass = robot.mass_matrix(run.q)[:, 0, 0]
     gained = mass[1:] * np.diff(run.v[:, 0]) / 1e-3 - 3.0 * side
-    assert_allclose(run.z[1:, 0], gained, atol=1e-6)
-    assert run.z[-1, 0] == pytest.approx(-3.0 * side, rel=1e-8)
+    assert_allclose(run.internal_state[1:, 0], gained, atol=1e-6)
+    assert run.internal_state[-1, 0] == pytest.approx(-3.0 * side, rel=1e-8)
     assert abs(run.a[-1]).max() < 1e-7
 
 
@@ -421,12 +421,12 @@ def test_a_loop_on_a_stop_is_in_balance():
     robot = sarrus.mechanisms.four_bar()
     q = robot.assemble(fixed={"motor": 0.7})
     stop = EndStop("motor", limits=(-3.0, 0.7))
-    push = sarrus.control.PrescribedEffort("motor", sarrus.laws.polynomial(40.0))
+    push = sarrus.control.FeedforwardEffort("motor", sarrus.laws.polynomial(40.0))
     run = sarrus.simulate(robot, q, np.zeros(3), 0.2, [stop, push], method="contact", dt=1e-3)
     assert abs(run.v).max() < AT_REST
     assert abs(run.a[1:]).max() < 1e-6
     at_rest = robot.actuator_efforts(q, np.zeros(3), np.zeros(3))
-    assert_allclose(run.z[-1, -1] + 40.0, at_rest[0], rtol=1e-6)
+    assert_allclose(run.internal_state[-1, -1] + 40.0, at_rest[0], rtol=1e-6)
     right = robot.forward_dynamics(q, np.zeros(3), run.tau[-1], return_reactions=True)[1]
     for name, wrench in run.reactions.wrenches.items():
         assert_allclose(wrench[-1], right.wrenches[name], rtol=1e-5, atol=1e-6)
@@ -441,5 +441,5 @@ def test_what_saturates_gives_way(bounded):
     b.add_joint("guide", sarrus.Prismatic("z", **limits), "ground", "weight", actuated=True)
     range_ = {"limits": (-100.0, 100.0)} if bounded == "controller" else {}
     hold = sarrus.control.PID("guide", 4e4, 0.0, 4e3, target=1.0, **range_)
-    run = sarrus.simulate(b.build(), [0.0], [0.0], 0.2, [hold], method="contact", dt=1e-3, limits="stop")
+    run = sarrus.simulate(b.build(), [0.0], [0.0], 0.2, [hold], method="contact", dt=1e-3, limits="enforce")
     np.testing.assert_allclose(run.v[:, 0], (100.0 / 50.0 - 9.81) * run.t, atol=1e-12)

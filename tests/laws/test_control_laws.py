@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sarrus
-from sarrus.control import PID, ComputedTorque, GravityCompensation, PDPlus, Sampled
+from sarrus.control import PID, ComputedTorque, GravityCompensation, PDPlus, SampleAndHold
 from tests.small_mechanisms import double_pendulum
 
 LOOPS = {
@@ -142,7 +142,7 @@ def test_a_step_is_reached_with_gravity_held_and_sampled():
     q = robot.assemble()
     goal = {name: float(q[robot.joint(name).q_slice][0]) + 0.1 for name in LOOPS["five_bar"]}
     law = [GravityCompensation(), *(PID(name, 100.0, 0.0, 30.0, target=x) for name, x in goal.items())]
-    run = sarrus.simulate(robot, q, np.zeros(robot.nv), 3.0, Sampled(law, 2e-3, 1e-3))
+    run = sarrus.simulate(robot, q, np.zeros(robot.nv), 3.0, SampleAndHold(law, 2e-3, 1e-3))
     for name, x in goal.items():
         assert_allclose(run.joint(name)[-1], x, atol=1e-4)
 

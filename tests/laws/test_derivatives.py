@@ -434,7 +434,7 @@ def test_products_say_where_there_is_no_derivative(where, product):
     ask, ones = getattr(D, f"forward_dynamics_{product}"), (np.ones(3),) * (1 if product == "vjp" else 3)
     how = {"along": "tangent" if singular else "any"}
     _, status = ask(robot, q, v, np.zeros(3), *ones, return_status=True, **how)
-    assert status == sarrus.results.Status.CONTRADICTORY
+    assert status == sarrus.results.Status.INCONSISTENT_CONSTRAINTS
     with pytest.raises(sarrus.StateError, match="no derivative"):
         ask(robot, q, v, np.zeros(3), *ones, **how)
 
@@ -667,7 +667,7 @@ def test_a_singular_position_has_a_status():
     flat = np.zeros(3)
     v = robot.project_velocity(flat, [1.0, -1.0, 1.0])
     _, status = D.forward_dynamics(robot, flat, v, np.zeros(3), return_status=True)
-    assert status == sarrus.results.Status.CONTRADICTORY
+    assert status == sarrus.results.Status.INCONSISTENT_CONSTRAINTS
     with pytest.raises(sarrus.StateError, match="singular"):
         D.forward_dynamics(robot, flat, v, np.zeros(3))
 
@@ -786,7 +786,7 @@ def test_efforts_that_nobody_can_give():
     b.add_joint("loose", sarrus.Revolute("y"), "one", "two", at_child=(0, 0, 1))
     robot = b.build()
     ask = (robot, [0.3, 0.2], [0.0, 0.0], [1.0, 0.0])
-    assert D.actuator_efforts(*ask, return_status=True)[1] == sarrus.results.Status.CONTRADICTORY
+    assert D.actuator_efforts(*ask, return_status=True)[1] == sarrus.results.Status.INCONSISTENT_CONSTRAINTS
     with pytest.raises(sarrus.NotRealizableError, match="'loose'"):
         D.actuator_efforts(*ask)
     with pytest.raises(sarrus.ShapeError, match="cotangent has shape"):

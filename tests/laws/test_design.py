@@ -327,7 +327,7 @@ REFUSED = {
         lambda _: rows_of(sarrus.mechanisms.five_bar(actuated=3), MotorEfforts),
         "as many as freedoms",
     ),
-    "not unique": (lambda r: rows_of(r, Reaction, "pin2", axes="xyz"), "not_unique"),
+    "not unique": (lambda r: rows_of(r, Reaction, "pin2", axes="xyz"), "indeterminate"),
     "motor where it closes": (lambda r: rows_of(on_its_tree(r, actuated=["pin2"]), MotorEfforts), "tree=True"),
     "no component": (lambda r: rows_of(r, Reaction, "pin2", axes="q"), "axes of a Reaction"),
     "no rates": (

@@ -32,7 +32,7 @@ def damped_four_bar(closing):
 
 ACTS = {
     "nothing": None,
-    "a law": control.PrescribedEffort("m", laws.harmonic(3.0, 5.0)),
+    "a law": control.FeedforwardEffort("m", laws.harmonic(3.0, 5.0)),
     "a controller": control.PID("m", 20.0, 5.0, 2.0, target=1.0),
     "a function": lambda t, q, v: np.array([2.0 * np.sin(3.0 * t), 0.0, 0.0]),
 }
@@ -148,7 +148,7 @@ def test_runs_side_by_side_measure_theirs():
     v = np.stack([robot.complete_velocity(q, {"m": x}) for x in (40.0, 60.0, 0.1)])
     for method in ("rk4", "implicit_midpoint"):
         with pytest.warns(sarrus.StiffnessWarning, match=r"beside the work of what acts \(in [12] of 3 runs\)"):
-            sarrus.simulate_many(robot, q, v, 1.0, control.PrescribedEffort("m", 0.1), method=method, dt=3e-2)
+            sarrus.simulate_many(robot, q, v, 1.0, control.FeedforwardEffort("m", 0.1), method=method, dt=3e-2)
 
 
 @examples(10)

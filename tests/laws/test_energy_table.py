@@ -80,7 +80,7 @@ def place(robot, q, body, point):
 
 def soft_ground(name, **options):
     """Which explicit steps can follow."""
-    return control.Contact(name, stiffness=1e3, slip_velocity=0.1, **options)
+    return control.CompliantContact(name, stiffness=1e3, slip_velocity=0.1, **options)
 
 
 class Outcome(NamedTuple):
@@ -92,9 +92,11 @@ class Outcome(NamedTuple):
 
 def outcome(seed, method, duration=1.0):
     c = case(seed)
-    ground = {"contact": control.RigidContact, "rosenbrock": control.Contact, "implicit_midpoint": control.Contact}.get(
-        method, soft_ground
-    )
+    ground = {
+        "contact": control.RigidContact,
+        "rosenbrock": control.CompliantContact,
+        "implicit_midpoint": control.CompliantContact,
+    }.get(method, soft_ground)
     acts = [*c.acts, *(ground(name, radius=0.1, offset=float(height)) for name, height in c.touches)]
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

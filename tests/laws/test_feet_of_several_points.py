@@ -263,7 +263,7 @@ def test_contacts_that_contradict_the_mechanism_are_named(limits):
     for ask in (law, law.solve):
         with pytest.raises(sarrus.StateError, match=r"TaskControl of 'arm': contacts contradict .*the contact of 'tip'; leave a contact out"):  # fmt: skip
             ask(0.0, q, v)
-    for controller in (law, control.Sampled(law, 1e-3), [control.PrescribedEffort("elbow", 0.0), law]):
+    for controller in (law, control.SampleAndHold(law, 1e-3), [control.FeedforwardEffort("elbow", 0.0), law]):
         with pytest.raises(sarrus.IntegrationError, match=r"TaskControl of 'arm': contacts contradict .*'tip'"):
             sarrus.simulate(robot, q, v, 0.01, controller, limits="ignore")
 

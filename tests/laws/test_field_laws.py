@@ -332,8 +332,8 @@ def looks(m):
 def pushed(m):
     """A simulation that goes beyond limits of position, velocity and effort: it stops there, or is warned of."""
     joint = m.joint("joint")
-    push = control.PrescribedEffort("joint", 30.0) if joint.type.nv else ()
-    limits = "warn" if joint.closes_loop or joint.kind in ("Planar", "Free") else "stop"  # where end stops can be
+    push = control.FeedforwardEffort("joint", 30.0) if joint.type.nv else ()
+    limits = "warn" if joint.closes_loop or joint.kind in ("Planar", "Free") else "enforce"  # where end stops can be
     q = m.project_configuration(m.neutral(), metric="euclidean") if m.nc else m.neutral()
     v = m.project_velocity(q, np.full(m.nv, 2.0), metric="euclidean")
     run = sarrus.simulate(m, q, v, 0.1, push, dt=2e-3, limits=limits)

@@ -209,7 +209,7 @@ def test_the_reaction_is_what_the_base_alone_needs(robot, seed):
     needed = np.concatenate([moment[b] + np.cross(c, force[b]), force[b]])
     found = sarrus.floating.base_reaction(robot, q, v, a, expressed_in="world", wrenches=wrenches)
     assert_equal(found, needed - np.linalg.solve(J.T, given_), ROUNDING, np.abs(given_).max())
-    of_joints = sarrus.works.reactions(robot, q, v, a, wrenches=wrenches)
+    of_joints = sarrus.formulations.reactions(robot, q, v, a, wrenches=wrenches)
     specs = {s.name: s for s in robot.description.joints}
     total = np.zeros(6)
     for name, w in of_joints.items():
@@ -397,7 +397,7 @@ def test_motors_do_not_change_momentum(method, drift):
     )
     times = np.linspace(0.0, 100.0, 201)
     efforts = [
-        sarrus.control.PrescribedEffort(f"joint{k}", sarrus.laws.harmonic(0.01, 1.0 + 0.3 * k)) for k in range(6)
+        sarrus.control.FeedforwardEffort(f"joint{k}", sarrus.laws.harmonic(0.01, 1.0 + 0.3 * k)) for k in range(6)
     ]
     run = sarrus.simulate(robot, FOLDED, v, 100.0, efforts, method=method, dt=1e-3, times=times)
     h = robot.momentum(run.q, run.v)
@@ -419,7 +419,7 @@ def test_the_basis_is_orthonormal_in_the_joints():
 def test_the_midpoint_rule_keeps_momentum_in_coarse_steps_too():
     """Where Runge and Kutta's method does not; and where gravity changes it, by m g t."""
     robot = seven_bodies()
-    efforts = [sarrus.control.PrescribedEffort(f"joint{k}", 1.0 * (-1) ** k) for k in range(6)]
+    efforts = [sarrus.control.FeedforwardEffort(f"joint{k}", 1.0 * (-1) ** k) for k in range(6)]
     drift = {}
     for method in ("implicit_midpoint", "rk4"):
         v = sarrus.floating.momentum_velocity(
@@ -531,7 +531,7 @@ def test_a_stewart_platform_on_a_floating_base():
     assert_allclose(robot.constraint_jacobian(q) @ v, 0.0, atol=1e-11)
     assert_allclose(robot.momentum(q, v), 0.0, atol=1e-11)
     assert_allclose(J @ rates, robot.velocity(q, v, "platform"), rtol=0, atol=1e-10)
-    efforts = [sarrus.control.PrescribedEffort(name, 20.0 * (-1) ** k) for k, name in enumerate(robot.actuated)]
+    efforts = [sarrus.control.FeedforwardEffort(name, 20.0 * (-1) ** k) for k, name in enumerate(robot.actuated)]
     run = sarrus.simulate(robot, q, v, 0.5, efforts, method="implicit_midpoint", dt=2e-3)
     assert np.abs(run.v).max() > 0.5
     assert_allclose(robot.momentum(run.q, run.v), 0.0, rtol=0, atol=1e-12)

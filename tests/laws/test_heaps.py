@@ -66,7 +66,7 @@ def fallen(seed, **how):
     """Its run, and the places of bodies along it, in axes and units of the heap as it is."""
     robot, q, v, up = heap(seed, **how)
     s = how.get("s", 1.0)
-    run = sarrus.simulate(robot, q, v, DURATION * s, method="contact", dt=DT * s, limits="stop")
+    run = sarrus.simulate(robot, q, v, DURATION * s, method="contact", dt=DT * s, limits="enforce")
     poses = np.stack([robot.pose(run.q[::15], body) for body in BODIES])
     return run, np.concatenate([up.T @ poses[..., :3, :3], up.T @ poses[..., :3, 3:] / how.get("m", 1.0)], axis=-1)
 

@@ -115,7 +115,7 @@ def test_base_has_the_rank_of_the_projected_equations(name):
     q, v, a = states(robot, 80)
     model = EffortModel(robot, robot.actuated, {}, None)
     base = base_of(model, samples(robot, q, v, a))
-    N = sarrus.works.free_motions(robot, q).basis
+    N = sarrus.formulations.free_motions(robot, q).basis
     X = (np.swapaxes(N, 1, 2) @ robot.regressor(q, v, a)).reshape(-1, len(model.names))
     size = np.linalg.norm(X, axis=0)
     seen = size > 1e-9 * size.max()
@@ -329,7 +329,7 @@ def test_passive_joints_named_with_zeros_do_not_drown_a_motor_with_noise():
     """What the motor tells alone is excited, however exactly the zeros are met."""
     robot = sarrus.mechanisms.double_pendulum()
     real, t = robot.replace(damping={"shoulder": 0.3}), np.linspace(0.0, 6.0, 600)
-    push = sarrus.control.PrescribedEffort("shoulder", sarrus.laws.harmonic(8.0, 3.0))
+    push = sarrus.control.FeedforwardEffort("shoulder", sarrus.laws.harmonic(8.0, 3.0))
     run = sarrus.simulate(real, [0.3, 0.2], [0.0, 0.0], 6.0, push, dt=1e-3, times=t)
     u = 8.0 * np.sin(3.0 * t) + 0.05 * np.random.default_rng(1).standard_normal(600)
     found = identify(
@@ -416,7 +416,9 @@ def test_runs_tell_what_equations_do():
     )
     t = np.arange(301) / 200
     u = (8.0 * np.sin(9.0 * t) + 4.0)[:, None]
-    run = sarrus.simulate(real, robot.assemble(), np.zeros(3), 1.5, sarrus.control.Efforts(t, u, ["motor"]), dt=0.005)
+    run = sarrus.simulate(
+        real, robot.assemble(), np.zeros(3), 1.5, sarrus.control.EffortTable(t, u, ["motor"]), dt=0.005
+    )
     data = Samples({"motor": u}, run.q, run.v, t=run.t)
     found = identify_runs(robot, data, terms={"damping": ["motor"]}, bodies=["crank"])
     model = EffortModel(real, real.actuated, {"damping": ["motor"]}, ["crank"])
@@ -432,7 +434,9 @@ def test_units_do_not_matter_to_runs_and_motions(size):
     t = np.arange(201) / 200
     u = (8.0 * np.sin(9.0 * t) + 4.0)[:, None]
     real = robot.replace(damping={"motor": 0.5})
-    run = sarrus.simulate(real, robot.assemble(), np.zeros(3), 1.0, sarrus.control.Efforts(t, u, ["motor"]), dt=0.005)
+    run = sarrus.simulate(
+        real, robot.assemble(), np.zeros(3), 1.0, sarrus.control.EffortTable(t, u, ["motor"]), dt=0.005
+    )
     v = run.v * (1.0 + 1e-4 * np.random.default_rng(0).normal(size=(len(t), 1)))
     data, asked = Samples({"motor": u}, run.q, v, t=run.t), {"terms": {"damping": ["motor"]}, "bodies": ["rod"]}
     there, same = in_other_units(robot, data, m, kg, s)

@@ -164,8 +164,10 @@ def test_joints_that_close_the_loops(which):
         trees += 1
         q, v, a = in_tree_of(robot, c.robot, c.q, c.v, c.a)
         # the same generalised force on all that the loops leave free
-        N = np.stack([in_tree_of(robot, c.robot, c.q, n)[1] for n in sarrus.works.free_motions(c.robot, c.q).basis.T])
-        tau = np.linalg.lstsq(N, sarrus.works.free_motions(c.robot, c.q).basis.T @ c.tau, rcond=None)[0]
+        N = np.stack(
+            [in_tree_of(robot, c.robot, c.q, n)[1] for n in sarrus.formulations.free_motions(c.robot, c.q).basis.T]
+        )
+        tau = np.linalg.lstsq(N, sarrus.formulations.free_motions(c.robot, c.q).basis.T @ c.tau, rcond=None)[0]
         other = dataclasses.replace(c, robot=robot, q=q, v=v, a=a, tau=tau)
         for name, row, field, axes in table(which):
             if row.tree:

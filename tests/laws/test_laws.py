@@ -406,8 +406,8 @@ def test_a_moving_base_is_a_free_joint(robot, seed, at):
     wrenches = {"tool": rng.normal(size=6)}
     ours = robot.inverse_dynamics(q, v, a, wrenches=wrenches, base_velocity=V, base_acceleration=A)
     assert_equal(ours, carried.inverse_dynamics(*state, wrenches=wrenches)[6:])
-    reactions = sarrus.works.reactions(robot, q, v, a, wrenches=wrenches, base_velocity=V, base_acceleration=A)
-    expected = sarrus.works.reactions(carried, *state, wrenches=wrenches)
+    reactions = sarrus.formulations.reactions(robot, q, v, a, wrenches=wrenches, base_velocity=V, base_acceleration=A)
+    expected = sarrus.formulations.reactions(carried, *state, wrenches=wrenches)
     for name, f in reactions.items():
         assert_equal(f, expected[name])
 
@@ -422,7 +422,7 @@ def test_reactions_and_weights_change_the_momentum(robot, seed, at):
     rng = np.random.default_rng(seed)
     q, v, a = slow_state(robot, rng.integers(2**32), at)
     wrenches = {"tool": rng.normal(size=6), "frame1": rng.normal(size=6)}
-    reactions = sarrus.works.reactions(robot, q, v, a, wrenches=wrenches)
+    reactions = sarrus.formulations.reactions(robot, q, v, a, wrenches=wrenches)
     weight = robot.mass * robot.gravity
     total = np.concatenate([np.cross(robot.center_of_mass(q), weight), weight])
     for name, wrench in wrenches.items():
@@ -441,11 +441,11 @@ def test_reactions_and_weights_change_the_momentum(robot, seed, at):
 def test_joint_bases_are_dual(robot, seed, at):
     """van der Merwe 2.12 to 2.15; and 2.16: what drives a joint and what holds it make up its reaction."""
     q, v, a = random_state(robot, np.random.default_rng(seed), at)
-    tau, reactions = robot.inverse_dynamics(q, v, a), sarrus.works.reactions(robot, q, v, a)
-    held = sarrus.works.constraint_forces(robot, q, v, a)
+    tau, reactions = robot.inverse_dynamics(q, v, a), sarrus.formulations.reactions(robot, q, v, a)
+    held = sarrus.formulations.constraint_forces(robot, q, v, a)
     for name in robot.joints:
         joint = robot.joint(name)
-        phi, phi_c, psi, psi_c = sarrus.works.joint_bases(robot, q, name)
+        phi, phi_c, psi, psi_c = sarrus.formulations.joint_bases(robot, q, name)
         motion, dual = np.hstack([phi, phi_c]), np.hstack([psi, psi_c])
         assert phi.shape == (6, joint.nv)
         assert phi_c.shape == (6, 6 - joint.nv)
@@ -461,23 +461,23 @@ def test_operational_space(robot, seed, frame):
     rng = np.random.default_rng(seed)
     q, v, tau = random_state(robot, rng)
     w = rng.normal(size=6)
-    M, J, omega = robot.mass_matrix(q), robot.jacobian(q, frame), sarrus.works.omega(robot, q, frame)
+    M, J, omega = robot.mass_matrix(q), robot.jacobian(q, frame), sarrus.formulations.omega(robot, q, frame)
     solving = 64 * EPS * condition(M)
     assert_equal(M @ omega, J.T, solving, scale=np.abs(J).max(initial=0.0))
     pushed = robot.forward_dynamics(q, v, tau, wrenches={frame: w})
     left = robot.forward_dynamics(q, v, tau)
     assert_equal(pushed - left, omega @ w, solving, scale=np.abs(left).max(initial=0.0))
 
-    inverse = sarrus.works.operational_inertia_inverse(robot, q, frame)
+    inverse = sarrus.formulations.operational_inertia_inverse(robot, q, frame)
     assert_equal(inverse, J @ omega, solving)
     assert_equal(inverse, inverse.T)
     R = np.kron(np.eye(2), robot.pose(q, frame)[:3, :3])
     assert_equal(
-        sarrus.works.operational_inertia_inverse(robot, q, frame, expressed_in="world_aligned"),
+        sarrus.formulations.operational_inertia_inverse(robot, q, frame, expressed_in="world_aligned"),
         R @ inverse @ R.T,
         solving,
     )
-    assert_equal(sarrus.works.omega(robot, q, frame, expressed_in="world_aligned"), omega @ R.T, solving)
+    assert_equal(sarrus.formulations.omega(robot, q, frame, expressed_in="world_aligned"), omega @ R.T, solving)
 
 
 @law
@@ -485,8 +485,8 @@ def test_operational_space(robot, seed, frame):
 def test_operational_inertia_is_the_inverse_of_its_inverse(robot, seed):
     q, _, _ = random_state(robot, np.random.default_rng(seed))
     inertia, inverse = (
-        sarrus.works.operational_inertia(robot, q, "tool"),
-        sarrus.works.operational_inertia_inverse(robot, q, "tool"),
+        sarrus.formulations.operational_inertia(robot, q, "tool"),
+        sarrus.formulations.operational_inertia_inverse(robot, q, "tool"),
     )
     assert_equal(inertia @ inverse, np.eye(6), 64 * EPS * condition(inverse))
 

@@ -180,10 +180,10 @@ def test_motors_that_do_not_determine_a_frame():
         ({"frames": {"platform": np.zeros(3)}, "expressed_in": "world"}, ValueError, "'frame' or 'world_aligned'"),
         ({"expressed_in": "world"}, ValueError, "'frame' or 'world_aligned'"),
         ({"frames": {"ground": np.zeros(3)}}, sarrus.ModelError, "fixed to the ground"),
-        ({"frames": {"motor1": 1.0}}, sarrus.ModelError, "'motor1' is a joint, no frame: it belongs to known="),
+        ({"frames": {"motor1": 1.0}}, sarrus.ModelError, "'motor1' is a joint, no frame: it belongs to joints="),
         ({"frames": {"plattform": np.zeros(3)}}, sarrus.NameNotFoundError, "platform"),
         ({"frames": [1.0]}, TypeError, "frames must be a mapping"),
-        ({"known": {"platform": 1.0}}, sarrus.NameNotFoundError, "platform"),
+        ({"joints": {"platform": 1.0}}, sarrus.NameNotFoundError, "platform"),
         ({"frames": {"platform": [1.0, 0, 0, 0, 0, 0]}}, sarrus.StateError, "'platform' has no answer"),
         ({"frames": {"platform": [np.nan, 0, 0]}}, sarrus.StateError, "finite"),
     ],
@@ -194,7 +194,7 @@ def test_what_cannot_lead(arguments, error, text):
     q = robot.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
     for _ in range(2):
         with pytest.raises(error, match=text):
-            robot.complete_velocity(q, **{"known": {}, **arguments})
+            robot.complete_velocity(q, **{"joints": {}, **arguments})
         robot.complete_velocity(q, {}, frames={"platform": np.zeros(3)})
 
 

@@ -302,7 +302,7 @@ def test_coordinates_are_chosen_and_judged_in_no_unit(m):
         assert_allclose(rates[1] * units.s, rates[0], rtol=0, atol=1e-6 * np.abs(rates[0]).max())
         asked = [each.linearize(*state, coordinates=["guide"], return_status=True)[1] for each, *state in states]
         assert asked[0] == asked[1]
-        reduced = sarrus.works.reduced_dynamics
+        reduced = sarrus.formulations.reduced_dynamics
         asked = [reduced(each, *state, independent=["guide"], return_status=True)[1] for each, *state in states]
         assert asked[0] == asked[1]
         forms = [reduced(each, *state) for each, *state in states]
@@ -382,7 +382,7 @@ def test_a_four_bar_on_a_spring():
     q = robot.assemble(near=robot.assemble(fixed={"motor": y}), fixed={"motor": angles[:, None]})
     U = robot.potential_energy(q)
     slope, curvature = np.array([-1, 9, -45, 0, 45, -9, 1]) / 0.6, np.array([2, -27, 270, -490, 270, -27, 2]) / 180e-4
-    G = sarrus.works.reduced_dynamics(robot, q[3], np.zeros(3), independent=["motor"])
+    G = sarrus.formulations.reduced_dynamics(robot, q[3], np.zeros(3), independent=["motor"])
     tau = np.array([slope @ U, 0.0, 0.0])
     linear = robot.linearize(q[3], np.zeros(3), tau, coordinates=["motor"])
     assert_allclose(linear.rate, 0.0, atol=1e-7)
@@ -405,7 +405,7 @@ def test_a_stewart_platform_on_springs():
     linear = soft.linearize(q, np.zeros(soft.nv), coordinates=legs)
     assert linear.coordinates == tuple(legs)
     # independent of the differences: all in the legs' own lengths
-    form = sarrus.works.reduced_dynamics(soft, q, np.zeros(soft.nv), independent=legs)
+    form = sarrus.formulations.reduced_dynamics(soft, q, np.zeros(soft.nv), independent=legs)
     stiffness, damping = (-np.linalg.solve(form.mass_matrix, x * np.eye(6)) for x in (k, c))
     size = np.abs(stiffness).max()
     assert_allclose(linear.A[6:], np.hstack([stiffness, damping]), rtol=0, atol=1e-9 * size)

@@ -167,8 +167,8 @@ def test_wrenches_stand_for_the_joints(closed):
     needed = tree.inverse_dynamics(q, v, a, wrenches=acting)
     M = robot.mass_matrix(q)
     assert_equal(needed, tau, RELATIVE, scale=size(M @ a, *acting.values(), np.zeros(1)))
-    carried = sarrus.works.reactions(robot, q, v, a, multipliers=reactions.multipliers, time=time)
-    for name, wrench in sarrus.works.reactions(tree, q, v, a, wrenches=acting).items():
+    carried = sarrus.formulations.reactions(robot, q, v, a, multipliers=reactions.multipliers, time=time)
+    for name, wrench in sarrus.formulations.reactions(tree, q, v, a, wrenches=acting).items():
         assert_equal(carried[name], wrench, RELATIVE, scale=size(wrench, *acting.values(), np.ones(1)))
 
 

@@ -94,7 +94,7 @@ def test_what_else_is_asked_of_them(closing, substructures):
         rest, tau = np.zeros(robot.nv), robot.actuation_matrix(q, actuated=["crank pin"])[:, 0]
         held = robot.actuator_efforts(q, rest, rest)[0] * tau
         near = robot.integrate(q, 1e-4 * np.linspace(1.0, -0.5, robot.nv))
-        reduced = sarrus.works.reduced_dynamics(robot, q, v, independent=[robot.joints[0]])
+        reduced = sarrus.formulations.reduced_dynamics(robot, q, v, independent=[robot.joints[0]])
         answers.append(
             [
                 robot.linearize(q, rest, held).A,

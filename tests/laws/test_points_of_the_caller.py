@@ -222,7 +222,7 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(TypeError, match="points must be a function"):
         b.set_contact("thing", "floor", points=3)
     with pytest.raises(sarrus.ModelError, match="points are of two shapes that touch"):
-        b.set_contact("thing", "floor", points=ball_on_plane, touching=False)
+        b.set_contact("thing", "floor", points=ball_on_plane, enabled=False)
     b.add_shape("ground", Sphere(0.1), (3, 0, 0), group="stones")
     with pytest.raises(sarrus.ModelError, match="points are of two shapes that touch"):
         b.set_contact("thing", "stones", points=balls)

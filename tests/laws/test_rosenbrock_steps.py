@@ -27,7 +27,7 @@ def block_on_ramp(slope, **ground):
     feet = [f"foot{i}" for i in range(4)]
     for i, name in enumerate(feet):
         b.add_frame(name, "block", (0.2 * (1 - 2 * (i & 1)), 0.2 * (1 - (i & 2)), -0.05))
-    return b.build(), [control.Contact(name, **ground) for name in feet]
+    return b.build(), [control.CompliantContact(name, **ground) for name in feet]
 
 
 def linear(method, h, steps=1):
@@ -167,7 +167,7 @@ def test_joints_that_dry_friction_holds_stay():
     b.add_joint("pivot", sarrus.Revolute("y", friction=20.0), "ground", "rod")
     b.add_joint("slide", sarrus.Prismatic("z"), "rod", "ball", at_parent=(1.0, 0, 0))
     robot = b.build()
-    ground = control.Contact("ball", radius=0.05, offset=-0.1, stiffness=1e8)
+    ground = control.CompliantContact("ball", radius=0.05, offset=-0.1, stiffness=1e8)
     fast = control.PID("slide", proportional=1e6, derivative=1e3)
     run = sarrus.simulate(robot, [0.0, 0.0], [0.0, 0.0], 0.3, [ground, fast])
     assert run.statistics["method"] == "rosenbrock"
@@ -191,7 +191,7 @@ def test_what_has_no_derivatives_names_a_method_that_has():
 
 
 def test_what_learns_goes_forth_by_the_method_by_which_it_goes_back():
-    robot, ground = table(), control.Contact("block", radius=0.1)
+    robot, ground = table(), control.CompliantContact("block", radius=0.1)
     f = _differentiable.Function(_differentiable.ROWS["rollouts"], robot, {"dt": 1e-3, "controller": ground})
     q, v, u = np.array([[0.0, 0.099]]), np.array([[0.3, 0.0]]), np.zeros((1, 3, 2))
     found, speeds = _differentiable.samples(f, [q, v, u])

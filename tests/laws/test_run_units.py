@@ -32,10 +32,10 @@ def acting(kind, size, mass):
     return {
         "nothing": None,
         "pid": control.PID("rail", 30.0 * mass, 20.0 * mass, 5.0 * mass, target=0.2 * size, limits=(-8.0 * force, 8.0 * force)),
-        "stiction": control.Stiction("foot", 0.2 * torque, 0.3 * torque, 0.05, stiffness=100.0 * torque),
+        "stiction": control.LuGreFriction("foot", 0.2 * torque, 0.3 * torque, 0.05, stiffness=100.0 * torque),
         "stop": control.EndStop("rail", limits=(-0.2 * size, 0.05 * size)),
-        "contact": control.Contact("tip", offset=-0.45 * size, stiffness=300.0 * mass, exponent=1.0, dissipation=0.3 / size, slip_velocity=0.05 * size),
-        "drive": [control.PID("rail", 30.0 * mass, target=0.2 * size), control.ActuatorDynamics("rail", time_constant=0.02)],
+        "contact": control.CompliantContact("tip", offset=-0.45 * size, stiffness=300.0 * mass, exponent=1.0, dissipation=0.3 / size, slip_velocity=0.05 * size),
+        "drive": [control.PID("rail", 30.0 * mass, target=0.2 * size), control.ActuatorModel("rail", time_constant=0.02)],
     }[kind]  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def test_limits_are_of_their_own_size(size, mass):
             "effort_limit": share * mass * size,
         }
         b.add_joint("rail", Prismatic("x", **limits), "ground", "cart", actuated=True)
-        push = control.PrescribedEffort("rail", mass * size)
+        push = control.FeedforwardEffort("rail", mass * size)
         return sarrus.simulate(b.build(), [0.0], [0.0], 1.0, push, dt=1e-2)
 
     assert run(1.01).statistics["limits"] == []

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.transform import Rotation
 
 import sarrus
-from sarrus.control import ShapeContacts
+from sarrus.control import CollisionContacts
 from sarrus.shapes import Box, Capsule, ConvexPoints, Cylinder, Plane, Point, Sphere
 
 G = 9.81
@@ -135,7 +135,7 @@ def test_two_balls_of_one_mass_exchange_their_velocities():
     q = robot.assemble()
     run = contact(robot, q, v, 0.5, dt=1e-3)
     assert_allclose(run.v[-1], np.roll(v, 6), atol=1e-9)
-    soft = contact(robot, q, v, 0.5, ShapeContacts(restitution=0.0), dt=1e-3)
+    soft = contact(robot, q, v, 0.5, CollisionContacts(restitution=0.0), dt=1e-3)
     assert_allclose(soft.v[-1][[3, 9]], 1.0, atol=1e-9)
 
 
@@ -145,7 +145,7 @@ def test_a_fast_ball_does_not_pass_through_a_thin_plate():
     b.add_shape("ground", Box((1.0, 1.0, 1e-3)), (0, 0, -0.5))
     robot, v = b.build(), [0, 0, 0, 0, 0, -50.0]
     for restitution, after in ((0.0, 0.0), (0.5, 25.0)):
-        run = contact(robot, robot.neutral(), v, 0.1, ShapeContacts(restitution=restitution), dt=4e-3)
+        run = contact(robot, robot.neutral(), v, 0.1, CollisionContacts(restitution=restitution), dt=4e-3)
         assert run.q[:, 6].min() > -0.5
         assert_allclose(run.v[-1, 5], after, atol=1e-7)
 
@@ -294,7 +294,7 @@ def test_it_goes_on_bit_for_bit():
     half = contact(robot, q, duration=0.2, dt=2e-3)
     rest = sarrus.simulate(robot, duration=0.2, resume=half)
     assert_array_equal(rest.q[-1], whole.q[-1])
-    assert_array_equal(rest.z[-1], whole.z[-1])
+    assert_array_equal(rest.internal_state[-1], whole.internal_state[-1])
 
 
 def test_many_runs_are_each_what_one_is():
@@ -304,12 +304,12 @@ def test_many_runs_are_each_what_one_is():
     mu, e = np.linspace(0.1, 0.9, 5), np.linspace(0.0, 0.6, 5)
     for threads in (1, 2):
         runs = sarrus.simulate_many(
-            robot, q, v, 0.3, ShapeContacts(mu, e), method="contact", dt=2e-3, threads=threads, every=50
+            robot, q, v, 0.3, CollisionContacts(mu, e), method="contact", dt=2e-3, threads=threads, every=50
         )
         for k in range(5):
-            one = contact(robot, q, v[k], 0.3, ShapeContacts(mu[k], e[k]), dt=2e-3)
+            one = contact(robot, q, v[k], 0.3, CollisionContacts(mu[k], e[k]), dt=2e-3)
             assert_array_equal(runs.q[k, -1], one.q[-1])
-            assert_array_equal(runs.z[k, -1], one.z[-1])
+            assert_array_equal(runs.internal_state[k, -1], one.internal_state[-1])
 
 
 def test_points_and_shapes_are_one():
@@ -352,27 +352,27 @@ def test_numbers_of_pairs():
     b.add_shape("brick", Box((0.2, 0.2, 0.1)))
     robot, v = b.build(), [0, 0, 0, 1.0, 0, 0]
     for numbers, mu in (({}, 0.3), ({"friction": 0.1}, 0.1), ({"friction": {("floor", "brick"): 0.2}}, 0.2), ({"friction": {("mast", "floor"): 9.0}}, 0.3)):  # fmt: skip
-        run = contact(robot, AT, v, 0.1, ShapeContacts(**numbers), dt=1e-3)
+        run = contact(robot, AT, v, 0.1, CollisionContacts(**numbers), dt=1e-3)
         assert_allclose(run.v[-1, 3], 1.0 - mu * G * 0.1, atol=1e-9)
 
 
 def test_what_is_refused():
     robot = brick().build()
     for wrong, error, told in (
-        (ShapeContacts(friction=-1.0), sarrus.ModelError, "friction of ShapeContacts must not be negative"),
-        (ShapeContacts(restitution=2.0), sarrus.ModelError, "restitution of ShapeContacts must be from 0 to 1"),
-        (ShapeContacts(friction={("brick", "flor"): 1.0}), sarrus.ModelError, "no pair of shapes that may touch"),
-        (ShapeContacts(friction=[0.1, 0.2]), sarrus.ShapeError, "simulate_many"),
+        (CollisionContacts(friction=-1.0), sarrus.ModelError, "friction of CollisionContacts must not be negative"),
+        (CollisionContacts(restitution=2.0), sarrus.ModelError, "restitution of CollisionContacts must be from 0 to 1"),
+        (CollisionContacts(friction={("brick", "flor"): 1.0}), sarrus.ModelError, "no pair of shapes that may touch"),
+        (CollisionContacts(friction=[0.1, 0.2]), sarrus.ShapeError, "simulate_many"),
     ):
         with pytest.raises(error, match=told):
             contact(robot, AT, None, 0.1, wrong)
     with pytest.raises(sarrus.ModelError, match="several"):
-        contact(robot, AT, None, 0.1, ShapeContacts(), ShapeContacts())
-    with pytest.raises(sarrus.ModelError, match="ShapeContacts acts in steps of method='contact' alone"):
-        sarrus.simulate(robot, AT, np.zeros(6), 0.1, ShapeContacts(), method="rk4")
+        contact(robot, AT, None, 0.1, CollisionContacts(), CollisionContacts())
+    with pytest.raises(sarrus.ModelError, match="CollisionContacts acts in steps of method='contact' alone"):
+        sarrus.simulate(robot, AT, np.zeros(6), 0.1, CollisionContacts(), method="rk4")
     with pytest.raises(sarrus.ModelError, match="no shapes of 'pendulum' may touch"):
-        sarrus.simulate(sarrus.mechanisms.pendulum(), [0.0], [0.0], 0.1, ShapeContacts())
-    assert sarrus.simulate(robot, AT, np.zeros(6), 0.1, ShapeContacts()).statistics["method"] == "contact"
+        sarrus.simulate(sarrus.mechanisms.pendulum(), [0.0], [0.0], 0.1, CollisionContacts())
+    assert sarrus.simulate(robot, AT, np.zeros(6), 0.1, CollisionContacts()).statistics["method"] == "contact"
 
 
 def test_shapes_may_differ_from_run_to_run():
@@ -408,11 +408,11 @@ def test_variants_are_each_what_one_is():
             variants = robot.variants(**{name: change})[some]
             starts = variants.project_configuration(np.tile(q, (len(variants), 1)))
             many = sarrus.simulate_many(
-                variants, starts, np.zeros(robot.nv), 0.2, ShapeContacts(mu[some]), method="contact", dt=2e-3
+                variants, starts, np.zeros(robot.nv), 0.2, CollisionContacts(mu[some]), method="contact", dt=2e-3
             )
             assert not many.status.any()
             for k, (one, friction) in enumerate(zip(variants, mu[some], strict=True)):
-                alone = contact(one, starts[k], None, 0.2, ShapeContacts(friction), dt=2e-3)
+                alone = contact(one, starts[k], None, 0.2, CollisionContacts(friction), dt=2e-3)
                 assert_array_equal(many.q[k], alone.q, err_msg=name)
                 assert_array_equal(many[k].contacts.force, alone.contacts.force, err_msg=name)
 

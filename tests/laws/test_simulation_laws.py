@@ -343,7 +343,7 @@ def remembering():
     """Things that act, among them two that remember."""
     return [
         sarrus.control.PID("motor", 20.0, 30.0, 2.0, target=sarrus.laws.harmonic(0.3, rate=3.0, offset=0.5), limits=(-15, 15)),
-        sarrus.control.Stiction("pivot", sliding=0.3, stiffness=100.0, damping=1.0),
+        sarrus.control.LuGreFriction("pivot", sliding=0.3, stiffness=100.0, damping=1.0),
     ]  # fmt: skip
 
 
@@ -369,7 +369,7 @@ def test_a_run_in_pieces_is_the_run_in_one(method, pieces):
         same = (there < len(whole.t)) & (whole.t[np.minimum(there, len(whole.t) - 1)] == part.t[1:])
         assert same.sum() > 10
         assert_array_equal(part.q[1:][same], whole.q[there[same]])
-        assert_array_equal(part.z[1:][same], whole.z[there[same]])
+        assert_array_equal(part.internal_state[1:][same], whole.internal_state[there[same]])
 
 
 def test_adaptive_pieces_do_not_show_in_the_steps():
@@ -390,7 +390,7 @@ def test_adaptive_pieces_do_not_show_in_the_steps():
 def test_adaptive_pieces_where_steps_are_refused():
     """As above, cut soon after an effort jumps, where the control of steps is at work."""
     robot = sarrus.mechanisms.pendulum()
-    jump = sarrus.control.PrescribedEffort("pivot", sarrus.laws.Law((0.0, 0.5), ((0.0,), (20.0,))))
+    jump = sarrus.control.FeedforwardEffort("pivot", sarrus.laws.Law((0.0, 0.5), ((0.0,), (20.0,))))
     options = {"method": "dopri5", "rtol": 1e-9, "atol": 1e-9, "controller": jump}
     whole = sarrus.simulate(robot, [1.0], [0.0], 1.0, times=[1.0], **options)
     assert whole.statistics["rejected"] > 10
@@ -660,7 +660,7 @@ def test_the_midpoint_rule_comes_to_rest(dt):
     b = sarrus.Builder("weight")
     b.add_body("weight", sarrus.Inertia(1.0, (0.0, 0.0, 0.0), 0.01 * np.eye(3)))
     b.add_joint("slide", sarrus.Prismatic("z"), "ground", "weight")
-    plane = sarrus.control.Contact("weight", radius=0.1, dissipation=5.0)
+    plane = sarrus.control.CompliantContact("weight", radius=0.1, dissipation=5.0)
     run = sarrus.simulate(b.build(), [0.12], [0.0], 2.0, plane, method="implicit_midpoint", dt=dt)
     assert run.q[-1, 0] == pytest.approx(0.1 - (9.81 / 1e5) ** (2 / 3), abs=1e-8)
     assert abs(run.v[-1, 0]) < 1e-8
@@ -674,13 +674,13 @@ def driven_by_jumps():
     robot, at, levels = sarrus.mechanisms.pendulum(), (0.0, 0.5, 0.7, 1.0), (0.0, 2.0, -3.0)
     q, v = [1.0], [0.0]
     for begin, end, level in zip(at[:-1], at[1:], levels, strict=True):
-        torque = sarrus.control.PrescribedEffort("pivot", level)
+        torque = sarrus.control.FeedforwardEffort("pivot", level)
         run = sarrus.simulate(
             robot, q, v, end - begin, torque, method="dopri5", rtol=1e-13, atol=1e-13, start=begin, times=[end]
         )
         q, v = run.q[-1], run.v[-1]
     law = sarrus.laws.Law(at[:-1], tuple((level,) for level in levels))
-    return (robot, [1.0], [0.0], 1.0, q, v), sarrus.control.PrescribedEffort("pivot", law)
+    return (robot, [1.0], [0.0], 1.0, q, v), sarrus.control.FeedforwardEffort("pivot", law)
 
 
 def bouncing():
@@ -688,7 +688,7 @@ def bouncing():
     b = sarrus.Builder("ball")
     b.add_body("ball", sarrus.Inertia(1.0, (0.0, 0.0, 0.0), 0.01 * np.eye(3)))
     b.add_joint("fly", sarrus.Free(), "ground", "ball")
-    floor = sarrus.control.Contact("ball", radius=0.1, stiffness=1e4, slip_velocity=0.1)
+    floor = sarrus.control.CompliantContact("ball", radius=0.1, stiffness=1e4, slip_velocity=0.1)
     q, v = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.3], [0.0, 0.0, 0.0, 0.5, 0.0, 0.0]
     return as_tight(b.build(), q, v, 0.35, floor), floor
 
@@ -699,8 +699,8 @@ def sticking():
     b.add_body("block", sarrus.Inertia(1.0, (0.0, 0.0, 0.0), 0.01 * np.eye(3)))
     b.add_joint("slide", sarrus.Prismatic("x"), "ground", "block")
     acts = [
-        sarrus.control.Stiction("slide", sliding=1.0, sticking=1.5),
-        sarrus.control.PrescribedEffort("slide", sarrus.laws.harmonic(3.0, rate=4.0)),
+        sarrus.control.LuGreFriction("slide", sliding=1.0, sticking=1.5),
+        sarrus.control.FeedforwardEffort("slide", sarrus.laws.harmonic(3.0, rate=4.0)),
     ]
     return as_tight(b.build(), [0.0], [0.0], 1.0, acts), acts
 
@@ -798,7 +798,7 @@ def test_default_end_stops_hold(method, mass):
     """
     stiffness = 2.5e5 * mass
     run = sarrus.simulate(
-        slider(mass, limits=(-0.05, 0.05)), [0.0], [3.0], 2.0, limits="stop", method=method, dt=1e-3, max_step=1e-3
+        slider(mass, limits=(-0.05, 0.05)), [0.0], [3.0], 2.0, limits="enforce", method=method, dt=1e-3, max_step=1e-3
     )
     depth = np.maximum(np.abs(run.q[:, 0]) - 0.05, 0.0)
     assert 3.0 / 800 < depth.max() < 3.0 / 500
@@ -899,7 +899,7 @@ def quadruped():
         b.add_joint(f"knee{k}", sarrus.Revolute("y"), f"thigh{k}", f"shank{k}", at_parent=(0, 0, -0.25))
         b.add_frame(f"foot{k}", f"shank{k}", (0, 0, -0.25))
         acts += [sarrus.control.PID(f"{name}{k}", 300.0, 0.0, 10.0, at) for name, at in (("hip", 0.4), ("knee", -0.8))]
-        acts.append(sarrus.control.Contact(f"foot{k}"))
+        acts.append(sarrus.control.CompliantContact(f"foot{k}"))
     robot = b.build()
     q = robot.neutral()
     for k in range(4):
@@ -956,7 +956,7 @@ def test_energy_that_comes_from_nowhere_is_warned_of(method, what):
     with pytest.warns(sarrus.StiffnessWarning, match=r"nothing .* it \(in 3 of 3 runs\)"):
         sarrus.simulate_many(robot, q, np.array([v, 0.1 * v, v]), 3.0, method=method, dt=0.1)
     sarrus.simulate(robot, q, v, 3.0, method=method, dt=0.01)
-    sarrus.simulate(robot, q, v, 1.5, sarrus.control.PrescribedEffort("motor", 0.1), method=method, dt=0.01)
+    sarrus.simulate(robot, q, v, 1.5, sarrus.control.FeedforwardEffort("motor", 0.1), method=method, dt=0.01)
     sarrus.simulate(robot, q, v, 1.5, lambda t, q, v: [0.1, 0.0, 0.0], method=method, dt=0.01)
 
 
@@ -995,9 +995,9 @@ def test_default_end_stops_are_the_same_for_every_cut():
             )  # fmt: skip
         robot = b.build()
         q = robot.assemble(fixed={"m": 0.5}, near={"p2": -0.66})
-        run = sarrus.simulate(robot, q, robot.complete_velocity(q, {"m": 6.0}), 0.5, limits="stop", dt=2e-4)
+        run = sarrus.simulate(robot, q, robot.complete_velocity(q, {"m": 6.0}), 0.5, limits="enforce", dt=2e-4)
         energies.append(run.energy[-1])
-        again = sarrus.simulate(robot, duration=0.1, resume=run, limits="stop", dt=2e-4)  # with the same stops
+        again = sarrus.simulate(robot, duration=0.1, resume=run, limits="enforce", dt=2e-4)  # with the same stops
         assert again.status == "finished"
     assert np.ptp(energies) < 1e-6 * abs(energies[0])
 
@@ -1009,7 +1009,7 @@ def test_steps_in_which_feet_slip_to_and_fro_are_warned_of(dt):
     q = robot.assemble().copy()
     feet = [name for name in robot.frames if name.endswith("foot")]
     q[robot.joint(robot.joints[0]).q_slice.start + 6] -= min(robot.pose(q, foot)[2, 3] for foot in feet) - 1e-3
-    acts = [sarrus.control.Contact(foot, friction=0.8) for foot in feet]
+    acts = [sarrus.control.CompliantContact(foot, friction=0.8) for foot in feet]
     for name in robot.actuated:
         target = float(q[robot.joint(name).q_slice.start])
         acts.append(sarrus.control.PID(name, proportional=300.0, derivative=10.0, target=target))

@@ -74,11 +74,11 @@ def test_forward_inverse_and_reactions_agree(seed):
     stacked = [np.broadcast_to(x, (9, len(x))) for x in (q, v, tau)]
     assert_allclose(robot.forward_dynamics(*stacked), np.broadcast_to(a, (9, robot.nv)), rtol=1e-9, atol=1e-9 * scale)
     # the joint drives what the recursion says, and springs do not pass through it
-    reactions = sarrus.works.reactions(robot, q, v, a)
+    reactions = sarrus.formulations.reactions(robot, q, v, a)
     for name in robot.joints:
         joint = robot.joint(name)
         if joint.nv:
-            phi = sarrus.works.joint_bases(robot, q, name)[0]
+            phi = sarrus.formulations.joint_bases(robot, q, name)[0]
             assert_allclose(phi.T @ reactions[name], tau[joint.v_slice], atol=1e-9 * scale)
 
 

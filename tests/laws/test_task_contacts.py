@@ -61,7 +61,7 @@ def test_it_stands_while_it_touches():
     solution = law.solve(0.0, q, v)
     assert_same_efforts(solution.tau, three(0.0, q, v))
     assert not solution.forces[FEET[0]].any()
-    soft = TaskControl(robot, trunk(robot, q), contacts=[control.Contact(foot, friction=0.5) for foot in FEET])
+    soft = TaskControl(robot, trunk(robot, q), contacts=[control.CompliantContact(foot, friction=0.5) for foot in FEET])
     assert_same_efforts(soft(0.0, q, v), solution.tau)
     # forces of those that stand are within their cones
     for foot in FEET[1:]:
@@ -206,13 +206,13 @@ def test_quadruped_trots_in_place():
     up = heights > 2e-3
     assert (np.diff(up.astype(int), axis=1) == 1).sum(axis=1).min() >= 3
     assert up.sum(axis=0).max() <= 2
-    impulse = run.z[:, 0::4] if run.z.shape[1] == 16 else run.z[:, -16:][:, 0::4]
+    impulse = run.internal_state[:, 0::4] if run.internal_state.shape[1] == 16 else run.internal_state[:, -16:][:, 0::4]
     assert (impulse >= -1e-12).all()
 
 
 BAD = [
     (lambda: RigidContact("LF_foot", on="trunk"), sarrus.ModelError, "plane of the world"),
-    (lambda: control.Contact("LF_foot", height=STANDS), sarrus.ModelError, "plane of the world"),
+    (lambda: control.CompliantContact("LF_foot", height=STANDS), sarrus.ModelError, "plane of the world"),
     (lambda: PointContact("LF_foot", radius=-1.0), sarrus.ModelError, "radius and within"),
     (lambda: PointContact("LF_foot", within=0.1), sarrus.ModelError, "give its offset"),
     (lambda: PointContact("LF_foot", torsion=-0.1), sarrus.ModelError, "torsion of PointContact"),

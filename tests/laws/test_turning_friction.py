@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
-from sarrus.control import RigidContact, ShapeContacts
+from sarrus.control import CollisionContacts, RigidContact
 from sarrus.shapes import Plane, Sphere
 
 G = 9.81
@@ -124,7 +124,7 @@ def test_a_loop_that_turns_on_a_point_is_braked():
     assert held["natural_map"] < 1e-9 * w
     assert held["primal"] < 1e-9
     assert held["dual"] < 1e-8 * w
-    assert_allclose(run.z[1:, 4], -mu * run.z[1:, 0], rtol=1e-6)  # at its limit
+    assert_allclose(run.internal_state[1:, 4], -mu * run.internal_state[1:, 0], rtol=1e-6)  # at its limit
 
 
 def test_moments_stay_within_their_disks_and_take_energy():
@@ -142,7 +142,7 @@ def test_moments_stay_within_their_disks_and_take_energy():
     ]
     q = np.array([0, 0, 0, 1, 0, 0, 0.1])
     run = simulate(robot, q, [2.0, 1.0, 6.0, 1.0, 0.5, 0], 1.0, balls)
-    z = run.z.reshape(len(run), 3, 7)
+    z = run.internal_state.reshape(len(run), 3, 7)
     assert z[:, :, 0].max() > 0.0
     assert (abs(z[:, :, 4]) <= mu_s * z[:, :, 0] + 1e-7).all()
     assert (np.linalg.norm(z[:, :, 5:], axis=2) <= mu_r * z[:, :, 0] + 1e-7).all()
@@ -185,7 +185,7 @@ def test_runs_have_numbers_of_their_own():
     robot, _ = ball(shapes=True)
     mu = np.array([0.0, 1e-3, 2e-3])
     w = [0, 0, 5.0, 0, 0, 0]
-    runs = sarrus.simulate_many(robot, AT, w, 0.1, ShapeContacts(torsional_friction=mu), dt=2e-3, method="contact")
+    runs = sarrus.simulate_many(robot, AT, w, 0.1, CollisionContacts(torsional_friction=mu), dt=2e-3, method="contact")
     assert_allclose(runs.v[:, -1, 2], 5.0 - mu * MASS * G * 0.1 / INERTIA, atol=1e-8)
 
 

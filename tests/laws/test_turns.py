@@ -61,7 +61,7 @@ def acting(robot, kind):
     return {
         "spring": None,
         "pid": pids,
-        "sampled": control.Sampled(pids, 0.01, delay=0.005),
+        "sampled": control.SampleAndHold(pids, 0.01, delay=0.005),
         "stop": [control.EndStop("m", limits=(-3.0, 8.0), stiffness=20.0, damping=0.0)],
         "tasks": control.TaskControl(robot, [control.JointTask("p1", round_and_round)]),
         "model law": control.GravityCompensation(0.5),
@@ -235,7 +235,7 @@ def test_steps_may_be_longer_than_half_a_turn():
 
 def test_runs_begin_within_limits():
     robot, q, v = begun("m", "", limits=(5.0, 8.0))
-    run = sarrus.simulate(robot, q, 0.0 * v, 0.1, limits="stop")
+    run = sarrus.simulate(robot, q, 0.0 * v, 0.1, limits="enforce")
     assert_allclose(run.joint("m"), 0.5 + 2.0 * np.pi, atol=1e-9)
 
 

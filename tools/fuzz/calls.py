@@ -102,7 +102,7 @@ class Target:
 
 
 # what these take are arrays of other programs, which may not be installed: their own tests have their errors
-OTHERS = {"casadi", "crocoddyl", "gymnasium", "jax", "torch"}
+OTHERS = {"casadi", "crocoddyl", "gymnasium", "jax", "torch", "works"}
 
 
 def modules() -> list[types.ModuleType]:

@@ -399,7 +399,7 @@ def command_program(rng: random.Random) -> tuple[list[str], Target]:
                 "run.json",
             ]
             odd = ("x", "", ".csv")
-        elif action.dest == "show_what":
+        elif action.dest == "plot_quantity":
             values = ["q", "v", "a", "tau", "energy", "loop_error", "momentum", "reactions", joint]
         else:
             values = (

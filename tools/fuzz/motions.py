@@ -114,7 +114,7 @@ def touched(seed: int) -> None:
     for body in rng.sample(m.bodies, min(rng.randrange(3), len(m.bodies))):
         below = float(m.pose(q, body)[2, 3]) - rng.choice((0.0, 1e-6, 1e-3))
         elements.append(
-            control.Contact(
+            control.CompliantContact(
                 body,
                 offset=below,
                 stiffness=_decade(rng, 1, 7),
@@ -128,7 +128,7 @@ def touched(seed: int) -> None:
         elements.append(
             rng.choice(
                 (
-                    control.Stiction(name, _decade(rng, -3, 3), stiffness=_decade(rng, 0, 6)),
+                    control.LuGreFriction(name, _decade(rng, -3, 3), stiffness=_decade(rng, 0, 6)),
                     control.EndStop(
                         name, (at - 1e-3, at + 1e-3), stiffness=_decade(rng, 0, 7), damping=_decade(rng, -3, 2)
                     ),
@@ -148,7 +148,7 @@ def touched(seed: int) -> None:
     assert said or (np.isfinite(run.q).all() and np.isfinite(run.v).all()), "a run that is not finite, without a word"
     gained = run.energy[-1] - run.energy[0]
     size = run.kinetic_energy.max() + 1e-9 * np.abs(run.energy).max()
-    stiction = any(isinstance(x, control.Stiction) for x in elements)  # its bristles give back what they took
+    stiction = any(isinstance(x, control.LuGreFriction) for x in elements)  # its bristles give back what they took
     driven = any(s.prescribed(0.0) for s in m.description.constraints) or any(s.laws for s in m.description.joints)
     driven = driven or bool(m.nc and m.constraint_velocity(q).any())  # Pfaffian rows that ask for a velocity
     if not (said or stiction or driven) and method not in ("semi_implicit",):

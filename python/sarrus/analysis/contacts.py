@@ -68,7 +68,7 @@ def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
     pairs = dict.fromkeys(pair for pair, d in zip(here.shapes, here.distance, strict=True) if d < -rounds(pair))
     if pairs:
         listed = ", ".join(f"'{one}' and '{other}'" for one, other in list(pairs)[:4]) + " …" * (len(pairs) > 4)
-        yield f"shapes overlap at home: {listed}. Builder.set_contact(one, other, touching=False) lets them"
+        yield f"shapes overlap at home: {listed}. Builder.set_contact(one, other, enabled=False) lets them"
 
 
 def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Contacts:

@@ -19,7 +19,7 @@ from .. import IntegrationError, Trajectory, build_info, load, mechanisms, simul
 from .._arrays import Array
 from .._files import replacing
 from ..analysis.joint_targets import coordinates, start_near, velocities_of
-from ..control import PrescribedEffort
+from ..control import FeedforwardEffort
 from ..errors import (
     ModelError,
     ModelWarning,
@@ -187,7 +187,7 @@ def _let_go(name: str, output: Path) -> None:
         v = robot.project_velocity(q, 1.0 / np.arange(1.0, robot.nv + 1.0), metric="euclidean")
         v /= np.abs(v).max()
         how = "free motion, pushed"
-    run = simulate(robot, q, v, duration, motors, dt=STEP, limits="stop" if motors else "warn")
+    run = simulate(robot, q, v, duration, motors, dt=STEP, limits="enforce" if motors else "warn")
     print(f"\n{duration:g} s of {how}, rk4 with steps of {STEP:g} s: {_per_step(run)}\n")
     change = "energy change" if motors else "energy drift" if _keeps_energy(robot) else "energy lost"
     print(f"  {'t [s]':>6}  {change + ' [J]':>17}  {'loop error [rad, m]':>19}")
@@ -404,7 +404,7 @@ def generated(arguments: argparse.Namespace) -> int:
     "or at zero, at rest. Given positions are kept when its loops are closed, given velocities when the constraints are satisfied; "
     "all others follow, moving as little as they can. Ctrl-C ends it early: files hold what was computed, as they do when the "
     "motion diverges.",
-    "sarrus simulate four_bar --time 2 --velocity motor=6 --plot run.png --show-what energy --csv run.csv",
+    "sarrus simulate four_bar --time 2 --velocity motor=6 --plot run.png --plot-quantity energy --csv run.csv",
     *MODEL,
     argument("--time", type=number(zero=True), default=1.0, metavar="S", help="how long [s]"),
     argument("--dt", type=number(), default=1e-3, metavar="S", help="step [s]; of dopri5 the first one, and the spacing of samples"),
@@ -415,20 +415,20 @@ def generated(arguments: argparse.Namespace) -> int:
     of_joints("--position", "where joints start [rad, m, quaternions x,y,z,w]"),
     of_joints("--velocity", "how fast joints start [rad/s, m/s]"),
     argument("--effort", **BY_LAW, help=f"what motors do [N m, N]: {LAW}"),
-    argument("--motion", **BY_LAW, help=f"how joints are made to move, whatever that takes [rad, m]: {LAW}"),
+    argument("--prescribe", **BY_LAW, help=f"how joints are made to move, whatever that takes [rad, m]: {LAW}"),
     argument("--plot", type=file_name(FIGURES), metavar="FILE", help="draw it: .png, .svg or .pdf"),
-    argument("--show-what", nargs="+", metavar="WHAT", help=f"what --plot draws: {', '.join(QUANTITIES)}, names of joints and frames (default: q)"),
+    argument("--plot-quantity", nargs="+", metavar="QUANTITY", help=f"what --plot draws: {', '.join(QUANTITIES)}, names of joints and frames (default: q)"),
     argument("--csv", type=file_name((".csv",)), metavar="FILE", help="write a table, a row a sample"),
     argument("--save", type=file_name((".npz",)), metavar="FILE", help="write all of it, for sarrus.Trajectory.load: .npz"),
     argument("--animate", type=file_name(FILMS), metavar="FILE", help="write a film: .gif, .html, or .mp4 (needs ffmpeg)"),
 )  # fmt: skip
 def simulated(arguments: argparse.Namespace) -> int:
-    robot = _moved(model(arguments), arguments.motion)
-    if arguments.show_what and not arguments.plot:
-        raise UsageError("--show-what says what --plot FILE draws; there is no --plot")
+    robot = _moved(model(arguments), arguments.prescribe)
+    if arguments.plot_quantity and not arguments.plot:
+        raise UsageError("--plot-quantity says what --plot FILE draws; there is no --plot")
     q, v = start(robot, arguments.position, arguments.velocity)
     _foresee(robot, q, v, arguments)
-    motors, code = [PrescribedEffort(name, law) for name, law in arguments.effort.items()], 0
+    motors, code = [FeedforwardEffort(name, law) for name, law in arguments.effort.items()], 0
     try:
         how = {name: getattr(arguments, name) for name in ("method", "dt", "rtol", "atol", "stabilisation")}
         run = simulate(robot, q, v, arguments.time, motors, **how)
@@ -438,7 +438,7 @@ def simulated(arguments: argparse.Namespace) -> int:
         print(f"sarrus: {str(error).partition('; what was computed')[0]}", file=sys.stderr)
     print(f"{robot.name}: {run.t[-1] - run.t[0]:g} s by {run.statistics['method']}")
     with np.errstate(all="ignore"):  # a run that diverged may end in any numbers
-        _print_facts(_summary(run, bool(motors or arguments.motion)))
+        _print_facts(_summary(run, bool(motors or arguments.prescribe)))
         if not code and not np.isfinite(run.energy).all():
             print("sarrus: the motion is too fast for its energy to be computed", file=sys.stderr)
             code = 1
@@ -462,7 +462,7 @@ def _foresee(robot: Mechanism, q: Array, v: Array, arguments: argparse.Namespace
         check_film(arguments.animate)
     if arguments.plot:
         at_start = Trajectory(robot, [0.0], [q], [v], efforts=np.zeros((1, robot.nv)))
-        _draw(at_start, arguments.show_what or "q", None)
+        _draw(at_start, arguments.plot_quantity or "q", None)
 
 
 def _check_folders(*paths: Path | None) -> None:
@@ -499,7 +499,7 @@ def _keeps_energy(robot: Mechanism) -> bool:
 
 def _write(run: Trajectory, arguments: argparse.Namespace) -> None:
     """The files that are asked for, tables before what takes long."""
-    draw = partial(_draw, run, arguments.show_what or "q")
+    draw = partial(_draw, run, arguments.plot_quantity or "q")
     writers: list[tuple[str, Callable[[Path], object]]] = [("csv", run.save), ("save", run.save), ("plot", draw)]
     for option, write in (*writers, ("animate", run.animate)):
         if path := getattr(arguments, option):
@@ -516,7 +516,7 @@ def _write(run: Trajectory, arguments: argparse.Namespace) -> None:
     "is 0. Needs viser: pip install 'viser<1.2'.",
     "sarrus view delta --port 8090 --no-browser",
     *MODEL,
-    argument("--run", dest="run_file", type=file_name((".npz", ".csv")), metavar="FILE", help="play back what simulate wrote"),
+    argument("--trajectory", dest="trajectory", type=file_name((".npz", ".csv")), metavar="FILE", help="play back what simulate wrote"),
     of_joints("--position", "where joints are at first [rad, m, quaternions x,y,z,w]"),
     argument("--port", type=port_number, default=8080, metavar="N", help="the next free one from here"),
     argument("--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 lets other machines look"),
@@ -525,7 +525,7 @@ def _write(run: Trajectory, arguments: argparse.Namespace) -> None:
 def viewed(arguments: argparse.Namespace) -> int:
     """Until Ctrl-C, which is how it is meant to end."""
     robot = model(arguments)
-    run = None if arguments.run_file is None else Trajectory.load(arguments.run_file, mechanism=robot)
+    run = None if arguments.trajectory is None else Trajectory.load(arguments.trajectory, mechanism=robot)
     q = start(robot, arguments.position, {})[0] if arguments.position else None
     how = {"port": arguments.port, "host": arguments.host, "open_browser": not arguments.no_browser}
     with contextlib.suppress(KeyboardInterrupt), view(robot, q, trajectory=run, block=False, **how) as shown:

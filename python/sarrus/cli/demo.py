@@ -21,7 +21,7 @@ import numpy as np
 
 from .._arrays import Array, ArrayLike
 from .._files import replacing
-from ..control import PID, PrescribedEffort
+from ..control import PID, FeedforwardEffort
 from ..laws import harmonic
 from ..mechanism import Mechanism
 from ..mechanisms.thesis import PARAMETERS
@@ -200,7 +200,7 @@ ANGLE, SHIFT = 0.2, 0.03  # by which they swing [rad, m]
 RATE, APART = 3.0, 1.1  # [rad/s] and how far one is ahead of the next [rad]
 
 
-def servos(robot: Mechanism, q: Array) -> list[PID | PrescribedEffort]:
+def servos(robot: Mechanism, q: Array) -> list[PID | FeedforwardEffort]:
     """For motors, or all joints of a tree that has none: what bears the weight at q, and a PID each."""
     names = [name for name in robot.actuated or robot.joints if all(robot.joint(name).type.rates)]
     motors = [(name, index) for name in names for index in range(robot.joint(name).type.nv)]
@@ -215,11 +215,11 @@ def servos(robot: Mechanism, q: Array) -> list[PID | PrescribedEffort]:
     free = robot.forward_dynamics(q, rest, S @ weight)
     quick = [float((robot.forward_dynamics(q, rest, S @ weight + column) - free) @ column) for column in S.T]
     coordinates = robot.joint_states(q).q
-    elements: list[PID | PrescribedEffort] = []
+    elements: list[PID | FeedforwardEffort] = []
     for k, (name, index) in enumerate(motors):
         inertia, phase = 1.0 / quick[k], APART * k
         swing = SHIFT if robot.joint(name).type.coordinates[index][1] == "m" else ANGLE
         target = harmonic(swing, rate=RATE, phase=phase, offset=float(coordinates[name][index] - swing * np.sin(phase)))
         gains = inertia * STIFF**2, inertia * STIFF**3 / 10.0, 2.0 * inertia * STIFF
-        elements += [PrescribedEffort(name, float(weight[k]), index), PID(name, *gains, target=target, index=index)]
+        elements += [FeedforwardEffort(name, float(weight[k]), index), PID(name, *gains, target=target, index=index)]
     return elements

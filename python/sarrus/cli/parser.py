@@ -22,12 +22,13 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .. import __version__
 from .._arrays import Array
+from .._renamed import renamed_options
 from ..errors import ModelError, SarrusError, printable
 from ..laws import Law, harmonic, polynomial
 
@@ -102,6 +103,9 @@ class _Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:
         (file or sys.stderr).write(message)
+
+    def error(self, message: str) -> NoReturn:
+        super().error(renamed_options(message))
 
 
 Argument = tuple[tuple[str, ...], dict[str, Any]]  # names, and what argparse is told of it

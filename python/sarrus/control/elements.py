@@ -32,8 +32,20 @@ from .coordinates import check_independent, coordinate, felt_inertia, motors, on
 from .element import KINDS, TYPED, Element, Run, array, bounds, constant, declared, less, number, numbers_of
 
 __all__ = [
-    "PID", "ActuatorDynamics", "ComputedTorque", "Contact", "EndStop", "GravityCompensation", "PDPlus", "PrescribedEffort", "ReactionWheel",
-    "RigidContact", "ShapeContacts", "Stiction", "Thruster", "rest_to_rest",
+    "PID",
+    "ActuatorModel",
+    "CollisionContacts",
+    "CompliantContact",
+    "ComputedTorque",
+    "EndStop",
+    "FeedforwardEffort",
+    "GravityCompensation",
+    "LuGreFriction",
+    "PDPlus",
+    "ReactionWheel",
+    "RigidContact",
+    "Thruster",
+    "rest_to_rest",
 ]  # fmt: skip
 
 Number = float | ArrayLike
@@ -74,7 +86,7 @@ class PID(Element):
 
 
 @dataclass(frozen=True, eq=False)
-class PrescribedEffort(Element):
+class FeedforwardEffort(Element):
     """An effort that is a law of time, along one velocity of a joint [N m or N]."""
 
     joint: str
@@ -214,7 +226,7 @@ class GravityCompensation(Element):
 
 
 @dataclass(frozen=True, eq=False)
-class Stiction(Element):
+class LuGreFriction(Element):
     """Friction of a joint that sticks: bristles that bend by z, and slip beyond `sticking` (Canudas de Wit and others 1995).
 
     s0 z + c dz/dt with dz/dt = (v - r z) / (1 + r 1 ms), r = |v| s0 / F(v) and F(v) = sliding + (sticking - sliding) exp(-(v/v_s)^2).
@@ -245,7 +257,9 @@ class Stiction(Element):
         sliding, sticking, stiffness = numbers_of(whole, sliding="positive", sticking="positive", stiffness="positive")
         if less(sticking, sliding):
             expected = "no less than sliding"
-            raise ModelError(f"sticking of Stiction must be {expected}; got {whole.sticking!r} and {self.sliding!r}")
+            raise ModelError(
+                f"sticking of LuGreFriction must be {expected}; got {whole.sticking!r} and {self.sliding!r}"
+            )
         values = {"sticking": sticking}
         if self.damping is None:
             felt = felt_inertia(mechanism, [velocity(mechanism, self.joint, self.index)], run.start)
@@ -254,7 +268,7 @@ class Stiction(Element):
 
 
 @dataclass(frozen=True, eq=False)
-class Contact(Element):
+class CompliantContact(Element):
     """A point or sphere of a body against the ground: k d^n (1 + c d') (Hunt and Crossley 1975), smooth Coulomb friction.
 
     Attributes
@@ -287,11 +301,11 @@ class Contact(Element):
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         if self.height is not None and not abs(unit_axis(self.along) @ unit_axis(self.normal)) < 1e-9:
             got = f"{self.along!r} and {self.normal!r}"
-            raise ModelError(f"along of Contact must be across its normal; got {got}")
+            raise ModelError(f"along of CompliantContact must be across its normal; got {got}")
         return {}
 
 
-def _is_poisson(element: RigidContact | ShapeContacts) -> bool:
+def _is_poisson(element: RigidContact | CollisionContacts) -> bool:
     check_name("restitution_law", element.restitution_law, RESTITUTION_LAWS, type(element).__name__)
     return element.restitution_law == "poisson"
 
@@ -303,7 +317,7 @@ class RigidContact(Element):
     Of one state that is known to touch, :class:`sarrus.ContactPoint` is the same contact.
 
     Where it touches, its impulse lies within Coulomb's cone; what hits comes back by `restitution`, but for hits slower than gravity makes in three
-    steps. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the forces. Of a run's :attr:`Trajectory.z <sarrus.Trajectory.z>` each has four
+    steps. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the forces. Of a run's :attr:`Trajectory.internal_state <sarrus.Trajectory.internal_state>` each has four
     numbers: the mean force of the step that leads to a sample, along the normal and two tangents [N], the least ones where forces are not unique (squares
     times each contact's own inverse mass), and how far the step's conditions are off [m/s]; with friction against spinning or rolling three more, their
     moments about these axes [N m].
@@ -354,7 +368,7 @@ class RigidContact(Element):
 
 
 @dataclass(frozen=True, eq=False)
-class ShapeContacts(Element):
+class CollisionContacts(Element):
     """What a mechanism's shapes do to each other in steps of ``method="contact"``: there it acts without being given, if there are such shapes.
 
     It is given where numbers are to be other ones, run by run say. Points touch as :meth:`sarrus.Mechanism.contacts` says, and push as those of
@@ -377,7 +391,7 @@ class ShapeContacts(Element):
     >>> b.add_joint("float", sarrus.Free(), "ground", "brick")
     >>> b.add_shape("brick", Box((0.3, 0.2, 0.1)))
     >>> b.add_shape("ground", Plane(), (0, 0, -0.05), name="floor")
-    >>> icy = sarrus.control.ShapeContacts(friction=np.array([0.0, 0.1, 0.5]))
+    >>> icy = sarrus.control.CollisionContacts(friction=np.array([0.0, 0.1, 0.5]))
     >>> start, shoved = [0, 0, 0, 1, 0, 0, 0], [0, 0, 0, 1.0, 0, 0]
     >>> runs = sarrus.simulate_many(b.build(), start, shoved, 1.0, icy, dt=4e-3)
     >>> (runs.v[:, -1, 3].round(6) + 0.0).tolist()  # v - mu g t
@@ -399,7 +413,7 @@ class ShapeContacts(Element):
         pairs = robot._may_touch
         if not pairs:
             raise ModelError(
-                f"no shapes of '{robot.name}' may touch, and ShapeContacts does nothing: see Builder.add_shape"
+                f"no shapes of '{robot.name}' may touch, and CollisionContacts does nothing: see Builder.add_shape"
             )
         terms, bodies = scene(robot.description, robot._solids, pairs)
         numbers = {key: self._of_pairs(key, robot) for key in COEFFICIENTS}
@@ -408,7 +422,7 @@ class ShapeContacts(Element):
 
     def _of_pairs(self, key: str, robot: Any) -> Any:
         """(..., pairs)"""
-        what, numbers = f"{key} of ShapeContacts", getattr(self, key)
+        what, numbers = f"{key} of CollisionContacts", getattr(self, key)
         names = [frozenset(robot.description.shapes[k].name for k in pair[:2]) for pair in robot._may_touch]
         by_pair = dict.fromkeys(names, numbers)
         if isinstance(numbers, Mapping):
@@ -433,7 +447,7 @@ class EndStop(Element):
     """A spring and a damper where a joint coordinate is beyond its limits: k d + c d', with |c d'| no more than k d.
 
     So it never pulls, sets in without a jump and takes energy out at every impact. What its spring holds is no part of
-    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`. In steps of ``method="contact"`` there is no spring: what stops goes no farther. Then `run.z`
+    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`. In steps of ``method="contact"`` there is no spring: what stops goes no farther. Then `run.internal_state`
     has the mean force of the step that leads to a sample, with which `run.tau`, `run.a` and reactions are.
 
     Of several joints it is the sum of their coordinates that stops: a rope that runs over pulleys, each :meth:`cable
@@ -520,7 +534,7 @@ class Thruster(Element):
 
 
 @dataclass(frozen=True, eq=False)
-class ActuatorDynamics(Element):
+class ActuatorModel(Element):
     """A drive at a joint: it delivers what controllers ask for along a velocity with a lag, and less the faster it turns.
 
     First order: T dz/dt = u - z. Second order: d2z/dt2 = w^2 (u - z) - 2 d w dz/dt. Here u is what all controllers ask for, functions of
@@ -542,8 +556,8 @@ class ActuatorDynamics(Element):
     >>> import numpy as np
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum()
-    >>> drive = sarrus.control.ActuatorDynamics("pivot", time_constant=0.1)
-    >>> run = sarrus.simulate(robot, [0.0], [0.0], 0.3, [sarrus.control.PrescribedEffort("pivot", 2.0), drive])
+    >>> drive = sarrus.control.ActuatorModel("pivot", time_constant=0.1)
+    >>> run = sarrus.simulate(robot, [0.0], [0.0], 0.3, [sarrus.control.FeedforwardEffort("pivot", 2.0), drive])
     >>> bool(np.allclose(run.tau[:, 0], 2.0 * (1.0 - np.exp(-run.t / 0.1))))
     True
     """
@@ -562,12 +576,12 @@ class ActuatorDynamics(Element):
         """Its lag and its line, at the joint."""
         if self.time_constant is not None and self.natural_frequency is not None:
             raise ModelError(
-                f"ActuatorDynamics of '{self.joint}' has a time_constant (first order) or a natural_frequency (second order); got both"
+                f"ActuatorModel of '{self.joint}' has a time_constant (first order) or a natural_frequency (second order); got both"
             )
         order = 1 if self.time_constant is not None else 2 if self.natural_frequency is not None else 0
         if order == 0 and self.torque_speed is None:
             raise ModelError(
-                f"ActuatorDynamics of '{self.joint}' does nothing: give a time_constant, a natural_frequency or torque_speed"
+                f"ActuatorModel of '{self.joint}' does nothing: give a time_constant, a natural_frequency or torque_speed"
             )
         bandwidth: Any = 1.0
         if order == 1:
@@ -577,8 +591,8 @@ class ActuatorDynamics(Element):
         (gear,) = numbers_of(self, gear_ratio="positive")
         line: Any = (np.inf, np.inf) if self.torque_speed is None else self.torque_speed
         if not isinstance(line, (tuple, list, np.ndarray)) or len(line) != 2:
-            raise ModelError(f"torque_speed of ActuatorDynamics is (stall torque, no-load speed); got {line!r}")
-        stall, fastest = (number("torque_speed of ActuatorDynamics", x, "positive or infinite") for x in line)
+            raise ModelError(f"torque_speed of ActuatorModel is (stall torque, no-load speed); got {line!r}")
+        stall, fastest = (number("torque_speed of ActuatorModel", x, "positive or infinite") for x in line)
         at_joint = {"stall": np.minimum(stall * gear, MOST), "no_load_speed": np.minimum(fastest / gear, MOST)}
         return {"order": order, "bandwidth": bandwidth, **at_joint}
 

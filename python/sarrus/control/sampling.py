@@ -14,7 +14,7 @@ from ..errors import ModelError, ShapeError
 from .coordinates import velocities
 from .element import Element, Run, array, constant, number
 
-__all__ = ["Efforts", "Quantisation", "Sampled"]
+__all__ = ["EffortTable", "Quantisation", "SampleAndHold"]
 
 Steps = float | Mapping[str, float]
 
@@ -58,20 +58,20 @@ def _steps(mechanism: LoopFunctions, quantity: str, periods: Any) -> list[float]
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled(Element):
+class SampleAndHold(Element):
     """Controllers that are asked every ``period``, and whose efforts are held in between (zero-order hold).
 
     The first sample is at the start of the run. The efforts of the sample at t act from t + ``delay`` on, until those of the next one do;
     before the first ones act there are none. Steps of every method end where a sample or a change of effort is due, those of fixed
     length too, so that no step sees a jump; a function is asked once a sample where `dt` divides the period and no event is watched for in
     longer steps. A PID's integral goes on by Euler's method, one period a sample. What is held is part of the state: behind the internal
-    states in ``Trajectory.z``, and in checkpoints. With ``delay=0`` and a period of one step of "euler" or "semi_implicit" the motion is that of
+    states in ``Trajectory.internal_state``, and in checkpoints. With ``delay=0`` and a period of one step of "euler" or "semi_implicit" the motion is that of
     the controller itself, to the last bit.
 
     Attributes
     ----------
     law : a function (t, q, v) -> tau (nv,), a :class:`TaskControl`, :class:`PID`, :class:`ComputedTorque`, :class:`PDPlus`,
-        :class:`GravityCompensation` or :class:`PrescribedEffort`, or several of these in a list
+        :class:`GravityCompensation` or :class:`FeedforwardEffort`, or several of these in a list
     period, delay : [s]; the delay may be a part of the period, or several periods
     quantisation : :class:`Quantisation`, or the step of all encoders [rad or m]
 
@@ -80,7 +80,7 @@ class Sampled(Element):
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum()
     >>> hold = sarrus.control.PID("pivot", proportional=100.0, derivative=20.0, target=0.5)
-    >>> slow = sarrus.control.Sampled(hold, period=0.02, delay=0.01)
+    >>> slow = sarrus.control.SampleAndHold(hold, period=0.02, delay=0.01)
     >>> run = sarrus.simulate(robot, [0.0], [0.0], 4.0, controller=slow)
     >>> float(run.q[-1, 0].round(2)), run.tau[[0, 9, 10, 29, 30], 0].round(2).tolist()
     (0.46, [0.0, 0.0, 50.0, 50.0, 39.75])
@@ -93,11 +93,11 @@ class Sampled(Element):
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         """All but its controllers."""
-        period, delay = (constant(f"{name} of Sampled", getattr(self, name)) for name in ("period", "delay"))
-        number("period of Sampled", period, "positive")
+        period, delay = (constant(f"{name} of SampleAndHold", getattr(self, name)) for name in ("period", "delay"))
+        number("period of SampleAndHold", period, "positive")
         if not 0.0 <= delay <= 1e4 * period:
             raise ModelError(
-                f"delay of Sampled must be from 0 to 10000 periods; got {delay!r} s, the period being {period!r} s"
+                f"delay of SampleAndHold must be from 0 to 10000 periods; got {delay!r} s, the period being {period!r} s"
             )
         steps = self.quantisation
         if not isinstance(steps, Quantisation):
@@ -106,7 +106,7 @@ class Sampled(Element):
 
 
 @dataclass(frozen=True, eq=False)
-class Efforts(Element):
+class EffortTable(Element):
     """Efforts of motors that were computed beforehand: an optimal trajectory's, a recording's.
 
     Before the first time there are none, after the last one they stay. Steps end at the times of efforts that are held.
@@ -123,7 +123,7 @@ class Efforts(Element):
     --------
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum()
-    >>> run = sarrus.simulate(robot, [0.0], [0.0], 0.3, sarrus.control.Efforts([0.1, 0.2], [[1.0], [-1.0]]))
+    >>> run = sarrus.simulate(robot, [0.0], [0.0], 0.3, sarrus.control.EffortTable([0.1, 0.2], [[1.0], [-1.0]]))
     >>> run.tau[[50, 150, 250], 0].tolist()
     [0.0, 1.0, -1.0]
     """
@@ -135,20 +135,20 @@ class Efforts(Element):
 
     @property
     def _kind(self) -> str:
-        return "HeldEfforts" if self.hold else "Efforts"
+        return "ZeroOrderHold" if self.hold else "EffortTable"
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        times, u = array("times of Efforts", self.times), array("u of Efforts", self.u)
+        times, u = array("times of EffortTable", self.times), array("u of EffortTable", self.u)
         if times.ndim != 1 or not len(times):
-            raise ShapeError(f"times of Efforts are (n,), the same in all runs; got {times.shape}")
+            raise ShapeError(f"times of EffortTable are (n,), the same in all runs; got {times.shape}")
         if not (np.diff(times) > 0.0).all():
-            raise ModelError("times of Efforts must increase")
+            raise ModelError("times of EffortTable must increase")
         if isinstance(self.joints, str) or not (self.joints is None or isinstance(self.joints, Iterable)):
-            raise TypeError(f"joints of Efforts are a sequence of names; got {self.joints!r}")
+            raise TypeError(f"joints of EffortTable are a sequence of names; got {self.joints!r}")
         names = tuple(mechanism.actuated or mechanism.joints) if self.joints is None else tuple(self.joints)
         motors = velocities(mechanism, names)
         if u.ndim not in (2, 3) or u.shape[-2:] != (len(times), len(motors)):
             raise ShapeError(
-                f"u of Efforts is (n, m) = ({len(times)}, {len(motors)}) for joints {', '.join(names)}, or (runs, n, m); got {u.shape}"
+                f"u of EffortTable is (n, m) = ({len(times)}, {len(motors)}) for joints {', '.join(names)}, or (runs, n, m); got {u.shape}"
             )
         return {"times": times.tolist(), "motors": motors, "u": u.reshape(*u.shape[:-2], -1)}

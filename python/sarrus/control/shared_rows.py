@@ -26,7 +26,7 @@ def warn_of_shared_rows(robot: Mechanism, constraint: str, rows: Sequence[int], 
         first = robot.constraint(constraint).rows.start
         warn_of_model(
             f"{what}: what rows {sorted(r - first for r in shared)} carry is not unique, as redundant rows might carry it instead; "
-            "the target is that of one choice of many. Name in rows= those that JointWrenches.not_unique does not list"
+            "the target is that of one choice of many. Name in rows= those that JointWrenches.indeterminate does not list"
         )
 
 

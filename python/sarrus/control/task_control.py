@@ -29,17 +29,17 @@ __all__ = ["TaskControl", "TaskSolution"]
 
 
 CONTACTS = 3  # of what the core calls a conflict: contacts contradict each other, or loops
-STATES_AT_FAULT = (_core.Status.UNSOUND, _core.Status.OFF_LOOPS)
+STATES_AT_FAULT = (_core.Status.INVALID_STATE, _core.Status.OFF_LOOPS)
 
 
 def refusal(law: TaskControl, report: dict[str, Any]) -> str | None:
     """Why there is no answer, and what to do about it; None where there is one."""
     status, who = report["status"], f"TaskControl of '{law.robot.name}': "
-    if status == _core.Status.UNSOUND:
+    if status == _core.Status.INVALID_STATE:
         return "q, v and t must be finite, and quaternions rotations"
     if status == _core.Status.OFF_LOOPS:
         return "the state is off the loops: project_configuration() and project_velocity() bring it onto them"
-    if status == _core.Status.CONTRADICTORY:
+    if status == _core.Status.INCONSISTENT_CONSTRAINTS:
         hard = [] if report["conflict"] == CONTACTS else [task_name(task) for task in law.tasks if task.hard]
         return who + _contradiction(hard, [f"the contact of '{contact.frame}'" for contact in law.contacts])
     if status == _core.Status.NO_ANSWER:
@@ -168,7 +168,7 @@ class TaskControl(Element):
     tasks : one or several
     limits : default: efforts, velocities and positions as the robot's joints say; None: no limits, friction cones neither
     contacts : :class:`PointContact`, :class:`SurfaceContact` with what stands still; or the simulation's own :class:`RigidContact` or
-        :class:`Contact` elements on planes of the world, each of which counts while it touches
+        :class:`CompliantContact` elements on planes of the world, each of which counts while it touches
     actuated : names of joints whose motors work; default: the robot's
     effort_weights : (nu,) or a number: of the squared efforts among what tasks leave free
     force_arm : [m] there a contact's force counts like the moment that it has at this arm; default: a thirtieth of the mean size of the bodies

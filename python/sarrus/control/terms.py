@@ -30,7 +30,7 @@ ORDER = {kind: k for k, kind in enumerate(KINDS)}
 def task_controls(elements: Sequence[Any]) -> list[TaskControl]:
     """Those among elements, behind clocks too."""
     laws = [element for element in elements if element._kind == "TaskControl"]
-    for clock in (element for element in elements if element._kind == "Sampled"):
+    for clock in (element for element in elements if element._kind == "SampleAndHold"):
         laws += task_controls(functions_and_elements(clock.law)[1])
     return laws
 
@@ -93,12 +93,12 @@ def _field(
 def _values(mechanism: LoopFunctions, element: Any, run: Run, made: ForceElements) -> dict[str, Any]:
     """Of fields in the core that are no attributes of the element."""
     values: dict[str, Any] = element._values(mechanism, run)
-    if element._kind == "Sampled":
+    if element._kind == "SampleAndHold":
         functions, controllers = functions_and_elements(element.law)
         for c in controllers:
             if not c.can_be_sampled:
                 raise ModelError(
-                    f"{type(c).__name__} is no controller that can be sampled: give it beside Sampled, in a list"
+                    f"{type(c).__name__} is no controller that can be sampled: give it beside SampleAndHold, in a list"
                 )
         made.sampled.append(functions)
         values |= {"calls": bool(functions), "controllers": terms_of(mechanism, controllers, run, made)}

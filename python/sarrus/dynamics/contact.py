@@ -97,7 +97,7 @@ WHY: dict[int, str] = {
     Status.NO_CONVERGENCE: "no forces were found that the contacts' conditions allow: friction may drive a body into what it touches (Painlevé), or nothing "
     "can give way",
     Status.OFF_LOOPS: "the loops stand open, or forbid this velocity: see project_configuration() and project_velocity()",
-    Status.CONTRADICTORY: "the loops' constraints contradict one another in this state",
+    Status.INCONSISTENT_CONSTRAINTS: "the loops' constraints contradict one another in this state",
     Status.NO_ANSWER: "a joint moves nothing that has inertia, or rounding decides which rows of the loops are independent",
 }
 

@@ -110,7 +110,7 @@ class LoopFunctions(StateFunctions):
         ----------
         q, v, tau : (..., nq), (..., nv), (..., nv); v is to satisfy the loops, see :meth:`project_velocity`
         return_reactions : True returns (a, :class:`~sarrus.results.LoopReactions`), what the constraints carry
-        solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6 (:func:`sarrus.works.reference_member`)
+        solver : None, or "reference-member" for the algorithm of van der Merwe's chapter 6 (:func:`sarrus.formulations.reference_member`)
         check : whether a state off the loops is refused (status 4): one where a loop stands open, or where v is not allowed, by more than
             would take 1e-3 rad or m of the coordinates to mend, or 1e-3 of the velocities (1e-3 rad/s or m/s of slow ones). Measured states
             may be that far off; False answers any, as if the loops were closed there
@@ -551,7 +551,7 @@ def explain(
     of_efforts, operation = operation == "actuator_efforts_vjp", PUBLIC.get(operation, operation)
     if status == Status.OFF_LOOPS:
         raise_off_loops(mechanism, operation, arguments)
-    if status == Status.CONTRADICTORY:
+    if status == Status.INCONSISTENT_CONSTRAINTS:
         raise_contradiction(mechanism, operation, arguments)
     if of_efforts or (operation in DERIVATIVES and status_of_motion(mechanism, arguments) == Status.FINE):
         raise StateError(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arrays import Array, ArrayLike, check_mapping, checked_names, checked_number, real_array, real_rows
-from ..errors import AssemblyError, BranchEnd, ModelError, ShapeError, check_name, raise_no_such_name
+from ..errors import AssemblyError, ModelError, PathTrackingError, ShapeError, check_name, raise_no_such_name
 from . import canvas
 from .skeleton import Skeleton
 
@@ -46,7 +46,7 @@ def figure(run: Trajectory, what: str | Sequence[str] | None, ax: Axes | None) -
     """See :meth:`Trajectory.plot`."""
     if what is None:
         what = list(run.mechanism.actuated) if run.mechanism.nq > MANY and run.mechanism.actuated else "q"
-    names = checked_names("what", what)
+    names = checked_names("quantities", what)
     panels: dict[str, dict[str, Array]] = {}  # by unit
     labels: dict[str, dict[str, None]] = {}
     for name in names:
@@ -112,7 +112,7 @@ def bundle(sweep: Sweep, what: str | Sequence[str] | None, quantiles: ArrayLike,
         raise ValueError(f"quantiles are numbers from 0 to 1, one or several; got {quantiles!r}")
     steps = np.sort(steps)
     panels: dict[str, dict[str, Array]] = {}
-    for name in checked_names("what", what):
+    for name in checked_names("quantities", what):
         for text, unit, y in _bundles(sweep, name):
             panels.setdefault(unit, {})[text] = y
     if len(panels) > 1 and ax is not None:
@@ -307,7 +307,7 @@ def of_effort(robot: Mechanism, name: str, u: Array) -> list[Curve]:
 
 def _wrenches(run: Trajectory) -> dict[str, Array]:
     """Of all joints, those of the tree before those that close loops, and of the other constraints."""
-    from ..works.tree import reactions
+    from ..formulations.tree import reactions
 
     if not run.mechanism.nc:
         return reactions(run.mechanism, run.q, run.v, run.a)
@@ -415,7 +415,7 @@ def _way(robot: Mechanism, q: Array, name: str) -> tuple[Array, Array]:
     for end in ends:
         try:
             halves.append(robot.follow({name: np.linspace(now[0], end, STEPS)}, near=q))
-        except BranchEnd as stopped:
+        except PathTrackingError as stopped:
             halves.append(stopped.path)
         except AssemblyError:  # it cannot even begin
             halves.append(q[None])

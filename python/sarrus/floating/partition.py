@@ -245,7 +245,7 @@ def equations_of_motion(
     base : the frame whose velocity x_b-dot is, on any body; default: the body that the free joint carries. A frame at that body's
         centroid and "world_aligned" give SpaceDyn's inertial coordinates (angular ones first), the default sarrus' own
     expressed_in : "frame", "world_aligned" or "world", of the base's velocity and of the end points'
-    independent : joints whose velocities are y-dot, as in :func:`~sarrus.works.reduced_dynamics`; default: all of a tree; where there are loops, those
+    independent : joints whose velocities are y-dot, as in :func:`~sarrus.formulations.reduced_dynamics`; default: all of a tree; where there are loops, those
         in which the motion shows best
     end_points : frames whose J_b and J_m are wanted, and their rates
     wrenches, time : see :class:`~sarrus.Mechanism`

@@ -173,12 +173,12 @@ class Recorder:
     # ---- of loops ----------------------------------------------------------------------------------------------------
 
     def positions(self, joints: Sequence[str], steps: int = 3) -> tuple[Numbers, Numbers]:
-        """The configuration in which these joints have the coordinates of the input ``held``, by Newton's steps from the input ``last``;
+        """The configuration in which these joints have the coordinates of the input ``coordinates``, by Newton's steps from the input ``last``;
         and what the loops lack there (1,), in radians and sizes of the bodies.
         """
         held_q, held = self._places(joints)
-        coordinates = self.input("held", self._configurations[:, held_q])
-        last = self.input("last", self._displaced())
+        coordinates = self.input("coordinates", self._configurations[:, held_q])
+        last = self.input("near", self._displaced())
         q = self._of_loops(last)
         q[held_q] = coordinates
         closed, residual = self.closed(q, joints, steps)

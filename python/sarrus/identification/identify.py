@@ -15,7 +15,7 @@ from .._core import tolerances
 from .._showing import Brief, table
 from ..analysis.assembly.closing import closing
 from ..analysis.independent_coordinates import velocity_names
-from ..control.sampling import Efforts
+from ..control.sampling import EffortTable
 from ..errors import ModelError, StateError
 from ..mechanism import Mechanism, checked_mechanism
 from ..simulation.sweep import simulate_many
@@ -348,7 +348,7 @@ def identify_runs(
     >>> from sarrus.identification import Samples, identify_runs
     >>> robot = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
     >>> t, u = np.arange(400) / 100, 3 * np.sin(np.arange(400) / 8)[:, None]
-    >>> run = sarrus.simulate(robot, [0.2], [0.0], 3.99, sarrus.control.Efforts(t, u, ["pivot"]), dt=0.01)
+    >>> run = sarrus.simulate(robot, [0.2], [0.0], 3.99, sarrus.control.EffortTable(t, u, ["pivot"]), dt=0.01)
     >>> guess = robot.replace(inertias={"bob": sarrus.Inertia.from_points([1.5], [(0, 0, -0.5)])})
     >>> found = identify_runs(guess, Samples({"pivot": u}, run.q, run.v, t=t))
     >>> dict(zip(found.names, found.values.round(6).tolist()))["bob.mz"]  # -m l [kg m]
@@ -459,7 +459,7 @@ class _Runs:
         q, v, u = (np.tile(x, (len(parameters), *[1] * (x.ndim - 1))) for x in (self.q[0], self.v[0], self.u))
         period = self.times[-1] / (len(self.times) - 1)
         runs = simulate_many(
-            many, q, v, float(self.times[-1]), Efforts(self.times, u, list(self.joints), hold=self.hold), dt=period / self.steps,
+            many, q, v, float(self.times[-1]), EffortTable(self.times, u, list(self.joints), hold=self.hold), dt=period / self.steps,
             every=10**9, limits="ignore", threads=self.threads,
         )  # fmt: skip
         if np.any(runs.status):

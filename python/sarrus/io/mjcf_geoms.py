@@ -215,7 +215,7 @@ def touch_geoms(
                 element.note(f"{name} of <pair> is not read")
         for one, other in product(*(shapes_of.get(names[x], ()) if excluded else (named[x],) for x in ends)):
             numbers = {} if excluded else _frictions(element, pair=True)
-            builder.set_contact(one, other, touching=not excluded, **numbers)
+            builder.set_contact(one, other, enabled=not excluded, **numbers)
 
 
 def _frictions(element: Element, *, pair: bool = False, condim: float | None = None) -> dict[str, Any]:

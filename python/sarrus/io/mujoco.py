@@ -307,7 +307,7 @@ def part_by_masks(builder: Builder, masks: Mapping[str, tuple[int, int]]) -> Non
     """Let groups of shapes whose masks do not meet pass by each other."""
     for (one, (c, a)), (other, (d, b)) in combinations_with_replacement(masks.items(), 2):
         if not (c & b or d & a):
-            builder.set_contact(one, other, touching=False)
+            builder.set_contact(one, other, enabled=False)
 
 
 def note_contacts(geoms: Sequence[tuple[str, int, int]], bodies: Iterable[tuple[str, str, bool]], note: Note) -> bool:
@@ -519,7 +519,7 @@ def _touch(builder: Builder, model: Any, bodies: Sequence[str], note: Note) -> N
             for body in (signature >> 16, signature & 0xFFFF)
         ]
         for one, other in product(*ends):
-            builder.set_contact(one, other, touching=False)
+            builder.set_contact(one, other, enabled=False)
     for k in range(model.npair):
         pair = [int(model.pair_geom1[k]), int(model.pair_geom2[k])]
         if not all(i in shapes for i in pair):

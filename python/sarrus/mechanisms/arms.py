@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from .._arrays import ArrayLike
+from .._renamed import renamed_arguments
 from ..building.builder import Builder
 from ..description.joints import Fixed, Free, Prismatic, Revolute, Spherical, Universal
 from ..errors import ModelError
@@ -97,12 +98,13 @@ def six_axis_arm(
     return b.build()
 
 
-def two_arms(apart: float = 0.6, load: float = 2.0) -> Mechanism:
+@renamed_arguments(apart="spacing")
+def two_arms(spacing: float = 0.6, load: float = 2.0) -> Mechanism:
     """Two six-axis arms side by side that hold one load: twelve motors for its six freedoms.
 
     Parameters
     ----------
-    apart : between the arms, and between their grips on the load [m]
+    spacing : between the arms, and between their grips on the load [m]
     load : its mass [kg]
 
     Returns
@@ -126,11 +128,11 @@ def two_arms(apart: float = 0.6, load: float = 2.0) -> Mechanism:
     >>> arms.nv, arms.nc, len(arms.actuated), arms.internal_efforts(arms.assemble()).shape
     (12, 6, 12, (12, 6))
     """
-    positive(apart=apart, load=load)
+    positive(spacing=spacing, load=load)
     b, arm = Builder("two arms"), six_axis_arm()
     tip = next(frame.placement for frame in arm.description.frames if frame.name == "tip")
-    b.add_body("load", Inertia.box(load, (0.1, apart, 0.1)))
-    for side, y in (("left", apart / 2), ("right", -apart / 2)):
+    b.add_body("load", Inertia.box(load, (0.1, spacing, 0.1)))
+    for side, y in (("left", spacing / 2), ("right", -spacing / 2)):
         b.attach(arm, prefix=f"{side}_", at=(0.0, y, 0.0))
         ends = f"{side}_tool", "load"
         b.add_joint(f"{side}_grip", Fixed(), *ends, at_parent=tip, at_child=(0.0, y, 0.0), loop=side == "right")
@@ -280,7 +282,7 @@ def gripper(reach: float = 0.15, mass: float = 0.9) -> Mechanism:
     """Two fingers on linkages, pads downwards, on a slide that lifts them: the linkage of Robotiq's 2F-85.
 
     One motor turns both drivers, and a gear makes them alike. Of each finger driver, coupler, finger and link are five bars in a ring with the
-    hand; a spring in the link holds the coupler against a stop on the driver (``limits="stop"``), with which they are a parallelogram and the
+    hand; a spring in the link holds the coupler against a stop on the driver (``limits="enforce"``), with which they are a parallelogram and the
     pads stay upright. What touches a finger above its pad bends the coupler off its stop: the finger closes around it. At home it is open,
     the hand's frame at z = 0.
 

@@ -101,7 +101,7 @@ def whipple_bicycle(wheelbase: float = 1.02, trail: float = 0.08, tilt: float = 
     --------
     >>> import sarrus
     >>> bicycle = sarrus.mechanisms.whipple_bicycle()
-    >>> bicycle.nv, int(sarrus.works.free_motions(bicycle, bicycle.assemble()).freedom)
+    >>> bicycle.nv, int(sarrus.formulations.free_motions(bicycle, bicycle.assemble()).freedom)
     (9, 3)
     """
     positive(wheelbase=wheelbase)

@@ -133,7 +133,7 @@ def sampler(horn: float = 1.0, stiffness: float = 2e3, gravity: float = 8e-5) ->
     """Spacecraft that touches an asteroid with a horn, takes a sample and leaves: of MUSES-C's (Hayabusa's) class.
 
     The horn swings about two axes and is pressed in along a third, on springs; two solar paddles are on springs too. Contact is
-    up to the simulation: a :class:`~sarrus.control.Contact` on each of the frames of the horn's rim.
+    up to the simulation: a :class:`~sarrus.control.CompliantContact` on each of the frames of the horn's rim.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def rover(
     """Planetary rover on six wheels that all stay on rough ground: rockers, which a differential couples, and bogies.
 
     Each rocker carries a rear wheel and a bogie, the bogie a front wheel and a middle one, so that on level ground all wheels bear the same.
-    Contact with rough ground is up to the simulation: a :class:`~sarrus.control.Contact` of the wheel's radius on each
+    Contact with rough ground is up to the simulation: a :class:`~sarrus.control.CompliantContact` of the wheel's radius on each
     wheel. With ``rolling`` the wheels roll without slip on the plane z = 0.
 
     Parameters
@@ -228,7 +228,7 @@ def rover(
     --------
     >>> import sarrus
     >>> robot = sarrus.mechanisms.rover(rolling=True)
-    >>> robot.nv, int(sarrus.works.free_motions(robot, robot.assemble()).freedom)
+    >>> robot.nv, int(sarrus.formulations.free_motions(robot, robot.assemble()).freedom)
     (16, 1)
     """
     positive(wheel=wheel, length=length, track=track, mass=mass)

@@ -133,13 +133,13 @@ def check_advance(start: float, duration: float, dt: float) -> None:
 
 
 def check_periods(terms: Sequence[Mapping[str, Any]], duration: float, dt: float) -> None:
-    """ValueError for a Sampled period so short that a step, or the whole run, would be nothing but samples."""
+    """ValueError for a SampleAndHold period so short that a step, or the whole run, would be nothing but samples."""
     least = max(SHORTEST_PERIOD * duration, SHORTEST_PART * dt) * (1.0 - 1e-9)
-    for period in (term["period"] for term in terms if term["kind"] == "Sampled"):
+    for period in (term["period"] for term in terms if term["kind"] == "SampleAndHold"):
         if period < least:
             raise ValueError(
-                f"period = {period!r} s of Sampled is too short for {duration!r} s in steps of dt = {dt!r} s: it must be at least {least:.3g} s. "
-                "Give the controllers without Sampled, or shorter steps"
+                f"period = {period!r} s of SampleAndHold is too short for {duration!r} s in steps of dt = {dt!r} s: it must be at least {least:.3g} s. "
+                "Give the controllers without SampleAndHold, or shorter steps"
             )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._arrays import Array, checked_count, common_axes, real_array, real_rows
 from .._core import Status
+from .._renamed import renamed_arguments, renamed_attribute
 from .._showing import Brief
 from ..control.element import ForceElement
 from ..dynamics.options import shows_options
@@ -37,13 +38,13 @@ class StepOptions(arguments.StepOptions, total=False):
     """And what a step has besides a state."""
 
     controller: ForceElement | Sequence[ForceElement] | None
-    z: ArrayLike | None
+    internal_state: ArrayLike | None
     time: float
     threads: int
 
 
 DEFAULTS: dict[str, Any] = {
-    "controller": None, "method": "auto", "stabilisation": "projection", "gains": None, "z": None, "time": 0.0, "threads": 1,
+    "controller": None, "method": "auto", "stabilisation": "projection", "gains": None, "internal_state": None, "time": 0.0, "threads": 1,
 }  # fmt: skip
 
 
@@ -56,14 +57,17 @@ class Sensitivities(Brief):
     q : (..., 2 nv + nz, nv) by a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``; on loops by
         what they allow of it, the velocity going with it
     v : (..., 2 nv + nz, nv) by the velocity, or what the loops allow of it
-    z : (..., 2 nv + nz, nz) by the internal states of force elements
+    internal_state : (..., 2 nv + nz, nz) by the internal states of force elements
     parameters : name to (..., 2 nv + nz, numbers) by numbers of force elements
     """
 
     q: Array
     v: Array
-    z: Array
+    internal_state: Array
     parameters: dict[str, Array]
+
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
 
     @classmethod
     def _of(cls, S: Array, nv: int, names: Sequence[tuple[str, int]]) -> Sensitivities:
@@ -79,15 +83,18 @@ class StateCotangents(Brief):
 
     Attributes
     ----------
-    q, v, z : (..., nv), (..., nv), (..., nz) by a displacement in the tangent space, the velocity and internal states; on loops by what they
+    q, v, internal_state : (..., nv), (..., nv), (..., nz) by a displacement in the tangent space, the velocity and internal states; on loops by what they
         allow of these
     parameters : name to (..., numbers)
     """
 
     q: Array
     v: Array
-    z: Array
+    internal_state: Array
     parameters: dict[str, Array]
+
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
 
     @classmethod
     def _of(cls, state: Array, numbers: Array, nv: int, names: Names) -> StateCotangents:
@@ -95,6 +102,7 @@ class StateCotangents(Brief):
         return cls(q, v, z, {name: numbers[..., at] for name, at in names.items()})
 
 
+@renamed_arguments(z="internal_state")
 @shows_options
 def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unpack[StepOptions]) -> Sensitivities:
     """Derivatives of one step of :func:`~sarrus.simulate`, by the state and by numbers of force elements.
@@ -107,11 +115,11 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
     q, v : (..., nq), (..., nv)
     dt : [s]
     controller : force elements of :mod:`sarrus.control`, as for :func:`~sarrus.simulate_many`; efforts that are held through the step are
-        ``Efforts([time], u[None], motors)``
+        ``EffortTable([time], u[None], motors)``
     method : one of fixed steps, but for "independent", "contact" and "rosenbrock"; default: "auto", which is "implicit_midpoint" here where
         compliant contacts or bristles act
     stabilisation, gains : as for :func:`~sarrus.simulate`, but for "corrective"
-    z : (..., nz) internal states of the elements; default: zero
+    internal_state : (..., nz) internal states of the elements; default: zero
     time : at the start of the step [s]
     threads : how many work on it
 
@@ -123,7 +131,7 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
     ------
     ModelError
         What acts has no derivatives: dry friction of joints, functions, controllers that are sampled or know the mechanism
-        (Sampled, ComputedTorque, TaskControl and the like); other methods.
+        (SampleAndHold, ComputedTorque, TaskControl and the like); other methods.
     StateError
         There is none: the position is singular, the step fails, or the state is off the loops.
 
@@ -141,6 +149,7 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
     return Sensitivities._of(S[:, -1].reshape(*shape, steps.m, S.shape[-1]), robot.nv, names)
 
 
+@renamed_arguments(z="internal_state")
 @shows_options
 def step_jvp(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, dq: ArrayLike, dv: ArrayLike, dz: ArrayLike | None = None,
@@ -164,6 +173,7 @@ def step_jvp(
     return by_q, by_v, by_z
 
 
+@renamed_arguments(z="internal_state")
 @shows_options
 def step_vjp(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, wq: ArrayLike | None = None, wv: ArrayLike | None = None,
@@ -188,11 +198,12 @@ def step_vjp(
     )
 
 
+@renamed_arguments(z="internal_state")
 def rollouts_vjp(
     runs: Sweep,
     q: ArrayLike | None = None,
     v: ArrayLike | None = None,
-    z: ArrayLike | None = None,
+    internal_state: ArrayLike | None = None,
     *,
     threads: int = 1,
 ) -> StateCotangents:
@@ -205,7 +216,7 @@ def rollouts_vjp(
     Parameters
     ----------
     runs : from :func:`~sarrus.simulate_many`
-    q, v, z : (runs, n, nv), (runs, n, nv), (runs, n, nz) derivatives of the number by a displacement of each sample, its velocity and z;
+    q, v, internal_state : (runs, n, nv), (runs, n, nv), (runs, n, nz) derivatives of the number by a displacement of each sample, its velocity and its internal state;
         default: zero. One of a number that samples alone decide may be (n, nv), for all runs
     threads : how many work on it; the answer does not depend on it
 
@@ -225,13 +236,13 @@ def rollouts_vjp(
     >>> import numpy as np
     >>> import sarrus
     >>> robot = sarrus.mechanisms.pendulum()
-    >>> push = sarrus.control.Efforts([0.0, 0.1], [[1.0], [1.0]])
+    >>> push = sarrus.control.EffortTable([0.0, 0.1], [[1.0], [1.0]])
     >>> runs = sarrus.simulate_many(robot, [0.2], [0.0], 0.2, push, dt=0.01)
     >>> at_the_end = np.zeros((len(runs.t), 1))
     >>> at_the_end[-1] = 1.0
     >>> g = sarrus.derivatives.rollouts_vjp(runs, q=at_the_end)  # of the angle at the end
     >>> {name: by.round(4).tolist() for name, by in g.parameters.items()}
-    {'Efforts.u': [[0.0144, 0.005]]}
+    {'EffortTable.u': [[0.0144, 0.005]]}
     """
     if not isinstance(runs, Sweep):
         raise TypeError(f"runs must be a Sweep of simulate_many(); got {runs!r}")
@@ -244,7 +255,9 @@ def rollouts_vjp(
         raise ModelError("runs of variants: simulate those of one, variants[i], by themselves")
     steps = _Steps.of(acting, runs, checked_count("threads", threads, most=MOST_THREADS))
     n, done = len(runs.t), runs.status == Status.FINISHED
-    cotangents = steps.tangents((len(runs), n), {"q": q, "v": v, "z": z}).reshape(len(runs), n, steps.m)
+    cotangents = steps.tangents((len(runs), n), {"q": q, "v": v, "internal_state": internal_state}).reshape(
+        len(runs), n, steps.m
+    )
     state, numbers = (np.full((len(runs), wide), np.nan) for wide in (steps.m, steps.parameters.shape[-1]))
     some = steps.of_runs(done)
     state[done], numbers[done] = some.back(cotangents[done], refuses=False)
@@ -300,7 +313,7 @@ class _Steps:
     @classmethod
     def of(cls, acting: RunForces, runs: Sweep, threads: int) -> _Steps:
         schedule = _core.Schedule(runs.t[0], runs.t[-1], acting.dt, acting.every)
-        x = np.concatenate([runs.q, runs.v, runs.z], axis=-1)
+        x = np.concatenate([runs.q, runs.v, runs.internal_state], axis=-1)
         return cls(acting.setup, schedule, x, acting.parameters, acting.names, threads)
 
     @classmethod
@@ -325,10 +338,10 @@ class _Steps:
         check_smooth(core)
         x, begun = prepared.setup.begin(core, q, v, time, {}, threads)
         nz = core.tangent - 2 * robot.nv
-        if how["z"] is not None:
-            z = real_array("z", how["z"])
+        if how["internal_state"] is not None:
+            z = real_array("internal_state", how["internal_state"])
             if z.shape[-1:] != (nz,):
-                raise ShapeError(f"z must be (..., {nz}); got {z.shape}")
+                raise ShapeError(f"internal_state must be (..., {nz}); got {z.shape}")
             x[:, robot.nq + robot.nv : robot.nq + robot.nv + nz] = np.broadcast_to(z, (*shape, nz)).reshape(
                 math.prod(shape), nz
             )

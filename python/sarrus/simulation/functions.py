@@ -119,8 +119,8 @@ def sampled_force(mechanism: Mechanism, functions: Sequence[Controller]) -> Cont
             answer = function(t, q, v)
             if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping) and answer[1]:
                 raise TypeError(
-                    f"a function that is Sampled returns efforts ({mechanism.nv},), which are held; it returned wrenches too: give those by a "
-                    "function beside Sampled, or return tau + mechanism.jacobian(q, frame).T @ wrench"
+                    f"a function in SampleAndHold returns efforts ({mechanism.nv},), which are held; it returned wrenches too: give those by a "
+                    "function beside SampleAndHold, or return tau + mechanism.jacobian(q, frame).T @ wrench"
                 )
             return answer
 

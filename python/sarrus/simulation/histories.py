@@ -10,6 +10,7 @@ import numpy as np
 
 from .._arrays import Array, NDArray
 from .._files import needed
+from .._renamed import renamed_attribute
 from .._showing import table
 from ..analysis.actuation.joint_wrenches import JointWrenches
 from ..errors import raise_no_such_name
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ContactForces"]
 
-BEFORE = 2  # as in cpp/elements/shape_contacts.hpp
+BEFORE = 2  # as in cpp/elements/collision_contacts.hpp
 FEATURES = 2**14  # as in cpp/contact/scene.hpp
 
 
@@ -174,7 +175,7 @@ class PinLoad(NamedTuple):
     joint, quantity, unit : whose; "force" or "moment", "N" or "N m"
     maximum, when : its largest size, and the time of it [s]
     mean, rms : over time, of its size
-    not_unique : its components that no rigid-body model determines, such as "y"; "" where there are none
+    indeterminate : its components that no rigid-body model determines, such as "y"; "" where there are none
     """
 
     joint: str
@@ -184,7 +185,10 @@ class PinLoad(NamedTuple):
     when: float
     mean: float
     rms: float
-    not_unique: str
+    indeterminate: str
+
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
 
 
 class JointWrenchHistory(JointWrenches):
@@ -230,7 +234,7 @@ class JointWrenchHistory(JointWrenches):
             for kind, unit, _ in kinds:
                 size = sizes[name, kind]
                 k = int(np.nanargmax(np.append(size, -1.0)))
-                loose = "".join(x.split()[1] for x in self.not_unique.get(name, ()) if x.startswith(kind))
+                loose = "".join(x.split()[1] for x in self.indeterminate.get(name, ()) if x.startswith(kind))
                 if k == len(size) or (size[k] == 0.0 and not loose):
                     continue
                 mean, rms = self._mean(size), float(np.sqrt(self._mean(size**2)))
@@ -252,7 +256,7 @@ class JointWrenchHistory(JointWrenches):
         lines = [f"What the joints of '{self._at[0].name}' carry over {over:.6g} s", head]
         for row in rows:
             numbers = f"{row.maximum:>10.4g}  {row.when:>9.4g}  {row.mean:>10.4g}  {row.rms:>10.4g}  {row.unit:<3}"
-            loose = f"  not unique: {' '.join(row.not_unique)}" if row.not_unique else ""
+            loose = f"  not unique: {' '.join(row.indeterminate)}" if row.indeterminate else ""
             lines.append(f"{row.joint:<{wide}}  {row.quantity:<6}  {numbers}{loose}".rstrip())
         return "\n".join(lines)
 
@@ -260,7 +264,7 @@ class JointWrenchHistory(JointWrenches):
         rows = []
         for r in self.summary:
             numbers = [f"{x:.4g}" for x in (r.maximum, r.when, r.mean, r.rms)]
-            rows.append((r.joint, r.quantity, *numbers, r.unit, " ".join(r.not_unique)))
+            rows.append((r.joint, r.quantity, *numbers, r.unit, " ".join(r.indeterminate)))
         return table(rows, "What joints carry", ("", "", "maximum", "at t [s]", "mean", "rms", "", "not unique"))
 
     def to_dataframe(self, *, samples: bool = False) -> pandas.DataFrame:

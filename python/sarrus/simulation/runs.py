@@ -12,6 +12,7 @@ import numpy as np
 from .._arrays import Array, ArrayLike, NDArray, checked_count, checked_path
 from .._core import Status
 from .._files import needed, replacing
+from .._renamed import renamed_arguments, renamed_attribute
 from .._showing import table
 from ..mechanism import Mechanism, checked_mechanism
 from ..variants import Variants
@@ -40,7 +41,7 @@ class Sweep:
     ----------
     t : (n,) [s], of all of them
     q, v : (runs, n, nq), (runs, n, nv); NaN from where a run ended early
-    z : (runs, n, nz) internal states of force elements, what is held between samples, and what counts turns, as :class:`Trajectory` says
+    internal_state : (runs, n, nz) internal states of force elements, what is held between samples, and what counts turns, as :class:`Trajectory` says
     status : (runs,) int8, a :class:`~sarrus.results.Status` each
     limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints (of the first mechanism), in the order of
     excess : (runs, limits) by how much they were left at most, above positive, below negative, 0 where they were kept
@@ -63,12 +64,17 @@ class Sweep:
     2
     """
 
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
+
+    @renamed_arguments(z="internal_state")
     def __init__(
-        self, mechanism: Mechanism | Variants, t: Array, q: Array, v: Array, status: NDArray[np.int8], *, z: Array, limits: Sequence[Limit] = (),
+        self, mechanism: Mechanism | Variants, t: Array, q: Array, v: Array, status: NDArray[np.int8], *, internal_state: Array, limits: Sequence[Limit] = (),
         excess: Array | None = None, stiffness: Array | None = None, efforts: Array | None = None, counted: int = 0,
         mechanisms: Sequence[Mechanism] | Variants | None = None, acting: RunForces | Sequence[RunForces] | None = None,
     ) -> None:  # fmt: skip
-        self._mechanism, self.t, self.q, self.v, self.status, self.z = mechanism, t, q, v, status, z
+        self._mechanism, self.t, self.q, self.v, self.status = mechanism, t, q, v, status
+        self.internal_state = internal_state
         self.limits, self.efforts, self._counted = tuple(limits), efforts, counted
         self._mechanisms = mechanisms if mechanisms is None or isinstance(mechanisms, Variants) else list(mechanisms)
         self._acting = acting
@@ -100,7 +106,7 @@ class Sweep:
     def __getitem__(self, which: Any) -> Any:
         """One run, a :class:`Trajectory` up to where it ended; or those of a slice, of indices or of a mask, a Sweep."""
         if isinstance(which, (slice, np.ndarray, list)):
-            of_each = ("q", "v", "status", "z", "excess", "stiffness")
+            of_each = ("q", "v", "status", "internal_state", "excess", "stiffness")
             some = {name: getattr(self, name)[which] for name in of_each}
             some["efforts"] = None if self.efforts is None else self.efforts[which]
             each = self._mechanisms
@@ -114,7 +120,7 @@ class Sweep:
             raise IndexError(f"there are {len(self)} runs; {which!r} is none of them") from None
         lost = np.isnan(self.q[i]).any(axis=1)
         n = int(lost.argmax()) if lost.any() else len(lost)
-        t, q, v, z = self.t[:n], self.q[i, :n], self.v[i, :n], self.z[i, :n]
+        t, q, v, z = self.t[:n], self.q[i, :n], self.v[i, :n], self.internal_state[i, :n]
         efforts = friction = method = touching = None
         on_planes: tuple[PlaneContact, ...] = ()
         robot = self.mechanism if self._mechanisms is None else self._mechanisms[i]
@@ -128,7 +134,7 @@ class Sweep:
             friction = partial(acting.friction, i, held) if core.has_friction else None
         how = {} if method is None else {"method": method}
         return Trajectory(
-            robot, t, q, v, z=z, loop_q=z[:, z.shape[1] - self._counted :] if self._counted else None,
+            robot, t, q, v, internal_state=z, loop_q=z[:, z.shape[1] - self._counted :] if self._counted else None,
             efforts=efforts, friction=friction, statistics=how, status=said(self.status[i]), touching=touching,
             on_planes=on_planes,
         )  # fmt: skip
@@ -176,7 +182,7 @@ class Sweep:
                 storage.write_parquet(file, self._tables())
 
     def _fields(self) -> dict[str, Any]:
-        names = ("mechanism", "t", "q", "v", "status", "z", "limits", "excess", "stiffness", "efforts")
+        names = ("mechanism", "t", "q", "v", "status", "internal_state", "limits", "excess", "stiffness", "efforts")
         hidden = {"counted": self._counted, "mechanisms": self._mechanisms}
         return {name: getattr(self, name) for name in names} | hidden
 
@@ -229,15 +235,16 @@ class Sweep:
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
 
+    @renamed_arguments(what="quantities")
     def plot(
-        self, what: str | Sequence[str] | None = None, ax: Axes | None = None, *, quantiles: ArrayLike = (0.05, 0.25, 0.5, 0.75, 0.95),
+        self, quantities: str | Sequence[str] | None = None, ax: Axes | None = None, *, quantiles: ArrayLike = (0.05, 0.25, 0.5, 0.75, 0.95),
         lines: int = 0,
     ) -> Axes:  # fmt: skip
         """Draw the bundle against time: bands between quantiles of the runs that have come so far, the median as a line. Needs matplotlib.
 
         Parameters
         ----------
-        what : as :meth:`Trajectory.plot`: "q", "v", "energy", the name of a joint of the tree or of a frame; or several of these
+        quantities : as :meth:`Trajectory.plot`: "q", "v", "energy", the name of a joint of the tree or of a frame; or several of these
         ax : where to draw what has one unit; default: a new figure
         quantiles : each 0 to 1; a band from the least to the greatest, from the next to the last but one, and so on; one that is left is a line
         lines : so many single runs are drawn as thin lines too, evenly spread
@@ -246,7 +253,7 @@ class Sweep:
         """
         from ..figures import figures as pictures
 
-        return pictures.bundle(self, what, quantiles, checked_count("lines", lines, 0), ax)
+        return pictures.bundle(self, quantities, quantiles, checked_count("lines", lines, 0), ax)
 
 
 def _those(of: Any, which: Any) -> Any:

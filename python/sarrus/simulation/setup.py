@@ -106,19 +106,21 @@ class Setup:
     def _on_the_loops(
         self, robot: Mechanism, q: Array, v: Array, time: float, threads: int
     ) -> tuple[Array, Array, Array]:
-        """The nearest states, and a Status each: UNSOUND where loops stay open, CONTRADICTORY where they allow no velocity."""
+        """The nearest states, and a Status each: INVALID_STATE where loops stay open, INCONSISTENT_CONSTRAINTS where they allow no velocity."""
         asked: dict[str, Any] = {"threads": threads, "return_status": True}
         q, off = robot.normalize(q, **asked)
         unsound = (off != 0) | ~np.isfinite(v).all(axis=-1)
         if not robot.nc or self.stabilisation == "none":
-            return q, v, np.where(unsound, Status.UNSOUND, Status.FINISHED)
+            return q, v, np.where(unsound, Status.INVALID_STATE, Status.FINISHED)
         asked["time"] = time
         given, v = _replaced(unsound, robot, q, v)
         q, lost = robot.project_configuration(given, **asked)
         v, forbidden = robot.project_velocity(q, v, **asked)
-        closed = ~unsound & (lost == 0) & ((forbidden == Status.FINISHED) | (forbidden == Status.CONTRADICTORY))
+        closed = (
+            ~unsound & (lost == 0) & ((forbidden == Status.FINISHED) | (forbidden == Status.INCONSISTENT_CONSTRAINTS))
+        )
         closed &= moved_by_closing(robot, given, q).max(axis=-1, initial=0.0) <= ELSEWHERE
-        return q, v, np.where(closed, forbidden, Status.UNSOUND)
+        return q, v, np.where(closed, forbidden, Status.INVALID_STATE)
 
 
 def _replaced(rows: Any, robot: Mechanism | Variants, q: Array, v: Array) -> tuple[Array, Array]:
@@ -304,11 +306,11 @@ def plane_contacts(setup: Setup, core: _core.Simulation) -> tuple[PlaneContact, 
 
 def shapes_that_touch(robot: Mechanism | Variants, method: str, elements: Iterable[Element]) -> list[Element]:
     """What acts between shapes without being given."""
-    if not _core.methods[method].rigid or any(e._kind == "ShapeContacts" for e in elements) or not robot._may_touch:
+    if not _core.methods[method].rigid or any(e._kind == "CollisionContacts" for e in elements) or not robot._may_touch:
         return []
-    from ..control.elements import ShapeContacts
+    from ..control.elements import CollisionContacts
 
-    return [ShapeContacts()]
+    return [CollisionContacts()]
 
 
 def has_functions_of_q(mechanism: Mechanism | Variants) -> bool:

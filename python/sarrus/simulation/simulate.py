@@ -63,8 +63,8 @@ def simulate(
         Default: none
     method : on the manifold of configurations, quaternions stay unit
 
-        "auto" : "contact" where :class:`~sarrus.control.RigidContact` or :class:`~sarrus.control.ShapeContacts` is given, "rosenbrock" where
-            :class:`~sarrus.control.Contact` or :class:`~sarrus.control.Stiction` acts ("implicit_midpoint" if sensitivities are asked for),
+        "auto" : "contact" where :class:`~sarrus.control.RigidContact` or :class:`~sarrus.control.CollisionContacts` is given, "rosenbrock" where
+            :class:`~sarrus.control.CompliantContact` or :class:`~sarrus.control.LuGreFriction` acts ("implicit_midpoint" if sensitivities are asked for),
             "implicit_midpoint" where a damper or a spring of a joint is faster at the start than half of what explicit steps of dt follow, else
             "rk4"; with resume= the one of the checkpoint
         "euler" (the thesis'), "semi_implicit" : first order, one evaluation a step; the second is symplectic where M is constant
@@ -89,7 +89,7 @@ def simulate(
     limits : what joints' own `limits`, `velocity_limit` and `effort_limit` do. Whatever was left is in ``statistics["limits"]``
 
         "warn" : nothing; a :class:`~sarrus.errors.LimitWarning` says where the motion, or what controllers ask for, left them
-        "stop" : :class:`~sarrus.control.EndStop` at all limits of position, and efforts are kept within limits: what controllers, functions
+        "enforce" : :class:`~sarrus.control.EndStop` at all limits of position, and efforts are kept within limits: what controllers, functions
             too, give in all along a velocity (wrenches are not of motors). Only velocities are watched and warned of
         "ignore" : nothing, in silence
     start : time at the start [s]
@@ -183,7 +183,7 @@ def simulate(
         arguments.check_longest_step(max_step, integration.core.state["shown"][0], how.duration)
     run = integration.go(how.duration, times, rtol, atol, max_step, progress)
     if sensitivities is not None:
-        x = np.concatenate([run.q, run.v, run.z], axis=-1)
+        x = np.concatenate([run.q, run.v, run.internal_state], axis=-1)
         made = float(run.t[-1]) - how.start  # less than the duration where Ctrl-C has ended it
         run.__dict__["sensitivities"] = along_run(integration.prepared, x, how.start, made, how.dt, sensitivities)
     return run
@@ -194,12 +194,12 @@ def simulate(
 
 
 FAILURES: dict[int, str] = {
-    Status.CONTRADICTORY: "the constraints contradict one another, or the motors cannot do what a control law asks of them, or rounding "
+    Status.INCONSISTENT_CONSTRAINTS: "the constraints contradict one another, or the motors cannot do what a control law asks of them, or rounding "
     "decides what they do so near to a singular position,",
     Status.NO_CONVERGENCE: "the steps do not converge, or end with open loops (try shorter ones),",
     Status.DIVERGED: "the motion diverges",
     Status.EXHAUSTED: "more contacts depend on one another than a step may work for (separate bodies that overlap, or exempt pairs by "
-    "Builder.set_contact(one, other, touching=False)),",
+    "Builder.set_contact(one, other, enabled=False)),",
 }
 HELD = (
     "kinematics", "positions", "penetration", "momentum", "primal", "dual", "complementarity", "natural_map", "work",
@@ -251,7 +251,7 @@ class Integration:
         if not np.isfinite(v).all():
             raise StateError(f"v must be finite; got {v}")
         q = robot.normalize(q)
-        if why == Status.UNSOUND:
+        if why == Status.INVALID_STATE:
             raise StateError(
                 f"the loops are open by {np.abs(robot.constraint_residual(q, time=start)).max():.3g} at the start, and this is too far "
                 f"to close them by small steps: begin with mechanism.assemble(near=q{at(start)})"
@@ -370,7 +370,7 @@ class Integration:
         efforts, friction = of_samples(core.efforts), of_samples(core.friction, state["dt"])
         acts = core.calls or bool(self.setup.terms)
         trajectory = Trajectory(
-            self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], z=x[:, nq + nv :],
+            self.mechanism, t, x[:, :nq], x[:, nq : nq + nv], internal_state=x[:, nq + nv :],
             loop_q=x[:, size - core.counted :] if core.counted else None,
             efforts=efforts if acts else np.zeros((len(t), nv)), friction=friction if core.has_friction else None,
             statistics=self._statistics(seconds), status=said, events=events, checkpoint=state, touching=self.touching,

@@ -70,12 +70,12 @@ def _of_springs(robot: Mechanism) -> Iterator[FastRate]:
 def _of_contacts(robot: Mechanism, elements: Iterable[Any]) -> Iterator[FastRate]:
     """Yield those of compliant contacts that carry the mechanism's weight."""
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
-    for contact in (e for e in elements if getattr(e, "_kind", "") == "Contact"):
+    for contact in (e for e in elements if getattr(e, "_kind", "") == "CompliantContact"):
         k, n = (float(np.max(x)) for x in (contact.stiffness, contact.exponent))
         slope = n * k ** (1.0 / n) * weight ** (1.0 - 1.0 / n)
         rate = (slope / robot.mass) ** 0.5 if robot.mass > 0.0 else 0.0
         cure = "{shorter}, or RigidContact, which has no stiffness, in method='contact'"
-        yield FastRate(rate, "stiffness", k, f"Contact of '{contact.frame}'", cure, of_contact=True)
+        yield FastRate(rate, "stiffness", k, f"CompliantContact of '{contact.frame}'", cure, of_contact=True)
 
 
 def _terms(robot: Mechanism) -> list[tuple[str, float, str, int]]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .._arrays import Array, ArrayLike, check_mapping, checked_names, checked_path, checked_truth, real_array
+from .._renamed import renamed_arguments, renamed_attribute
 from ..dynamics.loop_operations import LoopReactions
 from ..dynamics.reactions import compliance_roots, least_reactions
 from ..errors import ModelError, NotRealizableError, ShapeError, StateError
@@ -44,7 +45,7 @@ class Trajectory:
     mechanism : what moves
     t : (n,) [s], finite and not decreasing
     q, v : (n, nq), (n, nv)
-    z : (n, nz) internal states of force elements: integrals of controllers, bristles of friction; behind them what :class:`~sarrus.control.Sampled` and tables hold,
+    internal_state : (n, nz) internal states of force elements: integrals of controllers, bristles of friction; behind them what :class:`~sarrus.control.SampleAndHold` and tables hold,
         and `loop_q`
     loop_q : (n, those of joints that close loops) coordinates of these joints, one joint after the other, with the turns that a run has counted
         because something acts on them or is watched there; None: nobody counted
@@ -66,8 +67,8 @@ class Trajectory:
         from a .csv
     events : name -> times (k,) at which it happened [s]
     checkpoint : from where :func:`~sarrus.simulate` can go on
-    touching : where z has what shapes do to each other in steps of rigid contact, of how many points, and how many numbers each; see `contacts`
-    on_planes : every :class:`~sarrus.control.RigidContact`, and where z has its states
+    touching : where `internal_state` has what shapes do to each other in steps of rigid contact, of how many points, and how many numbers each; see `contacts`
+    on_planes : every :class:`~sarrus.control.RigidContact`, and where `internal_state` has its states
     sensitivities : :class:`~sarrus.results.Sensitivities` (n, ...) of the samples by the start and by numbers of force elements, where
         :func:`~sarrus.simulate` was asked for them; else None. They are not saved
 
@@ -94,7 +95,7 @@ class Trajectory:
     t: Array
     q: Array
     v: Array
-    z: Array | None
+    internal_state: Array | None
     loop_q: Array | None
     efforts: Efforts | Array | None
     wrenches: dict[str, Array]
@@ -108,6 +109,10 @@ class Trajectory:
     on_planes: tuple[PlaneContact, ...]
     sensitivities: Any = None
 
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
+
+    @renamed_arguments(z="internal_state")
     def __init__(
         self,
         mechanism: Mechanism,
@@ -115,7 +120,7 @@ class Trajectory:
         q: ArrayLike,
         v: ArrayLike,
         *,
-        z: ArrayLike | None = None,
+        internal_state: ArrayLike | None = None,
         loop_q: ArrayLike | None = None,
         efforts: Efforts | ArrayLike | None = None,
         a: ArrayLike | None = None,
@@ -150,7 +155,7 @@ class Trajectory:
             t=times,
             q=rows("q", q, nq),
             v=rows("v", v, nv),
-            z=None if z is None else rows("z", z, "m"),
+            internal_state=None if internal_state is None else rows("internal_state", internal_state, "m"),
             loop_q=None if loop_q is None else rows("loop_q", loop_q, closing),
             _given_a=None if a is None else rows("a", a, nv),
             efforts=efforts if efforts is None or callable(efforts) else rows("efforts", efforts, nv),
@@ -253,7 +258,7 @@ class Trajectory:
 
     def _fields(self) -> dict[str, Any]:
         """What it is made from."""
-        names = ["mechanism", "t", "q", "v", "z", "loop_q", "friction", "wrenches"]
+        names = ["mechanism", "t", "q", "v", "internal_state", "loop_q", "friction", "wrenches"]
         names += ["statistics", "status", "events", "checkpoint", "touching", "on_planes"]
         # a function of the controllers does not travel; what it says does
         return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts, "a": self._given_a}
@@ -298,14 +303,18 @@ class Trajectory:
 
     @cached_property
     def _contacts(self) -> ContactForces | None:
-        if self.z is None or not (self.touching or self.on_planes):
+        if self.internal_state is None or not (self.touching or self.on_planes):
             return None
         from .histories import BEFORE, ContactForces
 
-        parts = ContactForces.of_planes(self.mechanism, self.q, self.z, self.on_planes)
+        parts = ContactForces.of_planes(self.mechanism, self.q, self.internal_state, self.on_planes)
         if self.touching is not None:
             first, kept, each = self.touching
-            parts += [ContactForces.of_states(self.mechanism, self.z[:, first : first + BEFORE + each * kept], kept)]
+            parts += [
+                ContactForces.of_states(
+                    self.mechanism, self.internal_state[:, first : first + BEFORE + each * kept], kept
+                )
+            ]
         return ContactForces.together(parts)
 
     @cached_property
@@ -330,7 +339,7 @@ class Trajectory:
         """Forces (n, wide), or what their function says."""
         if not callable(values):
             return values
-        z = np.empty((len(self), 0)) if self.z is None else self.z
+        z = np.empty((len(self), 0)) if self.internal_state is None else self.internal_state
         forces = _kept(values(self.t, self.q, self.v, z)) if len(self) else _kept(np.empty((0, wide)))
         if forces.shape != (len(self), wide):
             raise ShapeError(f"{what} returned shape {forces.shape}; it must return {(len(self), wide)}")
@@ -440,7 +449,7 @@ class Trajectory:
         >>> robot = sarrus.mechanisms.four_bar()
         >>> run = sarrus.simulate(robot, robot.assemble(fixed={"motor": 0.5}), [0.0, 0.0, 0.0], 0.5)
         >>> loads = run.joint_wrenches()
-        >>> loads["pin2"].shape, loads.not_unique["pin2"]
+        >>> loads["pin2"].shape, loads.indeterminate["pin2"]
         ((501, 6), ('moment x', 'moment z', 'force y'))
         """
         if actuated is None:
@@ -652,7 +661,8 @@ class Trajectory:
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
 
-    def plot(self, what: str | Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
+    @renamed_arguments(what="quantities")
+    def plot(self, quantities: str | Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
         """Draw something against time: up to five lines in black of different dashes, more in colours.
 
         Of two units with up to three lines each, the second one is blue and has its axis on the right; more lines or units have panels, one
@@ -662,7 +672,7 @@ class Trajectory:
 
         Parameters
         ----------
-        what : "q", "v", "a", "tau" of all joints; "efforts" of motors and prescribed motions; "energy"; "loop_error"; "momentum"; "reactions", the
+        quantities : "q", "v", "a", "tau" of all joints; "efforts" of motors and prescribed motions; "energy"; "loop_error"; "momentum"; "reactions", the
             size of the force in every constraint or joint, and "joint_wrenches", with what motors in them do; "contacts", the size of the force of
             every pair in rigid contact; the name of a joint: its
             coordinates, also where it closes a loop; the name of a frame: where it is; or several of these names. Default: "q", of more
@@ -678,7 +688,7 @@ class Trajectory:
         """
         from ..figures import figures as pictures
 
-        return pictures.figure(self, what, ax)
+        return pictures.figure(self, quantities, ax)
 
     def plot_phase(self, joint: str | Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
         """Draw velocities over coordinates of joints, each path from a dot on. Needs matplotlib.

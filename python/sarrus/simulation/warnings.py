@@ -118,7 +118,7 @@ def _warn_of_limits(runs: Runs, record: Record) -> None:
     if not left:
         return
     x = left[0]
-    cure = "nothing enforces it: limits='stop' puts end stops there and keeps efforts within limits"
+    cure = "nothing enforces it: limits='enforce' puts end stops there and keeps efforts within limits"
     if x["quantity"] == "velocity":
         cure = "a velocity limit is watched only"
     among = _among(out.any(axis=1), " some limit is left")

@@ -596,18 +596,18 @@ def test_dead_point():
     assert_allclose(of(robot, end.path, "pivot"), reached, rtol=0, atol=0)
     assert max(open_by(robot, q) for q in end.path) < CLOSED
     # known as closely as steps were halved: to 1e-7 of the way from one input to the next
-    assert of(robot, end.last, "pivot") == pytest.approx(-limit, abs=1e-7)
-    assert_allclose(of(robot, end.last, "pin1"), 0.0, atol=1e-2)
-    assert isinstance(end, sarrus.errors.BranchEnd)
+    assert of(robot, end.last_configuration, "pivot") == pytest.approx(-limit, abs=1e-7)
+    assert_allclose(of(robot, end.last_configuration, "pin1"), 0.0, atol=1e-2)
+    assert isinstance(end, sarrus.errors.PathTrackingError)
     again = pickle.loads(pickle.dumps(end))
     assert str(again) == str(end) and type(again) is type(end)
     assert_array_equal(again.path, end.path)
-    assert_array_equal(again.last, end.last)
+    assert_array_equal(again.last_configuration, end.last_configuration)
 
 
 def test_a_path_that_ends_may_be_asked_for_with_its_status():
     robot, inputs = gallery.four_bar(), np.linspace(-1.6, -1.0, 31)
-    with pytest.raises(sarrus.BranchEnd) as end:
+    with pytest.raises(sarrus.PathTrackingError) as end:
         robot.follow({"pivot": inputs})
     out = np.empty((31, 3))
     path, status = robot.follow({"pivot": inputs}, out=out, return_status=True)

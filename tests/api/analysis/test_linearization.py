@@ -112,7 +112,9 @@ def test_singular_positions_are_told():
     """A flat parallelogram: it seems to have two freedoms, and no configuration nearby moves along both."""
     robot = gallery.four_bar(1.0, 0.5, 1.0, 0.5)
     q = np.zeros(3)
-    assert abs(robot.constraint_residual(q)).max() < 1e-14 and int(sarrus.works.free_motions(robot, q).freedom) == 2
+    assert (
+        abs(robot.constraint_residual(q)).max() < 1e-14 and int(sarrus.formulations.free_motions(robot, q).freedom) == 2
+    )
     with pytest.raises(sarrus.StateError, match="singular"):
         robot.linearize(q, np.zeros(3))
 

@@ -350,10 +350,10 @@ def test_motors_and_laws_of_a_simulation(tmp_path, monkeypatch, capsys):
     start = ["simulate", "four_bar", "--position", "motor=0.5", "--save", "x.npz", "--time", "0.2"]
     robot = sarrus.mechanisms.four_bar()
     assert main([*start, "--effort", "motor=harmonic:2,6,0.1"]) == 0
-    law = sarrus.control.PrescribedEffort("motor", sarrus.laws.harmonic(2.0, 6.0, 0.1))
+    law = sarrus.control.FeedforwardEffort("motor", sarrus.laws.harmonic(2.0, 6.0, 0.1))
     run = sarrus.simulate(robot, robot.assemble(fixed={"motor": 0.5}), np.zeros(3), 0.2, [law])
     assert np.array_equal(sarrus.Trajectory.load("x.npz").q, run.q)
-    assert main([*start, "--motion", "motor=polynomial:0.5,3"]) == 0
+    assert main([*start, "--prescribe", "motor=polynomial:0.5,3"]) == 0
     turned = sarrus.Trajectory.load("x.npz")
     assert np.abs(turned.joint("motor")[:, 0] - 0.5 - 3.0 * turned.t).max() < 1e-12
     assert "energy change" in capsys.readouterr().out
@@ -531,7 +531,7 @@ def test_simulate_draws(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(sarrus.Trajectory, "plot", lambda run, what, ax=None: shown.append(what) or plot(run, what, ax))
     argv = ["simulate", "four_bar", "--time", "0.1", "--plot", "run.svg"]
     assert main([*argv, "--animate", "run.html"]) == 0
-    assert main([*argv[:-1], "run.png", "--show-what", "energy", "pin1"]) == 0
+    assert main([*argv[:-1], "run.png", "--plot-quantity", "energy", "pin1"]) == 0
     # once before the run, to see whether it can be drawn
     assert shown == ["q", "q", ["energy", "pin1"], ["energy", "pin1"]]
     assert b"<svg" in (tmp_path / "run.svg").read_bytes() and (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
@@ -581,7 +581,7 @@ def test_numbers_that_overflow(capsys, monkeypatch, tmp_path):
     """Nothing but one line is said, and the summary is of what is finite."""
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
-    files = ["--csv", "x.csv", "--plot", "x.png", "--show-what", "energy", "--animate", "x.html"]
+    files = ["--csv", "x.csv", "--plot", "x.png", "--plot-quantity", "energy", "--animate", "x.html"]
     wild = ["--method", "euler", "--dt", "0.5", "--time", "500", "--velocity", "joint3=100"]
     assert main(["simulate", "stanford_arm", *wild, *files]) == 1
     out, err = capsys.readouterr()
@@ -687,9 +687,9 @@ def test_view_plays_back(looked, monkeypatch, tmp_path, ending):
     monkeypatch.chdir(tmp_path)
     option = "--save" if ending == "npz" else "--csv"
     assert main(["simulate", "four_bar", "--time", "0.1", option, f"x.{ending}"]) == 0
-    assert main(["view", "four_bar", "--run", f"x.{ending}"]) == 0
+    assert main(["view", "four_bar", "--trajectory", f"x.{ending}"]) == 0
     assert len(looked[0][1]["trajectory"]) == 101
-    assert main(["view", "delta", "--run", f"x.{ending}"]) == 1, "of another mechanism"
+    assert main(["view", "delta", "--trajectory", f"x.{ending}"]) == 1, "of another mechanism"
 
 
 def test_view_without_viser(capsys, monkeypatch):
@@ -742,11 +742,11 @@ FAULTS = {
     "loops cannot close": ([*FOUR_BAR, "--position", "motor=1", "pivot=5"], 1, "stays open"),
     "not both velocities": ([*FOUR_BAR, "--velocity", "motor=1", "pivot=5"], 1, "near them they allow motor="),
     "no rotation": (["simulate", "rolling_disc", "--position", "float=0,0,0,0,0,0,1"], 1, "quaternion"),
-    "nothing to plot": ([*FOUR_BAR, "--plot", "x.png", "--show-what", "enrgy"], 1, "did you mean 'energy'?"),
+    "nothing to plot": ([*FOUR_BAR, "--plot", "x.png", "--plot-quantity", "enrgy"], 1, "did you mean 'energy'?"),
     "nowhere to write": ([*FOUR_BAR, "--csv", "no/such/x.csv"], 1, "no/such/x.csv: No such file or directory"),
-    "no run": (["view", "four_bar", "--run", "none.npz"], 1, "none.npz: No such file or directory"),
+    "no run": (["view", "four_bar", "--trajectory", "none.npz"], 1, "none.npz: No such file or directory"),
     "floating gallery": (["info", "pendulum", "--floating-base"], 2, "--floating-base is for model files"),
-    "what without where": ([*FOUR_BAR, "--show-what", "q"], 2, "there is no --plot"),
+    "what without where": ([*FOUR_BAR, "--plot-quantity", "q"], 2, "there is no --plot"),
     "no value": ([*FOUR_BAR, "--position", "motor"], 2, "'motor' is not JOINT=VALUE"),
     "no joint": ([*FOUR_BAR, "--position", "=1"], 2, "'=1' is not JOINT=VALUE"),
     "NaN": ([*FOUR_BAR, "--position", "motor=nan"], 2, "'nan' is not a finite number"),

@@ -129,12 +129,12 @@ def test_plot_shows_what_all_pins_carry(pyplot):
     lines = {line.get_label(): line.get_ydata() for line in run.plot("reactions").lines}
     assert sorted(lines) == sorted(joint.name for joint in robot.description.joints)
     pins = (
-        sarrus.works.reactions(robot, run.q, run.v, run.a, multipliers=run.reactions.multipliers)
+        sarrus.formulations.reactions(robot, run.q, run.v, run.a, multipliers=run.reactions.multipliers)
         | run.reactions.wrenches
     )
     for name, force in lines.items():
         assert_array_equal(force, np.linalg.norm(pins[name][:, 3:], axis=1))
-    opened = sarrus.works.reactions(robot, run.q, run.v, run.a, multipliers=np.zeros(robot.nc))
+    opened = sarrus.formulations.reactions(robot, run.q, run.v, run.a, multipliers=np.zeros(robot.nc))
     assert np.abs(lines["pivot"] - np.linalg.norm(opened["pivot"][:, 3:], axis=1)).max() > 1.0
 
 

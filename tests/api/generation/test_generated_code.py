@@ -525,7 +525,7 @@ def test_command_line(tmp_path, capsys):
     assert main(command) == 0
     assert "four_bar_positions_motor: " in capsys.readouterr().out
     assert (
-        "const float held[1], const float last[3], float q[3], float residual[1]"
+        "const float coordinates[1], const float near[3], float q[3], float residual[1]"
         in (tmp_path / "four_bar.h").read_text()
     )
     assert main(["generate", "four_bar", "--functions", "no_such", "-o", str(tmp_path)]) == 1

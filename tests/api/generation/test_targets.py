@@ -230,7 +230,7 @@ def test_fmu(tmp_path):
     push = np.rec.fromarrays([time, np.full(51, 3.0)], names=["time", "tau.motor"])
     run = fmpy.simulate_fmu(fmu, stop_time=0.5, step_size=0.01, output_interval=0.01, input=push)
     q = np.array([run[f"q.{name}"] for name in robot.joints]).T
-    hold = [sarrus.control.PrescribedEffort("motor", 3.0)]
+    hold = [sarrus.control.FeedforwardEffort("motor", 3.0)]
     reference = sarrus.simulate(robot, robot.assemble(), np.zeros(3), 0.5, hold, rtol=1e-10, atol=1e-12)
     assert np.abs(q[-1] - reference.q[-1]).max() < 5e-4  # steps of 1 ms, of second order
     assert np.abs(robot.constraint_residual(q)).max() < 1e-12

@@ -80,7 +80,7 @@ def test_what_a_format_cannot_say_is_told(suffix, lost, tmp_path):
     b.add_shape("ground", Plane(), (0.0, 0.0, -9.0), name="floor")
     b.add_shape("b", Point(), name="tip")
     b.add_shape("b", Capsule(0.1, 0.2), name="arm")
-    b.set_contact("arm", "floor", touching=False)
+    b.set_contact("arm", "floor", enabled=False)
     with pytest.warns(ModelWarning) as said:
         b.build().save(tmp_path / f"robot.{suffix}")
     told = "\n".join(str(warning.message) for warning in said)
@@ -153,7 +153,7 @@ def test_meshes_touch_planes(suffix, scipy, tmp_path, monkeypatch):
     b = robot.to_builder()
     b.add_shape("ground", Plane(), (0, 0, -0.5), name="floor")
     b.add_shape("ground", Sphere(0.1), (0, 0, 0.05), name="passed")  # which the hull lies over, and passes through
-    b.set_contact("ball", "passed", touching=False)
+    b.set_contact("ball", "passed", enabled=False)
     robot = b.build()
     q = robot.assemble()
     touching = robot.contacts(q, within=0.5 + 1e-9)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ... import _core
 from ..._arrays import Array, ArrayLike, NDArray, common_axes, real_array, real_rows
+from ..._renamed import renamed_attribute
 from ..._showing import largest, table
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import Wrenches
@@ -42,11 +43,14 @@ class JointWrenches(dict[str, Array]):
         super().__init__(loads)
         self.efforts, self._at = efforts, at
 
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attribute
+
     # of themselves only, as all answers that hold arrays: those of two would be neither equal nor not
     __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__  # type: ignore[assignment]
 
     @cached_property
-    def not_unique(self) -> dict[str, tuple[str, ...]]:
+    def indeterminate(self) -> dict[str, tuple[str, ...]]:
         """Joint -> components that no rigid-body model determines, such as ("moment x", "force y"); those that have any.
 
         Of these the loads have the share of the solution of least norm over all joints, or that of `compliance`; clearances, and parts that give,
@@ -55,7 +59,7 @@ class JointWrenches(dict[str, Array]):
         >>> import sarrus
         >>> robot = sarrus.mechanisms.four_bar()
         >>> rest = [0.0, 0.0, 0.0]
-        >>> robot.joint_wrenches(robot.assemble(), rest, rest).not_unique["pin2"]
+        >>> robot.joint_wrenches(robot.assemble(), rest, rest).indeterminate["pin2"]
         ('moment x', 'moment z', 'force y')
         """
         robot, q, time = self._at
@@ -79,7 +83,7 @@ class JointWrenches(dict[str, Array]):
 
     def _repr_html_(self) -> str:
         rows = [
-            (name, largest(load[..., 3:]), largest(load[..., :3]), ", ".join(self.not_unique.get(name, ())))
+            (name, largest(load[..., 3:]), largest(load[..., :3]), ", ".join(self.indeterminate.get(name, ())))
             for name, load in self.items()
         ]
         return table(rows, "What joints carry at most", ("", "force [N]", "moment [N m]", "not unique"))
@@ -96,7 +100,7 @@ def joint_wrenches(
     """What every joint carries in a motion: the wrench that it exerts on its child, with what its own motor, friction and spring do.
 
     It does not depend on which joint closes a loop, nor on the order of joints, and a reversed joint is no exception. Of reactions that rigid
-    bodies do not determine, in `not_unique` components, it is those of least norm over all joints, forces beside moments divided by the
+    bodies do not determine, in `indeterminate` components, it is those of least norm over all joints, forces beside moments divided by the
     mechanism's characteristic length; with `compliance`, those of joints that give so much.
 
     Parameters

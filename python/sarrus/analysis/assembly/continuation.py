@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._arrays import Array, NDArray, checked_number
 from ..._core import lead
-from ...errors import BranchEnd
+from ...errors import PathTrackingError
 from ..joint_targets import quoted
 from .closing import Closing
 from .multistart import SMALL
@@ -65,10 +65,10 @@ class Branch:
         answer = self.how.robot._lead(*self._question(q))
         return answer[: -lead.numbers], float(answer[-2])
 
-    def end(self, path: Array) -> BranchEnd:
+    def end(self, path: Array) -> PathTrackingError:
         """Where one branch ends, and why it does not go on."""
         k, q, why = self.stop(path[0], path)
-        return BranchEnd(f"the branch ends between inputs {k} and {k + 1}{why}", path[: k + 1], q)
+        return PathTrackingError(f"the branch ends between inputs {k} and {k + 1}{why}", path[: k + 1], q)
 
     def stop(self, start: Array, path: Array | None = None) -> tuple[int, Array, str]:
         """Inputs passed, the configuration where the branch on from a start (nq,) ends, and why it does not go on."""

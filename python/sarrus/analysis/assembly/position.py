@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import Array, checked_count, checked_time, checked_times, checked_truth, common_axes, into, real_array
 from ..._core import Status
+from ..._renamed import renamed_arguments
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import DEFAULTS, Branching, FrameTimeOptions, SearchOptions, Unpack, shows_options
 from ...errors import (
     AssemblyError,
-    BranchEnd,
     BranchWarning,
     ModelError,
+    PathTrackingError,
     SarrusError,
     ShapeError,
     StateError,
@@ -87,7 +88,7 @@ def assemble(
     ------
     AssemblyError
         The loops cannot close, or not with what is fixed or prescribed, or no start led there: which one stays open, and how far.
-        Where the branch of the start ends before, it is an errors.BranchEnd, whose `last` (nq,) is where. In a batch that row is NaN.
+        Where the branch of the start ends before, it is an errors.PathTrackingError, whose `last` (nq,) is where. In a batch that row is NaN.
     ModelError, NameNotFoundError
         Joints that are given close a loop among themselves; a joint is not known.
     ShapeError, StateError
@@ -217,7 +218,7 @@ def _unreachable(search: Callable[[], Any] | None, start: Array, reason: str, la
             search()
     except AssemblyError as error:
         text = f"{error}; {text}"
-    return AssemblyError(text) if last is None else BranchEnd(text, start, last)
+    return AssemblyError(text) if last is None else PathTrackingError(text, start, last)
 
 
 def warn_of_branch(count: int, of: int, reason: str = "") -> None:
@@ -458,7 +459,7 @@ def follow(
     Raises
     ------
     AssemblyError
-        The loops do not close at the first inputs; or the branch ends, as at a dead point. It is then an errors.BranchEnd: its
+        The loops do not close at the first inputs; or the branch ends, as at a dead point. It is then an errors.PathTrackingError: its
         `path` (k, nq) holds the configurations at the inputs up to there, and `last` (nq,) the one where the branch ends.
     ModelError, NameNotFoundError, ShapeError, StateError
         As :meth:`assemble`.
@@ -480,7 +481,7 @@ def follow(
     >>> try:
     ...     fourbar.follow({"pivot": np.linspace(-1.6, -1.0, 31)})
     ... except sarrus.AssemblyError as end:
-    ...     print(end.path.shape, end.last[fourbar.joint("pivot").q_slice].round(3))
+    ...     print(end.path.shape, end.last_configuration[fourbar.joint("pivot").q_slice].round(3))
     (14, 3) [-1.324]
     """
     from .continuation import Branch, checked_steps
@@ -514,16 +515,17 @@ def follow(
     return path
 
 
+@renamed_arguments(known="joints")
 @shows_options
 def complete_velocity(
-    robot: LoopFunctions, q: ArrayLike, known: Rates, *, frames: Rates | None = None, **options: Unpack[FrameTimeOptions]
+    robot: LoopFunctions, q: ArrayLike, joints: Rates, *, frames: Rates | None = None, **options: Unpack[FrameTimeOptions]
 ) -> Array:  # fmt: skip
     """The velocity (..., nv) on the loops in which joints and frames move as said, J v = c; what that leaves free moves as little as it can.
 
     Parameters
     ----------
     q : (..., nq) closing the loops
-    known : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
+    joints : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
     frames : frame to its velocity [angular; linear] (..., 6), as :meth:`velocity` has it, or to that of its origin alone, (..., 3)
         [rad/s, m/s]; with `expressed_in` in its own axes, or "world_aligned"
     time, out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 3: the loops do not allow these velocities
@@ -553,13 +555,14 @@ def complete_velocity(
     >>> [round(float(v[delta.joint(name).v_slice][0]), 3) for name in delta.actuated]
     [-0.254, 0.165, 0.165]
     """
-    answer: Array = completed(robot, q, None, known, frames, options)
+    answer: Array = completed(robot, q, None, joints, frames, options)
     return answer
 
 
+@renamed_arguments(known="joints")
 @shows_options
 def complete_acceleration(
-    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, known: Rates, *, frames: Rates | None = None,
+    robot: LoopFunctions, q: ArrayLike, v: ArrayLike, joints: Rates, *, frames: Rates | None = None,
     **options: Unpack[FrameTimeOptions],
 ) -> Array:  # fmt: skip
     """The acceleration (..., nv) on the loops in which joints and frames accelerate as said, J a = gamma(q, v).
@@ -577,7 +580,7 @@ def complete_acceleration(
     >>> float(a[0]), bool(abs(missing).max() < 1e-12)
     (0.0, True)
     """
-    answer: Array = completed(robot, q, v, known, frames, options)
+    answer: Array = completed(robot, q, v, joints, frames, options)
     return answer
 
 

@@ -84,7 +84,7 @@ def _checked(
     """How to complete the motion, the velocities (..., nv) that are held, what is added to rows (..., nc), and what the core is told of these."""
     what = "velocities" if v is None else "accelerations"
     rates = rates_of(robot, known, what)
-    check_frames(robot, frames, "known")
+    check_frames(robot, frames, "joints")
     of_frames = {name: _in_frame(robot, q, v, name, value, what, expressed_in) for name, value in frames.items()}
     which: Frames = tuple((name, x.shape[-1] == 6) for name, x in of_frames.items())
     how = closing(robot, which, known)

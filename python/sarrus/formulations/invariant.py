@@ -117,7 +117,7 @@ def joint_screws(robot: LoopFunctions, q: ArrayLike | None = None, **options: Un
     Examples
     --------
     >>> import sarrus
-    >>> sarrus.works.joint_screws(sarrus.mechanisms.double_pendulum(lengths=(1.0, 1.0))).tolist()
+    >>> sarrus.formulations.joint_screws(sarrus.mechanisms.double_pendulum(lengths=(1.0, 1.0))).tolist()
     [[0.0, 1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 1.0, 0.0, 0.0]]
     """
     checked_mechanism(robot, "robot")
@@ -160,7 +160,7 @@ def poe_factors(
     >>> import sarrus
     >>> arm = sarrus.mechanisms.double_pendulum()
     >>> q, v = np.array([0.3, 0.5]), np.array([1.0, -2.0])
-    >>> form = sarrus.works.poe_factors(arm, q, v)
+    >>> form = sarrus.formulations.poe_factors(arm, q, v)
     >>> form.S.shape, form.G.shape
     ((12, 2), (12, 12))
     >>> bool(np.allclose(form.S.T @ form.G.T @ form.M @ form.G @ form.S, arm.mass_matrix(q)))

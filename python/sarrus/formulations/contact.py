@@ -64,7 +64,7 @@ def sliding_contact(
     >>> robot = b.build()
     >>> q, v = robot.neutral(), np.zeros(6)
     >>> ratio = [[0.0, 0.0, 0.0, 0.0, -0.3]]  # what it carries across: three moments, a side force and, last, the normal one
-    >>> a, _, h = sarrus.works.sliding_contact(robot, q, v, v, "slope", ratio)
+    >>> a, _, h = sarrus.formulations.sliding_contact(robot, q, v, v, "slope", ratio)
     >>> float(np.linalg.norm(a).round(6)), float((9.81 * np.sqrt(0.5) * 0.7).round(6))
     (4.855702, 4.855702)
     """

@@ -6,8 +6,8 @@
 
 namespace sarrus {
 
-struct Contact : ForceElement {
-  static constexpr const char* name = "Contact";
+struct CompliantContact : ForceElement {
+  static constexpr const char* name = "CompliantContact";
   static constexpr bool has_rates = true, has_chord = true;  // the chord: the speed at which it slips, with its v_s
   BodyFrame frame;  // the centre is its origin
   Direction normal;

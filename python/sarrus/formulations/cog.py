@@ -102,12 +102,12 @@ def cog_jacobians(
 ) -> CogJacobians:  # fmt: skip
     """COG Jacobians of all links in active coordinates, and with them the equations of motion.
 
-    Rigid bodies only: armature, friction and springs are not in them, as they are in :func:`~sarrus.works.reduced_dynamics`.
+    Rigid bodies only: armature, friction and springs are not in them, as they are in :func:`~sarrus.formulations.reduced_dynamics`.
 
     Parameters
     ----------
     q, v : (..., nq), (..., nv) that satisfy the constraints; v is zero if not given
-    active : as `independent` of :func:`~sarrus.works.reduced_dynamics`; there may be more than degrees of freedom, but not fewer
+    active : as `independent` of :func:`~sarrus.formulations.reduced_dynamics`; there may be more than degrees of freedom, but not fewer
 
     References
     ----------
@@ -119,8 +119,8 @@ def cog_jacobians(
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> q = fourbar.assemble()
-    >>> cog = sarrus.works.cog_jacobians(fourbar, q)
-    >>> bool(np.allclose(cog.H, sarrus.works.reduced_dynamics(fourbar, q, np.zeros(3), independent="actuated").mass_matrix))
+    >>> cog = sarrus.formulations.cog_jacobians(fourbar, q)
+    >>> bool(np.allclose(cog.H, sarrus.formulations.reduced_dynamics(fourbar, q, np.zeros(3), independent="actuated").mass_matrix))
     True
     """
     checked_mechanism(robot, "robot")

@@ -6,8 +6,8 @@
 
 namespace sarrus {
 
-struct Stiction : ForceElement {
-  static constexpr const char* name = "Stiction";
+struct LuGreFriction : ForceElement {
+  static constexpr const char* name = "LuGreFriction";
   static constexpr bool has_rates = true;
   JointVelocity joint;
   Number sliding, sticking, stribeck_velocity, stiffness, damping;  // of the bristles: s0 and s1

@@ -10,8 +10,8 @@
 
 namespace sarrus {
 
-struct Sampled : HeldElement {
-  static constexpr const char* name = "Sampled";
+struct SampleAndHold : HeldElement {
+  static constexpr const char* name = "SampleAndHold";
   static constexpr bool varies = false;
   const ForceElements* controllers;
   bool calls;  // whether the caller's function is asked too
@@ -58,7 +58,7 @@ struct Sampled : HeldElement {
  private:
   template <class T> struct Held {
     T *taken, *acting, *begun, *z, *effort;
-    static Held of(const Sampled& s, T* held) {
+    static Held of(const SampleAndHold& s, T* held) {
       held += s.place;
       return {held, held + 1, held + 2, held + 3, held + 3 + s.inner_states()};
     }

@@ -84,7 +84,7 @@ def reduced_dynamics(
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> q = fourbar.assemble()
     >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
-    >>> form = sarrus.works.reduced_dynamics(fourbar, q, v, independent=["motor"])
+    >>> form = sarrus.formulations.reduced_dynamics(fourbar, q, v, independent=["motor"])
     >>> bool(np.allclose(form.full_acceleration(form.forward([2.0])), fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])))
     True
     """
@@ -99,13 +99,13 @@ def operational_inertia_inverse(
 ) -> Array:
     """Acceleration of a frame per wrench on it, (..., 6, 6), loops closed: J_f (M^-1 as they leave it) J_f^T; defined everywhere.
 
-    van der Merwe 5.58. With all loops open it is J_f :func:`~sarrus.works.omega`.
+    van der Merwe 5.58. With all loops open it is J_f :func:`~sarrus.formulations.omega`.
 
     >>> import sarrus
-    >>> float(sarrus.works.operational_inertia_inverse(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], "tip")[3, 3])
+    >>> float(sarrus.formulations.operational_inertia_inverse(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], "tip")[3, 3])
     0.5
     >>> fourbar = sarrus.mechanisms.four_bar()
-    >>> sarrus.works.operational_inertia_inverse(fourbar, fourbar.assemble(), "coupler").shape
+    >>> sarrus.formulations.operational_inertia_inverse(fourbar, fourbar.assemble(), "coupler").shape
     (6, 6)
     """
     checked_mechanism(robot, "robot")
@@ -133,14 +133,14 @@ def operational_inertia(
 ) -> Array:  # fmt: skip
     """Operational-space inertia (..., n, n) of a frame, loops closed, along those of rx ry rz tx ty tz in which it can move.
 
-    Raises StateError where it cannot: its inertia is infinite there, and :func:`~sarrus.works.operational_inertia_inverse` is what exists; ModelError
+    Raises StateError where it cannot: its inertia is infinite there, and :func:`~sarrus.formulations.operational_inertia_inverse` is what exists; ModelError
     for other names. van der Merwe 5.57.
 
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
-    >>> sarrus.works.operational_inertia(fourbar, fourbar.assemble(), "coupler", components="ry").shape
+    >>> sarrus.formulations.operational_inertia(fourbar, fourbar.assemble(), "coupler", components="ry").shape
     (1, 1)
-    >>> sarrus.works.operational_inertia(sarrus.mechanisms.pendulum(), [0.0], "tip")
+    >>> sarrus.formulations.operational_inertia(sarrus.mechanisms.pendulum(), [0.0], "tip")
     Traceback (most recent call last):
         ...
     sarrus.errors.StateError: frame 'tip' can move in 1 of 6 directions: its inertia is infinite in the others
@@ -209,7 +209,7 @@ def free_motions(
 
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
-    >>> free = sarrus.works.free_motions(fourbar, fourbar.assemble())
+    >>> free = sarrus.formulations.free_motions(fourbar, fourbar.assemble())
     >>> int(free.freedom), free.basis.shape
     (1, (3, 1))
     """
@@ -229,7 +229,7 @@ def projections(
     >>> import numpy as np
     >>> import sarrus
     >>> fourbar = sarrus.mechanisms.four_bar()
-    >>> P_omega, P_T = sarrus.works.projections(fourbar, fourbar.assemble())
+    >>> P_omega, P_T = sarrus.formulations.projections(fourbar, fourbar.assemble())
     >>> bool(np.allclose(P_T @ P_T, P_T)), int(np.trace(P_T).round())
     (True, 1)
     """
@@ -264,7 +264,7 @@ def projected_dynamics(
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> q = fourbar.assemble()
     >>> v = fourbar.project_velocity(q, [1.0, 0.0, 0.0])
-    >>> equations = sarrus.works.projected_dynamics(fourbar, q, v, [2.0, 0.0, 0.0])
+    >>> equations = sarrus.formulations.projected_dynamics(fourbar, q, v, [2.0, 0.0, 0.0])
     >>> bool(np.allclose(equations.acceleration, fourbar.forward_dynamics(q, v, [2.0, 0.0, 0.0])))
     True
     """
@@ -314,7 +314,7 @@ def virtual_work(
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> q, rest = fourbar.assemble(), np.zeros(3)
     >>> a = fourbar.forward_dynamics(q, rest, [2.0, 0.0, 0.0])
-    >>> bool(abs(sarrus.works.virtual_work(fourbar, q, rest, a, [2.0, 0.0, 0.0])).max() < 1e-9)
+    >>> bool(abs(sarrus.formulations.virtual_work(fourbar, q, rest, a, [2.0, 0.0, 0.0])).max() < 1e-9)
     True
     """
     checked_mechanism(robot, "robot")
@@ -355,7 +355,7 @@ def is_involutive(
     --------
     >>> import sarrus
     >>> disc, fourbar = sarrus.mechanisms.rolling_disc(), sarrus.mechanisms.four_bar()
-    >>> bool(sarrus.works.is_involutive(disc, disc.assemble())), bool(sarrus.works.is_involutive(fourbar, fourbar.assemble()))
+    >>> bool(sarrus.formulations.is_involutive(disc, disc.assemble())), bool(sarrus.formulations.is_involutive(fourbar, fourbar.assemble()))
     (False, True)
     """
     checked_mechanism(robot, "robot")

@@ -6,8 +6,8 @@
 
 namespace sarrus {
 
-struct Efforts : ForceElement {
-  static constexpr const char* name = "Efforts";
+struct EffortTable : ForceElement {
+  static constexpr const char* name = "EffortTable";
   static constexpr bool has_rates = false;
   std::vector<double> times;
   std::vector<JointVelocity> motors;

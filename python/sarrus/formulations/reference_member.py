@@ -133,7 +133,7 @@ def reference_member(
     >>> import numpy as np
     >>> import sarrus
     >>> robot = sarrus.mechanisms.two_links()
-    >>> solution = sarrus.works.reference_member(robot, robot.assemble(), np.zeros(robot.nv), np.zeros(robot.nv))
+    >>> solution = sarrus.formulations.reference_member(robot, robot.assemble(), np.zeros(robot.nv), np.zeros(robot.nv))
     >>> solution.chains
     {'tip1': ('joint1',), 'tip2': ('joint2',)}
     >>> solution.P["tip1"].round(6) + 0.0
@@ -148,7 +148,7 @@ def reference_member(
     s = states(robot, cut, q, v, tau, wrenches, time, return_status)
     chains = [answer(robot, cut, s, c) for c in cut.chains]
     met = _meet(cut, s, chains)
-    if s.explain and s.status == Status.CONTRADICTORY:
+    if s.explain and s.status == Status.INCONSISTENT_CONSTRAINTS:
         raise_contradiction(robot, "reference_member", {"q": s.q, "v": s.v, "time": s.time})
 
     accelerations = np.zeros((*s.lead, robot.nv))
@@ -273,7 +273,7 @@ def _meet(cut: TakenApart, s: States, chains: list[ChainAnswer]) -> _Met:
 
     left = np.linalg.norm(applied(firm, S - applied(B, a_r)), axis=-1)
     terms = np.linalg.norm(S, axis=-1) + size * np.linalg.norm(a_r, axis=-1)
-    s.status[(left > CONTRADICTION * terms + REST) & (s.status == Status.FINE)] = Status.CONTRADICTORY
+    s.status[(left > CONTRADICTION * terms + REST) & (s.status == Status.FINE)] = Status.INCONSISTENT_CONSTRAINTS
 
     ends = np.cumsum([k.S.shape[-1] for k in chains])[:-1]
     shares = np.split(h_c, ends, axis=-1)

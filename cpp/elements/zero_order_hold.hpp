@@ -6,8 +6,8 @@
 
 namespace sarrus {
 
-struct HeldEfforts : HeldElement {
-  static constexpr const char* name = "HeldEfforts";
+struct ZeroOrderHold : HeldElement {
+  static constexpr const char* name = "ZeroOrderHold";
   std::vector<double> times;
   std::vector<JointVelocity> motors;
   NumberArray u;  // times x motors

@@ -24,7 +24,7 @@ def omega(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[Fram
     """Omega = M^-1 J^T (..., nv, 6) of the tree: joint accelerations per wrench on a frame, loops open (van der Merwe 5.51).
 
     >>> import sarrus
-    >>> sarrus.works.omega(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], "tip")[0].tolist()
+    >>> sarrus.formulations.omega(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], "tip")[0].tolist()
     [0.0, 2.0, 0.0, -1.0, 0.0, 0.0]
     """
 
@@ -51,7 +51,7 @@ def christoffel_symbols(robot: LoopFunctions, q: ArrayLike, **options: Unpack[St
     >>> import sarrus
     >>> arm = sarrus.mechanisms.double_pendulum()
     >>> q, v = np.array([0.3, 0.5]), np.array([1.0, -2.0])
-    >>> bool(np.allclose(sarrus.works.christoffel_symbols(arm, q) @ v, arm.coriolis_matrix(q, v)))
+    >>> bool(np.allclose(sarrus.formulations.christoffel_symbols(arm, q) @ v, arm.coriolis_matrix(q, v)))
     True
     """
 
@@ -61,14 +61,14 @@ def mass_matrix_derivative(robot: LoopFunctions, q: ArrayLike, **options: Unpack
     """dM_ij of the tree along a unit of velocity k (..., nv, nv, nv): dM/dt = mass_matrix_derivative(q) @ v.
 
     Where v = dq/dt it is dM_ij/dq_k; for ball, free and planar joints the derivative along :meth:`~sarrus.Mechanism.integrate`. In closed form, of
-    :func:`~sarrus.works.christoffel_symbols`: Gamma_ijk + Gamma_jik.
+    :func:`~sarrus.formulations.christoffel_symbols`: Gamma_ijk + Gamma_jik.
 
     >>> import numpy as np
     >>> import sarrus
     >>> arm = sarrus.mechanisms.double_pendulum()
     >>> q, step = np.array([0.3, 0.5]), np.array([0.0, 1e-6])
     >>> difference = (arm.mass_matrix(q + step) - arm.mass_matrix(q - step)) / 2e-6
-    >>> bool(np.allclose(sarrus.works.mass_matrix_derivative(arm, q)[..., 1], difference))
+    >>> bool(np.allclose(sarrus.formulations.mass_matrix_derivative(arm, q)[..., 1], difference))
     True
     """
 
@@ -80,11 +80,11 @@ def constraint_forces(
 ) -> dict[str, Array]:  # fmt: skip
     """Components (..., 6 - nv) of every joint's reaction in its constraint space: tau_c of f = psi tau + psi_c tau_c (2.16).
 
-    Takes what :func:`~sarrus.works.reactions` takes; the bases are those of :func:`~sarrus.works.joint_bases`.
+    Takes what :func:`~sarrus.formulations.reactions` takes; the bases are those of :func:`~sarrus.formulations.joint_bases`.
 
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
-    >>> sarrus.works.constraint_forces(pendulum, [0.0], [0.0], [0.0])["pivot"].shape
+    >>> sarrus.formulations.constraint_forces(pendulum, [0.0], [0.0], [0.0])["pivot"].shape
     (5,)
     """
     checked_mechanism(robot, "robot")
@@ -103,14 +103,14 @@ def reactions(
 
     Takes what :meth:`~sarrus.Mechanism.inverse_dynamics` takes. Returns joint name -> (..., 6) [moment; force] in the joint's frame on that body,
     at its origin: van der Merwe's f (4.23, 4.30). Its part along the motion space is what drives the joint (motor, friction,
-    spring and armature together); :func:`~sarrus.works.constraint_forces` gives the rest. Joints that close loops too, each on its child and
+    spring and armature together); :func:`~sarrus.formulations.constraint_forces` gives the rest. Joints that close loops too, each on its child and
     whichever way the tree goes, and what does what in each: :meth:`~sarrus.Mechanism.joint_wrenches`.
 
     Parameters
     ----------
     multipliers : (..., nc) what the loops carry in this motion, as :meth:`~sarrus.Mechanism.forward_dynamics` and :meth:`~sarrus.Mechanism.actuator_efforts` return it;
         default: what they carry while the motors bring the motion about, by :meth:`~sarrus.Mechanism.actuator_efforts`. Of what rigid
-        bodies do not determine (``not_unique`` of :meth:`~sarrus.Mechanism.joint_wrenches`) it is that of least norm over all joints
+        bodies do not determine (``indeterminate`` of :meth:`~sarrus.Mechanism.joint_wrenches`) it is that of least norm over all joints
 
     Raises
     ------
@@ -124,7 +124,7 @@ def reactions(
     >>> import numpy as np
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(mass=2.0, length=0.5)
-    >>> sarrus.works.reactions(pendulum, [0.0], [0.0], [0.0])["pivot"].round(3).tolist()
+    >>> sarrus.formulations.reactions(pendulum, [0.0], [0.0], [0.0])["pivot"].round(3).tolist()
     [0.0, 0.0, 0.0, 0.0, 0.0, 19.62]
 
     All pins of a four-bar that is let go, those of its tree and the one that closes it:
@@ -132,7 +132,7 @@ def reactions(
     >>> fourbar = sarrus.mechanisms.four_bar()
     >>> q, v, tau = fourbar.assemble(), np.zeros(3), np.zeros(3)
     >>> a, loops = fourbar.forward_dynamics(q, v, tau, return_reactions=True)
-    >>> pins = sarrus.works.reactions(fourbar, q, v, a) | loops.wrenches
+    >>> pins = sarrus.formulations.reactions(fourbar, q, v, a) | loops.wrenches
     >>> sorted(pins) == sorted(joint.name for joint in fourbar.description.joints)
     True
     """

@@ -11,8 +11,8 @@
 
 namespace sarrus {
 
-struct ShapeContacts : ForceElement {
-  static constexpr const char* name = "ShapeContacts";
+struct CollisionContacts : ForceElement {
+  static constexpr const char* name = "CollisionContacts";
   static constexpr bool has_rates = false, beside_variants = false, varies = false;
   /// Of a step: the natural map [m/s], how many points press; then so many a point that does.
   static constexpr int before_points = 2;

@@ -451,7 +451,7 @@ def states(
     unsound = ~np.isfinite(force).all(axis=-1) | ~np.isfinite(when)
     if explain and unsound:
         raise StateError("tau and time must be finite")
-    status = np.where(unsound, Status.UNSOUND, bias_status).astype(np.int8)
+    status = np.where(unsound, Status.INVALID_STATE, bias_status).astype(np.int8)
 
     s = _states(robot, cut, q, v, force, wrenches, None if time is None else when, status, explain)
     sizes = [np.abs(x).max(axis=-1, initial=0.0) for x in (s.tau, s.bias, s.gamma)]

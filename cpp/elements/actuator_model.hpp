@@ -8,8 +8,8 @@
 
 namespace sarrus {
 
-struct ActuatorDynamics : ForceElement {
-  static constexpr const char* name = "ActuatorDynamics";
+struct ActuatorModel : ForceElement {
+  static constexpr const char* name = "ActuatorModel";
   static constexpr bool has_rates = true, delivers = true;
   JointVelocity joint;
   int order;  // of the lag; it has as many internal states

@@ -5,8 +5,8 @@
 
 namespace sarrus {
 
-struct PrescribedEffort : ForceElement {
-  static constexpr const char* name = "PrescribedEffort";
+struct FeedforwardEffort : ForceElement {
+  static constexpr const char* name = "FeedforwardEffort";
   static constexpr bool has_rates = false;
   JointVelocity joint;
   const Law* law;
