@@ -2,16 +2,16 @@
 // residual phi(q, t) that is zero where the constraint holds. There are two sorts:
 //
 //   between two bodies     a row is a force Phi on the child, J = Phi . (the velocity of the child's frame relative to the parent's);
-//                          a kind never sees q or the tree: it is told the relative motion
-//   between coordinates    a row is a sum over velocities of the tree, told q and v
+//                          its kind reads the relative motion, not q or the tree
+//   between coordinates    a row is a sum over velocities of the tree, a function of q and v
 //
 // A kind is a struct with its numbers, and
 //
-//   name                   what descriptions call it
-//   rows()                 how many
-//   row_name(r)            what messages and tables call row r
-//   holonomic(r)           whether row r holds positions too
-//   driven()               whether laws of time drive it
+//   name                   its name in descriptions
+//   rows()                 number of rows
+//   row_name(r)            name of row r in messages and tables
+//   holonomic(r)           true if row r constrains positions too
+//   driven()               true if laws of time drive it
 //   fields(field)          field("key", number) for each of its numbers, as a description has them
 //   evaluate(...)          phi, J and gamma: see below
 #pragma once
@@ -49,14 +49,14 @@ template <class T> struct RelativeMotion {
 template <class T> struct Row {
   Force<T> force;  // Phi: what a multiplier of one does to the child, in its axes at its origin
   T residual;  // phi
-  T gamma;  // wanted where the motion accelerates
+  T gamma;  // set if the motion has accelerations
   T size;  // squared: of J, if the row were no small difference of large numbers
 };
 
 /// Between two bodies, and  template <class T> void evaluate(const RelativeMotion<T>&, Row<T>*) const;  it has six rows at most.
 struct BetweenBodies {
   static constexpr bool between_bodies = true;
-  /// Number of leading rows that are components of one length [m]; each other row stands alone.
+  /// Number of leading rows that are components of one length [m]; the other rows are independent of each other.
   static constexpr int parts_of_a_length = 6;
   static constexpr bool holds_a_point_of_the_parent = true;  // or that slides along it
   double own_length() const { return 0.0; }  // of a length of its own, which counts among the sizes of the bodies [m]
@@ -79,8 +79,8 @@ template <class T> struct CoordinateRow {
   T residual, velocity, gamma;  // phi, c and gamma
 };
 
-/// Between coordinates, and  template <class T, class Entry> CoordinateRow<T> evaluate(const CoordinateState<T>&, int row, Entry entry)
-/// const;  it calls entry(k, J_k, size of the terms of J_k) for each velocity k that it touches.
+/// Interface between coordinates:  template <class T, class Entry> CoordinateRow<T> evaluate(const CoordinateState<T>&, int row, Entry entry)
+/// const;  it calls entry(k, J_k, size of the terms of J_k) for each velocity k of the row.
 struct BetweenCoordinates {
   static constexpr bool between_bodies = false;
   std::string row_name(int r) const { return "row " + std::to_string(r + 1); }

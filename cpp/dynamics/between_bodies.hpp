@@ -3,8 +3,8 @@
 //   springs    linear, with dampers, between points: along the line that joins them they pull with k (l - l0) + c l-dot
 //   joints     that close loops: friction, springs and armature along them, by the law that joints of the tree have (joint_force)
 //
-// A joint reads its coordinates and velocities off the relative motion of its frames. That motion does not tell whole turns: its springs act on
-// the angle that is nearest to where they are relaxed; runs count turns, and take these springs out (simulation/turns.hpp).
+// The coordinates and velocities of a joint follow from the relative motion of its frames, without whole turns. Its springs act on the angle
+// that is nearest to their rest angle; runs count turns, and take these springs over (simulation/turns.hpp).
 #pragma once
 
 #include "../joints/closing.hpp"
@@ -183,8 +183,8 @@ template <class T> T spring_energy(const Tree& tree, const Kinematics<T>& k) {
   return U;
 }
 
-/// Adds J_m^T A J_m of the joints that close loops to M (nv x nv); or, where v is not null, J_m^T A J_m-dot, whose product with v is
-/// their part of the bias forces.
+/// Add J_m^T A J_m of the loop joints to M (nv x nv). If v is not null, add J_m^T A J_m-dot instead, whose product with v is their part of the
+/// bias forces.
 template <class T> SARRUS_NOINLINE void add_loop_armature(const Tree& tree, Arena& arena, const T* q, const T* v, T* M) {
   const Kinematics<T> k = Kinematics<T>::over(tree, arena.take<T>(Kinematics<T>::size(tree)));
   kinematics(tree, arena, q, v, static_cast<const T*>(nullptr), k);
@@ -209,14 +209,14 @@ template <class T> SARRUS_NOINLINE void add_loop_armature(const Tree& tree, Aren
         for (int c = tree.link[b].iv; c < tree.link[b].iv + tree.link[b].nv; ++c) {
           const Motion<T>&s = k.column[c], &d = k.column_dot[c];
           const Vec3<T> along = s.linear + cross(s.angular, arm);
-          const Motion<T> here = in_axes(R, Motion<T>{s.angular, along});
+          const Motion<T> column = in_axes(R, Motion<T>{s.angular, along});
           const Vec3<T> turn_dot = d.angular - cross(w, s.angular);
           const Vec3<T> along_dot = d.linear + cross(d.angular, arm) + cross(s.angular, arm_dot) - cross(w, along);
           const Motion<T> rate = in_axes(R, Motion<T>{turn_dot, along_dot});
           const T sign = T(end ? 1.0 : -1.0);
           for (int r = 0; r < joint.nv; ++r) {
-            J[r * n + c] += sign * dot(here, read.psi[r]);
-            J_dot[r * n + c] += sign * (dot(rate, read.psi[r]) + dot(here, read.psi_rate[r]));
+            J[r * n + c] += sign * dot(column, read.psi[r]);
+            J_dot[r * n + c] += sign * (dot(rate, read.psi[r]) + dot(column, read.psi_rate[r]));
           }
         }
       }

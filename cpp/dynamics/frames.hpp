@@ -43,7 +43,7 @@ template <class T> SARRUS_INLINE void frame_velocity(const Kinematics<T>& k, con
   store(f.expressed_in == ExpressedIn::frame ? in_axes(m.R, m.V) : m.V, out);
 }
 
-/// Classical acceleration; in "world" the derivative of the spatial velocity, whose reference point stands still.
+/// Classical acceleration; in "world" the derivative of the spatial velocity, whose reference point is at rest.
 template <class T> SARRUS_INLINE void frame_acceleration(const Kinematics<T>& k, const Frame& f, T* out) {
   const LinkMotion<T>& b = k.link[f.link];
   const FrameMotion<T> m = frame_motion(k, f);

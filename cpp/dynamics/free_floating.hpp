@@ -5,9 +5,8 @@
 //   a frame             x_h' = J_b x_b' + J_m phi'                   (3.16)
 //   so that             x_h' = J* phi' + J_b H_b^-1 p,   J* = J_m - J_b H_b^-1 H_bm
 //
-// Whatever coordinates the base has: H_b moves all bodies as one. A joint's column of J* is what the joint moves by itself, less the motion
-// of all, rigid, that takes its momentum back; which body is called the base makes no difference. Loops do not change any of it: they say
-// which phi' there are.
+// The base may have any coordinates: H_b moves all bodies as one. A joint's column of J* is the motion by the joint alone, less the rigid motion
+// of all bodies that cancels its momentum. The choice of the base makes no difference. Loops change none of this: they restrict phi'.
 #pragma once
 
 #include "../spatial/symmetric.hpp"

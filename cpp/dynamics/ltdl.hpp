@@ -53,8 +53,9 @@ template <class F, class T> SARRUS_INLINE void solve_outward(const Tree& tree, c
   });
 }
 
-/// M^-1 of many right-hand sides, which stand side by side in packets R, or of packets of states one after the other. A few of them stay in registers
-/// while the rows that a row takes in pass by: those behind a velocity, which in the order from the ground outward follow it, and then those before it.
+/// M^-1 of many right-hand sides, side by side in packets R, or of packets of states one after the other. A few of them stay in registers while
+/// the rows of an update pass by. For a velocity these are the rows behind it, next to it in the order outward from the ground, and then
+/// those before it.
 template <class T> class RowSolver {
  public:
   template <class R> static constexpr int columns = width_of<R> / width_of<T>;
@@ -71,7 +72,7 @@ template <class T> class RowSolver {
   /// X (nv x count, row by row) becomes M^-1 X.
   template <class R> void solve(R* X, int count) const { in_tiles(X, count, false); }
 
-  /// M^-1 (nv x nv): symmetric, so that of a column what stands above the diagonal is enough.
+  /// M^-1 (nv x nv). It is symmetric: the part of a column above the diagonal is enough.
   template <class R> void invert(Arena& arena, T* out) const {
     const Arena::Scope scope(arena);
     const int count = (n_ + columns<R> - 1) / columns<R>;
@@ -85,7 +86,7 @@ template <class T> class RowSolver {
   }
 
  private:
-  /// upper: columns are those of the unit matrix, in the order of velocities, and nothing below the diagonal is asked for.
+  /// upper: the columns are those of the unit matrix, in the order of velocities, and nothing below the diagonal is computed.
   template <class R> void in_tiles(R* X, int count, bool upper) const {
     const auto rows = [&](int end) { return upper ? std::min(n_, end * columns<R>) : n_; };
     int begin = 0;

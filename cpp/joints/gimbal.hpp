@@ -7,13 +7,13 @@ template <class T> SARRUS_INLINE Mat3<T> turn_about(int axis, const T& sin, cons
   return axis == 0 ? rotation_x(sin, cos) : axis == 1 ? rotation_y(sin, cos) : rotation_z(sin, cos);
 }
 
-// What is held: sines of rotations and displacements, then cosines.
+// Fixed values: sines of rotations and displacements, then cosines.
 template <class T> SARRUS_INLINE T held_sine(const JointNumbers<T>& k, int r) { return k[r]; }
 template <class T> SARRUS_INLINE T held_cosine(const JointNumbers<T>& k, int r) { return k[6 + r]; }
 template <class T> SARRUS_INLINE T held_displacement(const JointNumbers<T>& k, int t) { return k[3 + t]; }
 
-/// Sine and cosine of the free ones of up to two angles of R = Rot(x) Rot(y) Rot(z), the others being held. None is lost at a quarter
-/// turn about y: held angles are known and need not be told from the free ones.
+/// Sine and cosine of the free ones of up to two angles of R = Rot(x) Rot(y) Rot(z), the others being fixed. They are unique at a quarter
+/// turn about y too, because the fixed angles are known.
 template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[3], T (&cos)[3]) {
   const auto read = [&](int k, const T& s, const T& c) {
     const T inverse = T(1.0) / sqrt(s * s + c * c + T(1e-300));
@@ -46,14 +46,14 @@ template <class T> SARRUS_NOINLINE void gimbal_coordinates(const JointNumbers<T>
   int n = 0;
   if ((k.constants->free & 7) == 7) {
     const T cos_y = sqrt(R(0, 0) * R(0, 0) + R(0, 1) * R(0, 1));
-    const T way[3] = {atan2(T(-R(1, 2)), R(2, 2)), atan2(R(0, 2), cos_y), atan2(T(-R(0, 1)), R(0, 0))};
-    const T half = T(M_PI), other[3] = {way[0] + half, half - way[1], way[2] + half};
-    T far = T(0.0), other_far = T(0.0), turned[3];
+    const T principal[3] = {atan2(T(-R(1, 2)), R(2, 2)), atan2(R(0, 2), cos_y), atan2(T(-R(0, 1)), R(0, 0))};
+    const T half = T(M_PI), other[3] = {principal[0] + half, half - principal[1], principal[2] + half};
+    T distance = T(0.0), other_distance = T(0.0), turned[3];
     for (int r = 0; r < 3; ++r) {
-      angle[r] = turns_near(way[r], near[r]), turned[r] = turns_near(other[r], near[r]);
-      far += (angle[r] - near[r]) * (angle[r] - near[r]), other_far += (turned[r] - near[r]) * (turned[r] - near[r]);
+      angle[r] = turns_near(principal[r], near[r]), turned[r] = turns_near(other[r], near[r]);
+      distance += (angle[r] - near[r]) * (angle[r] - near[r]), other_distance += (turned[r] - near[r]) * (turned[r] - near[r]);
     }
-    for (int r = 0; r < 3; ++r) q[n++] = select(other_far < far, turned[r], angle[r]);
+    for (int r = 0; r < 3; ++r) q[n++] = select(other_distance < distance, turned[r], angle[r]);
   } else {
     T sin[3], cos[3];
     for (int r = 0; r < 3; ++r) sin[r] = held_sine(k, r), cos[r] = held_cosine(k, r);
@@ -177,8 +177,8 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
     }
     return S;
   }
-  /// Seen from the successor an axis turns backwards with the rotations that come after it (5.68-5.71, with the sign that the
-  /// print lacks), and the arm d of the rotations changes with the displacements.
+  /// Seen from the successor an axis turns backwards with the rotations after it (5.68-5.71, with the sign that the print lacks). The arm d of
+  /// the rotations changes with the displacements.
   template <class T> static Subspace<T, N> subspace_rate(const Coordinates<T>& c, const T* v) {
     const Stages<T> g = stages(c);
     T rate[6];

@@ -29,7 +29,7 @@ using OneState = double (*)(const Tree&, const Parameters&, const double* const*
 using ManyStates = void (*)(const Tree&, const Parameters&, const Rows&, std::int64_t begin, std::int64_t end);
 
 /// Kernel of variants: row i is a state of variant which[i / states].
-using ManyVariants = void (*)(const VariantNumbers&, const std::int64_t* which, std::int64_t states, const Parameters&,
+using ManyVariants = void (*)(const VariantNumbers&, const std::int64_t* variant, std::int64_t states, const Parameters&,
                               const Rows&, std::int64_t begin, std::int64_t end);
 
 /// Returns the status. Adds efforts to `motor`, of all joints.
@@ -47,7 +47,7 @@ inline bool leaves_the_cache(const Tree& tree, int lanes) {
 struct KernelTable {
   const char* level;
   int lanes;  // states that ManyStates works on at once
-  OneState one[operations];
+  OneState single[operations];
   ManyStates many[operations];  // side by side
   ManyStates each[operations];  // one after the other
   ManyVariants variants[operations];  // side by side; null: one after the other

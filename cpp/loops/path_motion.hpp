@@ -1,13 +1,13 @@
 // A path between two samples, and on the loops near it.
 //
-// Between samples every joint goes on the cubic x(s) of Hermite that has the configurations and velocities of both,
+// Between samples every joint follows the cubic x(s) of Hermite with the configurations and velocities of both,
 //
 //   x = s h (r0 + s (3 m - 2 r0 - r1 + s (r0 + r1 - 2 m)))      m = x1 / h, rates r, share s of the interval h
 //
-// in coordinates x (nv) that count from the first sample: those of q, with rates x-dot = E(q) v, E orthogonal; where q has a quaternion, the
-// rotation vector, R = R_0 exp(x) (Kang and Park 1999). Before the first sample x goes straight on.
+// in coordinates x (nv) from the first sample on: those of q, with rates x-dot = E(q) v, E orthogonal; for quaternions the rotation vector,
+// R = R_0 exp(x) (Kang and Park 1999). Before the first sample x is linear.
 //
-// Where loops close, that spline p(t) leaves them, and the path is what both they and a guide determine,
+// With loops that spline p(t) violates them, and the path is determined by loops and a guide,
 //
 //   phi(q, t) = 0,    K(t) (q - p(t)) = 0
 //
@@ -68,13 +68,13 @@ class Chart {
   /// E v; of rotations the angular velocity.
   void rates(const double* q, const double* v, double* x_dot) const {
     coordinate_rate(tree_, q, v, in_q_);
-    of_q(v, x_dot);
+    assign_rates(v, x_dot);
   }
   /// The rate of E v, where v changes by a; of rotations the angular acceleration.
   void second_rates(Arena& arena, const double* q, const double* v, const double* a, double* x_ddot) const {
     const Arena::Scope scope(arena);
     coordinate_acceleration(tree_, arena, q, v, a, in_q_);
-    of_q(a, x_ddot);
+    assign_rates(a, x_ddot);
   }
   /// E of one joint (6 x 6, column by column): x-dot of each of its velocities.
   void block(const Link& b, const double* q, double* E) const {
@@ -98,7 +98,7 @@ class Chart {
   }
 
  private:
-  void of_q(const double* turning, double* x) const {
+  void assign_rates(const double* turning, double* x) const {
     each([&](const Link& b, bool ball, int n, int v, int q) {
       for (int k = 0; k < 3 && ball; ++k) x[b.iv + k] = turning[b.iv + k];
       for (int k = 0; k < n; ++k) x[v + k] = in_q_[q + k];
@@ -192,12 +192,12 @@ class GuidedLoops {
   int rows() const { return tree_.loops.rows + count_; }
 
   /// Evaluate the residual at q, on the right-hand side; on request the matrix, and c for `velocity`.
-  void look(const double* q, bool matrix, bool rates = false) {
+  void evaluate(const double* q, bool matrix, bool rates = false) {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
-    ConstraintRows<double> asked;
-    asked.J = matrix ? J_ : nullptr, asked.residual = b_, asked.target = rates ? target_ : nullptr;
-    constraint_rows(tree_, arena_, place<double>(tree_, arena_, q, time_, nullptr), asked, 0, loops.constraints);
+    ConstraintRows<double> row_output;
+    row_output.J = matrix ? J_ : nullptr, row_output.residual = b_, row_output.target = rates ? target_ : nullptr;
+    constraint_rows(tree_, arena_, place<double>(tree_, arena_, q, time_, nullptr), row_output, 0, loops.constraints);
     for (int r = 0; r < loops.rows; ++r) b_[r] *= row_[r];
     chart_.difference(p_.q, q, offset);
     if (matrix) fill(q);
@@ -215,14 +215,14 @@ class GuidedLoops {
     const Arena::Scope scope(arena_);
     std::copy(target_, target_ + tree_.loops.rows, b_);
     offset_motion(q, zeros<double>(arena_, tree_.nv), false);
-    lead([&](int r) { return -dot(K_, r, rate) - dot(K1_, r, offset); });
+    prescribe([&](int r) { return -dot(K_, r, rate) - dot(K1_, r, offset); });
     solve(factor, v);
   }
   void acceleration(const double* q, const double* v, const PivotedQr& factor, double* a) {
     const Arena::Scope scope(arena_);
     constraint_bias<double>(tree_, arena_, q, v, time_, nullptr, b_);
     offset_motion(q, v, true);
-    lead([&](int r) { return -dot(K_, r, bend) - 2.0 * dot(K1_, r, rate) - dot(K2_, r, offset); });
+    prescribe([&](int r) { return -dot(K_, r, bend) - 2.0 * dot(K1_, r, rate) - dot(K2_, r, offset); });
     solve(factor, a);
   }
 
@@ -250,8 +250,8 @@ class GuidedLoops {
       }
     });
   }
-  /// Derivatives of the way from p to q, where q moves with v: the angular velocity of q as seen from p, and what stands still in p turns
-  /// backwards in q.
+  /// Derivatives of the displacement from p to q, where q moves with v: the angular velocity of q as seen from p; a vector fixed in p turns backwards
+  /// in q.
   void offset_motion(const double* q, const double* v, bool bends) {
     chart_.rates(q, v, rate);
     if (bends) chart_.second_rates(arena_, q, v, zeros<double>(arena_, tree_.nv), bend);
@@ -276,7 +276,7 @@ class GuidedLoops {
       if (bends) bend[k] /= column_[k];
     }
   }
-  template <class Of> void lead(Of&& of) {
+  template <class Of> void prescribe(Of&& of) {
     for (int r = 0; r < tree_.loops.rows; ++r) b_[r] *= row_[r];
     for (int r = 0; r < count_; ++r) b_[tree_.loops.rows + r] = of(r);
   }
@@ -301,12 +301,12 @@ inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q
   double *x = arena.take<double>(tree.nv), *next = arena.take<double>(tree.nq), size = 1e300, before = size;
   std::optional<Arena::Scope> scope;
   std::optional<PivotedQr> factor;
-  const auto renew = [&] { scope.emplace(arena), factor.emplace(loops.factor(arena)); };
+  const auto refactorise = [&] { scope.emplace(arena), factor.emplace(loops.factor(arena)); };
   bool arrived = false;
   for (int k = 0; k < 40 && !arrived; ++k) {
     const bool again = !(size < close_by && size < 0.1 * before);
-    loops.look(q, again);
-    if (again) renew();
+    loops.evaluate(q, again);
+    if (again) refactorise();
     if (factor->rank < tree.nv) return false;
     loops.step(*factor, x);
     before = size, size = 0.0;
@@ -316,11 +316,11 @@ inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q
     integrate(tree, q, x, next), std::copy(next, next + tree.nq, q);
     arrived = size < small && (again || size < close_by * small || size > 0.1 * before);  // or rounding is reached
   }
-  loops.look(q, true, true);
-  renew();
-  double far = 0.0;
-  for (int i = 0; i < tree.nv; ++i) far = std::max(far, std::abs(loops.offset[i]));
-  if (!arrived || !(far <= 1.0) || factor->rank < tree.nv) return false;
+  loops.evaluate(q, true, true);
+  refactorise();
+  double largest = 0.0;
+  for (int i = 0; i < tree.nv; ++i) largest = std::max(largest, std::abs(loops.offset[i]));
+  if (!arrived || !(largest <= 1.0) || factor->rank < tree.nv) return false;
   loops.velocity(q, *factor, v), loops.acceleration(q, v, *factor, a);
   return true;
 }

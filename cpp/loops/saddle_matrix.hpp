@@ -31,8 +31,8 @@ template <class T> struct Factor {
   const T* mu = nullptr;
 };
 
-/// mu comes when a row's turn comes, so that it does not drown in numbers that cancel; and where these were large, it is a share of them:
-/// of `passed`, the size of all that has been subtracted from the pivot d. Returns it.
+/// Add mu at a row's elimination, so that it does not drown in numbers that cancel. If these were large, mu is a share of `passed`, the size of all
+/// that has been subtracted from the pivot d. Returns mu.
 template <class T, class Passed> SARRUS_INLINE T subtract_mu(T& d, T mu, Passed passed) {
   const T least = tolerance<T>(tolerances::regularisation, tolerances::regularisation_in_single);
   const auto cancelled = both(mu > T(0.0), abs(d) * (T(1e3) * least) < mu);

@@ -22,7 +22,7 @@ class ConstraintList {
     };
     std::vector<int> columns = way_to_ground(c.child), rest = way_to_ground(c.parent);
     while (!columns.empty() && !rest.empty() && columns.back() == rest.back()) columns.pop_back(), rest.pop_back();
-    c.of_child = static_cast<int>(columns.size());
+    c.child_columns = static_cast<int>(columns.size());
     columns.insert(columns.end(), rest.begin(), rest.end());
     c.columns = static_cast<int>(columns.size()), c.column = keep(std::move(columns));
   }

@@ -15,16 +15,16 @@ struct Constraint {
   int columns;        // velocities that it touches
   const int* column;  // which
   AnyConstraint kind;
-  bool driven;        // laws of time have a say in it
+  bool driven;        // depends on laws of time
 
   // between two bodies: a frame on the parent and one on the child (a joint's axis on z)
   int parent, child = -1;  // -1: it is between coordinates
   int body[2];             // parent and child, before fixed joints were welded
-  int of_child;                 // the first so many columns move the child, the rest the parent
-  bool turns;              // whether a row looks at rotation
+  int child_columns;                 // the first so many columns move the child, the rest the parent
+  bool turns;              // true if a row depends on rotation
   Transform<double> X_parent, X_child;
   bool in_world = false;  // a ball joint's rows are along the world's axes, not the child's: fewer operations, in recordings
-  Mat3<double> R_described = Mat3<double>::Identity();  // the frames' axes in those in which its wrench is told
+  Mat3<double> R_described = Mat3<double>::Identity();  // the frames' axes in those of its wrench
   std::vector<std::optional<Law>> carried;  // none, or six, rx .. tz of a gimbal that carries the frame on the parent along
   Target target;
 
@@ -36,9 +36,9 @@ struct Constraint {
 /// True if all of its rows hold positions.
 inline bool holonomic(const Constraint& c) {
   return visit_constraint(c.kind, [&](const auto& kind) {
-    int held = 0;
-    for (int r = 0; r < c.rows; ++r) held += kind.holonomic(r);
-    return held == c.rows;
+    int count = 0;
+    for (int r = 0; r < c.rows; ++r) count += kind.holonomic(r);
+    return count == c.rows;
   });
 }
 
@@ -47,8 +47,8 @@ struct Front {
   int first, pivots;  // they are the first-th to go and those after it
   int size;  // with the later ones
   int slot;  // where its rows of L start, pivots x size
-  int later;  // where, in Elimination::later, the later ones stand
-  int into;  // where, in Elimination::into, their places within the parent stand
+  int later;  // place of the later ones in Elimination::later
+  int into;  // place of their positions within the parent, in Elimination::into
   int parent;  // the front of the first of them; -1: there are none
   int children;  // how many fronts leave something to it
   int mass, jacobian;  // where its entries of M and of J start; the next front's end them
@@ -67,7 +67,7 @@ struct Elimination {
   const int* before_row;  // which
   const int* before_slot;  // and where
   const int* run;  // for each k and each of its later unknowns a: the slot from which on it meets itself and those after it
-  // without a gap, or -1 - where in `target` the slots stand one by one
+  // without a gap, or -1 - the place in `target` of the single slots
   const int* target;
   const int* mass_slot;  // of entry (i, j) of M, i = 0 .. nv - 1 and j on the way from i to the ground; -1: not kept
   const int* jacobian_slot;  // of the entries of J, block by block

@@ -69,7 +69,7 @@ struct JointDescription {
   std::vector<std::optional<Law>> laws;  // none, or six: its frame on the parent is carried along by a gimbal
 };
 
-/// A constraint that is no joint, between two bodies or between coordinates: its kind tells which.
+/// A constraint other than a joint, between two bodies or between coordinates, by its kind.
 struct ConstraintDescription {
   struct Coordinate {
     std::string joint;
@@ -78,7 +78,7 @@ struct ConstraintDescription {
   std::string name;
   AnyConstraint kind;
   std::string parent, child;
-  Transform<double> at_parent, at_child;  // its frames; its wrench is told in the child's axes
+  Transform<double> at_parent, at_child;  // its frames; its wrench is in the child's axes
   std::vector<Coordinate> coordinates;
   /// A frame: calls lead the child to a point or a pose, and its kind is that of a joint from the ground to there.
   Target target = Target::none;
@@ -107,7 +107,7 @@ struct Description {
   double length = 0.0;  // of a displacement that weighs as much as a radian [m]; 0: the mean size of the bodies
   int substructures = automatic;  // at most so many bodies in each; 0: it is not cut; automatic: what costs least
   static constexpr int automatic = -1;
-  std::function<void()> look;  // called while a large one is built; what it throws ends that
+  std::function<void()> check_interrupt;  // called while a large one is built; what it throws ends that
 };
 
 class Variants;  // variants.hpp
@@ -119,22 +119,22 @@ class Mechanism {
   /// The same with other numbers, which costs no more than these: everything else is the other's. ModelError where they make another
   /// mechanism of it: where something else than numbers differs, or they decide otherwise what is cut, or which joint across a loop has armature.
   Mechanism(const Mechanism& other, Description changed);
-  /// The same as a mechanism of which row i of a batch is variant which[i]: what says of itself that it knows of variants asks for these, and
-  /// whatever else is asked is answered as `like` does.
-  Mechanism(const Mechanism& like, std::shared_ptr<const Variants> variants, std::vector<std::int64_t> which)
-      : Mechanism(like, like.description_) {
-    variants_ = std::move(variants), which_ = std::move(which);
+  /// A mechanism of which row i of a batch is variant variant_indices[i]. Functions that support variants read these; others return the results
+  /// of `other`.
+  Mechanism(const Mechanism& other, std::shared_ptr<const Variants> variants, std::vector<std::int64_t> variant_indices)
+      : Mechanism(other, other.description_) {
+    variants_ = std::move(variants), variant_indices_ = std::move(variant_indices);
   }
   Mechanism& operator=(const Mechanism&) = delete;
 
   const std::shared_ptr<const Variants>& variants() const { return variants_; }  // null: it is one mechanism
-  const std::vector<std::int64_t>& which() const { return which_; }
+  const std::vector<std::int64_t>& variant_indices() const { return variant_indices_; }
   const Tree& tree() const { return tree_; }
   const Description& description() const { return description_; }
 
   using PlacedFrame = sarrus::PlacedFrame;
-  /// Find a frame: those of the description, all bodies by name, and NAME.parent and NAME.child, the places of joint NAME in its bodies,
-  /// unless a frame or a body has that name. Null: there is none.
+  /// Find a frame: of the description, of a body by its name, or NAME.parent and NAME.child, the places of joint NAME in its bodies, unless a
+  /// frame or a body has that name. Null: there is none.
   const PlacedFrame* find_frame(const std::string& name) const {
     const auto at = frame_of_->find(name);
     return at == frame_of_->end() ? nullptr : &frames_[at->second];
@@ -171,7 +171,7 @@ class Mechanism {
   friend class Variants;
   Mechanism(const Mechanism&) = default;
 
-  // what no number changes
+  // structure, which numbers do not change
   void span(const Description&);
   void lay_out(const Description&);
   void join(const JointDescription&, const PlacedJoint&, Body&);
@@ -182,18 +182,18 @@ class Mechanism {
   void add_constraints(const Description&);
   void add_motors(const Description&);
   void order_elimination(const Description&);
-  std::string what_ties(const Description&) const;
+  std::string describe_tie(const Description&) const;
   void place_between(const std::string& parent, const std::string& child, Constraint& c);
   void add(Constraint c, int source);
   Constraint closing_joint(const Description&, int joint);
   void add_motion(const Description&, int joint, const Constraint&);
   Constraint other_constraint(const Description&, const ConstraintDescription&);
-  int led_joint(const Description&, const ConstraintDescription&) const;
-  Constraint leading(int joint);
+  int prescribed_joint(const Description&, const ConstraintDescription&) const;
+  Constraint prescribed_motion(int joint);
   void along(const Description&, const ConstraintDescription&, Constraint& c);
   void point();
 
-  // the numbers, once all of that stands: bake.cpp
+  // numbers, computed after the structure: bake.cpp
   void bake();
   void bake_bodies();
   void bake_frames();
@@ -234,10 +234,10 @@ class Mechanism {
   std::vector<int> described_constraints_, actuators_, mass_first_, chain_;
   std::shared_ptr<const EliminationPlan> dynamics_, statics_;
   std::shared_ptr<SubstructuredMechanism> pieces_;
-  bool may_be_cut_ = false;  // whether it was looked for substructures
+  bool may_be_cut_ = false;  // true if substructures were searched
   std::vector<char> decisions_;
   std::shared_ptr<const Variants> variants_;
-  std::vector<std::int64_t> which_;
+  std::vector<std::int64_t> variant_indices_;
   Tree tree_{};
 };
 

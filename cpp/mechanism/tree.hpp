@@ -114,15 +114,15 @@ struct Tree {
   }
 };
 
-/// The same bodies, of which some float that joints carried: substructures.hpp. Its constraints are those of the tree, in their order, then
-/// the joints at the cuts, then those of their motions that feel an armature; behind them, like motors, the other ones' motions.
+/// The same bodies, some of them floating instead of carried by joints: substructures.hpp. Its constraints are those of the tree, in their order,
+/// then the joints at the cuts, then the motions of these with an armature; behind them, like motors, their other motions.
 struct Substructures {
   Tree tree;
   const int* from;  // for each of its velocities, which one of the tree it is; -1: that of a floating body
   const int* velocity;  // and for each one of the tree, which of its velocities; -1 - r: row r
   int substructures, cuts;  // how many
   int first_motion;  // the first constraint that is a motion
-  int compliant_row;  // from here to loops.rows rows give way to an armature:
+  int compliant_row;  // rows from here to loops.rows are compliant, by an armature:
   const double* compliance;  // so much
   const double*
       lacking;  // of floating bodies without inertia about some axis, which is the joints' to hold: what would be much; else 0

@@ -1,4 +1,4 @@
-// What motors drive, and which of their efforts move nothing.
+// Motions that motors drive, and their efforts that move nothing.
 #pragma once
 
 #include "scaled_loops.hpp"
@@ -7,7 +7,7 @@ namespace sarrus {
 
 /// A joint's place among the described ones; NameNotFoundError.
 int joint_by_name(const Mechanism& mechanism, const std::string& name);
-/// Those with a motor, by the description.
+/// Joints with a motor, by the description.
 std::vector<int> actuated_joints(const Mechanism& mechanism);
 std::vector<int> joints_by_names(const Mechanism& mechanism, const std::vector<std::string>& names);
 

@@ -32,10 +32,10 @@ class ScaledLoops {
   /// The largest entry of R phi; AssemblyError where it is more than given configurations may leave.
   double check_closed(const double* q) const;
 
-  /// Rows along scaled velocities (k, nv) from q and onto the loops: where they end (k, nq), how far that is in scaled velocities (k, nv), and the
-  /// residuals that are left (k), infinite where there is no such configuration.
+  /// Steps along scaled velocities (k, nv) from q and onto the loops: their ends (k, nq), the distance in scaled velocities (k, nv), and the
+  /// remaining residuals (k), infinite if there is no such configuration.
   struct Walk {
-    RowMajor ends, went;
+    RowMajor ends, displacements;
     Vector open;
   };
   Walk walk(const double* q, const Matrix& x) const;
@@ -56,7 +56,7 @@ class ScaledLoops {
   RowsOfState rows_;
 };
 
-/// Whether velocity k of a joint is a sliding one.
+/// Return true if velocity k of a joint is a sliding one.
 bool slides(const JointDescription& joint, int k);
 
 }  // namespace sarrus

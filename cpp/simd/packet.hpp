@@ -75,7 +75,7 @@ template <int W, bool Own = false> struct Packet {
   friend SARRUS_INLINE Mask<W> operator<(Packet a, Packet b) { return {a.lanes < b.lanes}; }
   friend SARRUS_INLINE Mask<W> operator>(Packet a, Packet b) { return {a.lanes > b.lanes}; }
 
-  template <class F> static Packet each(F f) {  // for functions that have no vector instruction and stand on no hot path
+  template <class F> static Packet each(F f) {  // for functions without a vector instruction, on no hot path
     Packet r;
     for (int i = 0; i < W; ++i) r.lanes[i] = f(i);
     return r;

@@ -1,7 +1,7 @@
 // Outcomes of `Branch::lead` (branch.hpp). Python reads them as sarrus._core.lead.
 #pragma once
 
-namespace sarrus::lead {
+namespace sarrus::branch_outcome {
 
 constexpr double jumped = 1.0;  // in one jump that stays on the branch
 constexpr double followed = 2.0;  // along the branch, as far as it goes
@@ -11,4 +11,4 @@ constexpr double off_loops = -2.0;  // in one jump, from a start that does not c
 
 constexpr int numbers = 4;  // behind the configuration
 
-}  // namespace sarrus::lead
+}  // namespace sarrus::branch_outcome
