@@ -25,7 +25,7 @@ struct LoopJoint : BetweenBodies {
   JointKind joint;
   JointConstants constants;
   int row_count = 0;  // rows
-  int moves = 0;  // 0: they hold it; else they are its velocities, so many
+  int moves = 0;  // 0: constraint rows; else the number of its velocities, which are the rows
   int component[6];  // of [angular; linear], one a row; -1: it is a combination
 
   LoopJoint() = default;
@@ -37,7 +37,7 @@ struct LoopJoint : BetweenBodies {
       for (const int k : {0, 1, 2, 3, 4, 5})
         if (!(free >> k & 1)) component[row_count++] = k;
   }
-  /// Its velocities, n of them, in their order: components that it leaves free, where it has such.
+  /// The rows of its velocities, n of them, in their order: plain components if it has such.
   LoopJoint motion(int n) const {
     LoopJoint m = *this;
     m.row_count = m.moves = n;

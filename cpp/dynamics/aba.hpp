@@ -119,7 +119,7 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
         size[k] = link.I.size_along(S.column[k]);
       }
       invert_symmetric(N, D, size, D_inverse);
-      if (b.parent == 0) return;  // the ground takes what comes
+      if (b.parent == 0) return;  // the ground bears any load
 
       // the joint transmits I - U D^-1 U^T, and p + I c + U D^-1 u
       ArticulatedInertia<T> I = link.I;

@@ -40,7 +40,7 @@ template <class T> SpringForce<T> spring_force(const PointSpring& s, const Numbe
 template <class T> struct LoopJointMotion {
   Transform<T> X, child;  // in the parent's frame; in the world
   Motion<T> V, A;
-  Motion<T> size;  // of what V is a difference of
+  Motion<T> size;  // of the terms of V
 };
 
 template <class T>
@@ -140,7 +140,7 @@ SARRUS_NOINLINE void forces_between_bodies(const Tree& tree, Arena& arena, const
   });
 }
 
-/// All that pushes the bodies besides joints of the tree: put(link, wrench in its axes at its origin). `in` is what a recursion is given.
+/// All forces on the bodies other than joints of the tree: put(link, wrench in its axes at its origin). `in` is the input of a recursion.
 template <class T, class Input, class Put>
 SARRUS_INLINE void external_forces(const Tree& tree, Arena& arena, const Input& in, const T* a, Put put) {
   for (int k = 0; k < in.wrenches; ++k) put(in.wrench[k].link, in.wrench[k].in_link());

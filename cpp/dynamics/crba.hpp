@@ -16,7 +16,7 @@ template <class T> struct CompositeLink {
   Inertia<T> I;  // of the subtree
 };
 
-/// Calls put(r, c, m) with every entry of M where c is r or a velocity on the way from it to the ground. X are the bodies' poses in
+/// Call put(r, c, m) with every entry of M where c is r or a velocity on the path from it to the ground. X are the bodies' poses in
 /// their parents, and `columns` those of the joints that visit() does not inline.
 template <class T, class Put>
 SARRUS_INLINE void composite_inertias(const Tree& tree, Arena& arena, Poses<T> X, const Motion<T>* columns, Put put) {

@@ -22,7 +22,7 @@ template <class R> struct Directions {
   const R *q = nullptr, *v = nullptr, *a = nullptr;
 };
 
-/// A vector that stays constant along the way.
+/// A vector that is constant along the direction.
 template <class R, class T> Vec3<Varied<R, T>> still(const Vec3<T>& x) {
   return vec3<Varied<R, T>>({x(0), R(0.0)}, {x(1), R(0.0)}, {x(2), R(0.0)});
 }

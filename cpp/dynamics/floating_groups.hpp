@@ -74,7 +74,7 @@ template <class T> class FloatingGroups {
       const LockedBodies<T> locked(all);
       Motion<T> together = locked.motion(lacking);
       lacking -= all * together;
-      together = together + locked.motion(lacking);  // what rounding of the inverse leaves would add up
+      together = together + locked.motion(lacking);  // the rounding of the inverse would add up
       for (int i = base; i < tree_.links; ++i) {
         if (group_[i] != g || tree_.link[i].parent != 0) continue;
         const Motion<T> base_motion = {together.angular,

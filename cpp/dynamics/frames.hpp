@@ -10,7 +10,7 @@ namespace sarrus {
 
 template <class T> struct FrameMotion {
   Mat3<T> R;  // of the frame, in the world
-  Vec3<T> p, v;  // the reference point, and the velocity of the point whose arm to the joints is taken
+  Vec3<T> p, v;  // the reference point, and the velocity of the point from which arms to the joints are measured
   Motion<T> V;  // of the frame's body at p, in world axes
 };
 

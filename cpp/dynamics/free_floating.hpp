@@ -122,7 +122,7 @@ template <class T> void momentum_velocity(const Tree& tree, Arena& arena, const 
     size[i] = H[i][i];
   }
   invert_symmetric(6, H, size, inverse);
-  for (int twice = 0; twice < 2; ++twice) {  // what rounding of the inverse leaves would add up in a simulation
+  for (int twice = 0; twice < 2; ++twice) {  // the rounding of the inverse would add up in a simulation
     for (int i = 0; i < 6; ++i) along[i] = dot(s[i], lacking);
     for (int i = 0; i < 6; ++i) {
       const T x = dot(6, inverse + 6 * i, along);

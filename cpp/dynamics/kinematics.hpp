@@ -56,7 +56,7 @@ void kinematics(const Tree& tree, Arena& arena, const T* q, const T* v, const T*
     link.X = parent.X * (tree.numbers<T>()(b.X_tree) * J.X);
     const Mat3<T>& R = link.X.R;
 
-    // V_J, A_J: what the joint adds, before the parent turns it
+    // V_J, A_J: the joint's part, in the parent's axes
     Motion<T> V_J = Motion<T>::zero(), A_J = turned(R, J.bias);
     for (int k = 0; k < b.nv; ++k) {
       const Motion<T> s = turned(R, J.column[k]);

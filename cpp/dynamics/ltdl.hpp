@@ -1,4 +1,4 @@
-// M = L^T D L along the branches of the tree, without fill-in. Featherstone, [RBDA] 6.5, Tables 6.3-6.5. And what it is for: the
+// M = L^T D L along the branches of the tree, without fill-in. Featherstone, [RBDA] 6.5, Tables 6.3-6.5. Its uses: the
 // inverse of M, Omega = M^-1 J^T and Lambda^-1 = J M^-1 J^T (van der Merwe 5.51, 5.58).
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace sarrus {
 
-/// Calls f with each velocity, descendants before their ancestors, or the other way round.
+/// Call f with each velocity, descendants before their ancestors, or in reverse order.
 template <class F> SARRUS_INLINE void inward(const Tree& tree, F&& f) {
   for (int i = tree.links - 1; i > 0; --i)
     for (int c = tree.link[i].iv + tree.link[i].nv - 1; c >= tree.link[i].iv; --c) f(c);
@@ -20,7 +20,7 @@ template <class F> SARRUS_INLINE void outward(const Tree& tree, F&& f) {
 }
 
 /// M becomes D on its diagonal and row k of L at the ancestors of k.
-/// Where a pivot is nothing but rounding it becomes zero, and what is divided by it is not finite.
+/// A pivot that is rounding alone becomes zero, and divisions by it are not finite.
 template <class T> void factorise(const Tree& tree, Arena& arena, T* M) {
   const int n = tree.nv, *up = tree.mass_parent;
   T* size = arena.take<T>(n);
@@ -121,7 +121,7 @@ template <class T> class RowSolver {
   int n_, *order_, *place_, *carried_;  // carried: with itself
 };
 
-/// a = M^-1 (tau - h), as aba() has it of a tree alone: with what armature of joints that close loops ties.
+/// a = M^-1 (tau - h), as aba() does for a tree alone, with the armature of loop joints.
 template <class T> SARRUS_NOINLINE void tied_dynamics(const Tree& tree, Arena& arena, const T* q, const T* v, const T* tau,
                                                       T* a) {
   T* L = arena.take<T>(tree.nv * tree.nv);

@@ -6,7 +6,7 @@
 
 namespace sarrus {
 
-// What is welded to the ground has mass too; it is counted in the centre of mass and in the potential energy.
+// Bodies welded to the ground have mass too; it counts in the centre of mass and in the potential energy.
 
 /// A body's rotational inertia and centre of mass in world axes.
 template <class T> struct Mass {

@@ -11,7 +11,7 @@
 //
 //   by q   S . E_S + S' . E_S' + S'' . E_S'' + (W_p x S) . E_W        by v   S . E_S' + (S' + V x S) . E_S''        by a   S . E_S''
 //
-// Joints whose columns change in the body's axes add what follows from these changes (g = dS v, b = dS a + d bias, h = dS x):
+// Joints whose columns change in the body's axes add the effect of these changes (g = dS v, b = dS a + d bias, h = dS x):
 //
 //   by q   g . E_S' + (b + (V_p + V) x g) . E_S'' + h . E_W               by v   dv bias . E_S''
 //
@@ -62,7 +62,7 @@ template <class T> struct Gradient {
   T *q, *v, *a;
 };
 
-/// A body on the way along one direction a lane, in its axes at its origin: where it is carried along, these numbers stay.
+/// A body that moves along one direction a lane, in its axes at its origin: these numbers are constant while it is carried along.
 template <class R, class T> struct MovedBody {
   Transform<Varied<R, T>> X;  // in the world
   Vec3<Varied<R, T>> w, u, dw, a;  // a: classical, against gravity
@@ -71,7 +71,7 @@ template <class R, class T> struct MovedBody {
 };
 enum class Variation { carried, V, A };  // six directions each, [angular; linear]
 
-/// On the way along the directions from `first` to before `last`, one a lane.
+/// The body moved along the directions from `first` to before `last`, one a lane.
 template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, const Vec3<T>& gravity, int first, int last) {
   const auto in_body = [&](const Vec3<T>& x) { return transpose_times(b.X.R, x); };
   const Vec3<T> w = in_body(b.V.angular), u = in_body(b.V.linear);
@@ -102,7 +102,7 @@ template <class R, class T> MovedBody<R, T> moved_body(const LinkMotion<T>& b, c
   return m;
 }
 
-/// Rates of a scalar along these ways, as covectors of the moved body about its origin: each(first, last) gives the rates.
+/// Rates of a scalar along these variations, as covectors of the moved body about its origin: each(first, last) gives the rates.
 template <class R, class T, class Each> Covectors<T> covectors_of(const LinkMotion<T>& b, int variations, Each each) {
   T rate[18];
   for (T& x : rate) x = T(0.0);
@@ -173,7 +173,7 @@ template <class T> class Pullback {
     if (body_covectors_) body_covectors_[body] += covectors;
   }
 
-  /// x . (what the bodies need for their motion - wrenches).
+  /// x . (forces for the bodies' motion - wrenches).
   void add_bodies(int wrenches, const ExternalWrench<T>* wrench) {
     for (int i = 1; i < tree_.links; ++i) add_inertia(i, cast<T>(tree_.link[i].inertia), k_.link[i].X, sum_[i]);
     for (int i = 1; body_covectors_ && i < tree_.bodies; ++i) {
@@ -194,7 +194,7 @@ template <class T> class Pullback {
     add(link[0], body[0], -e, p);
   }
 
-  /// x . (what joints' friction, springs and armatures need, and what acts between bodies).
+  /// x . (forces of joints' friction, springs and armatures, and between bodies).
   template <class R> void add_passive(const T* q, const Gradient<T>& by, const Dimensions<T>* dimensions = nullptr) {
     if (tree_.has_armature)
       for (int c = 0; c < tree_.nv; ++c) by.a[c] += T(tree_.passive[c].armature) * x_[c];
@@ -256,7 +256,7 @@ template <class T> class Pullback {
     for (int k = 0; k < 3; ++k) out[k] += sign * turn(k), out[3 + k] += sign * shift(k);
   }
 
-  /// x . inverse dynamics by what acts along joints, and by springs: each force by a unit of its number.
+  /// x . inverse dynamics by the parameters of forces along joints, and of springs: each force by a unit of its number.
   void by_forces(const T* q, const Dimensions<T>& by) const {
     const int n = tree_.nv;
     PassiveTerms* unit = arena_.take<PassiveTerms>(n);
@@ -319,7 +319,7 @@ template <class T> class Pullback {
       if (b.parent > 0) sum_[b.parent] += e;
     }
   }
-  /// The same of what depends on V alone.
+  /// The same for the parts that depend on V alone.
   void inward_of_velocities(T* by_q) {
     for (int i = tree_.links - 1; i > 0; --i) {
       const Link& b = tree_.link[i];
@@ -432,7 +432,7 @@ template <class T> class Pullback {
     }
   }
 
-  /// - x . (the forces that `put` puts on these two links); returns what the second one has of it, about its origin.
+  /// - x . (the forces that `put` puts on these two links); returns the part of the second one, about its origin.
   template <class R, class Put> Covectors add_tie(const int* link, const int* body_of, Put put_between) {
     const Arena::Scope scope(arena_);
     auto* all = arena_.take<LinkMotion<Varied<R, T>>>(tree_.links);

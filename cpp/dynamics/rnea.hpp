@@ -17,7 +17,7 @@ template <class T> struct RneaLink {
   Transform<T> X;   // in the parent
   Vec3<T> w, dw, a;  // angular velocity and acceleration, classical acceleration of the origin
   Mat3<T> Omega;
-  Force<T> f;  // first what the motion needs, then what the joint transmits (4.30)
+  Force<T> f;  // first the force for the motion, then the force that the joint transmits (4.30)
 
   SARRUS_INLINE void set_omega() {
     const T xx = w(0) * w(0), yy = w(1) * w(1), zz = w(2) * w(2), xy = w(0) * w(1), xz = w(0) * w(2), yz = w(1) * w(2);
@@ -83,7 +83,7 @@ template <class T> SARRUS_NOINLINE RneaWork<T> rnea(const Tree& tree, Arena& are
 
   external_forces<T>(tree, arena, in, in.a, [work](int link, const Force<T>& push) SARRUS_INLINED { work[link].f -= push; });
 
-  // inward: each joint transmits what its subtree needs (4.30, 4.31)
+  // inward: each joint transmits the force that its subtree needs (4.30, 4.31)
   for (int i = tree.links - 1; i > 0; --i) {
     const Link& b = tree.link[i];
     visit(b.joint, b.nv, [&](auto joint) SARRUS_INLINED { joint.subspace(columns + b.iv).project(work[i].f, tau + b.iv); });

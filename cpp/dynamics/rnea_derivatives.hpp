@@ -1,5 +1,5 @@
 // d tau / d q and d tau / d v of a tree of bodies, by recursion. Singh, Russell and Wensing 2022, with the Coriolis factor B of Echeandia and
-// Wensing 2021. World axes at the root body's origin; V and A are spatial, A_0 = -g. Of velocity j, p what moves its column S:
+// Wensing 2021. World axes at the root body's origin; V and A are spatial, A_0 = -g. For velocity j, p is the frame that moves its column S:
 //
 //   outward   S' = V_p x S       S'' = A_p x S + V_p x S'        V = V_p + S v       A = A_p + S a + S' v
 //   bodies    f = I A + V x* I V         K = w~ J + u h^T        l = m u + w x h     J: the Euler tensor; (w, u) = V; all summed over subtrees
@@ -97,7 +97,7 @@ Vec3<T> motion_about(const Tree& tree, const Kinematics<T>& k, int link, const V
   return r;
 }
 
-/// The outward pass, and what each body adds.
+/// The outward pass, and the sums of each body.
 template <class T>
 void move_columns(const Tree& tree, const Kinematics<T>& k, const RneaInput<T>& in, MovedColumn<T>* column,
                   CarriedMotion<T>* carried) {

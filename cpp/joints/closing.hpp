@@ -1,4 +1,4 @@
-// The rows of any joint that closes a loop, and what moves along it.
+// The rows of any loop joint, and the motion along it.
 #pragma once
 
 #include "../spatial/symmetric.hpp"

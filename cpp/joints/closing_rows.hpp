@@ -18,7 +18,7 @@ template <class T> struct ClosingJoint {
   Motion<T> bias;  // phi-dot q-dot of the joint coordinates that V makes
 };
 
-/// Two unit vectors that make a right-handed frame with n, smooth but where n is -z.
+/// Two unit vectors that make a right-handed frame with n, smooth except at n = -z.
 template <class T> SARRUS_INLINE void perpendiculars(const Vec3<T>& n, Vec3<T>& x, Vec3<T>& y) {
   const T s = select(n(2) < T(0.0), T(-1.0), T(1.0)), k = T(-1.0) / (s + n(2)), xy = n(0) * n(1) * k;
   x = vec3<T>(T(1.0) + s * n(0) * n(0) * k, s * xy, -s * n(0));

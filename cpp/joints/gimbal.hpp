@@ -39,7 +39,7 @@ template <class T> SARRUS_INLINE void read_angles(int free, Mat3<T> R, T (&sin)[
     }
 }
 
-/// The same of all three, in the two ways that there are: with ry within a quarter turn, and beyond; that which is nearer to `near`.
+/// The same for all three, of both solutions (with ry within a quarter turn, and beyond) the one that is nearer to `near`.
 template <class T> SARRUS_NOINLINE void gimbal_coordinates(const JointNumbers<T>& k, const Transform<T>& X, const T* near, T* q) {
   const Mat3<T>& R = X.R;
   T angle[3];

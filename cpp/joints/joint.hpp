@@ -3,17 +3,17 @@
 // file distinguishes them.
 //
 //   name                        as users write it
-//   coordinates, velocities     what each is called and counts
-//   nq, nv                      how many there are
+//   coordinates, velocities     name and unit of each
+//   nq, nv                      their numbers
 //   is_rate(k)                  true if velocity k is the rate of coordinate k
 //   free_components             of [angular; linear] in the successor's axes, as bits; `combined` where phi is no unit vectors
 //   constant_subspace           true if phi does not depend on q
-//   axis_names                  what descriptions call its axes: none, one or two
+//   axis_names                  names of its axes in descriptions: none, one or two
 //   axes(axis, second, k)       axes in which phi is as simple as that, in those of the description; k gets what depends on them
 //   fields(k, field)            field("key", number, unit) for each of its other numbers, as a description has them
 //   settle(k)                   computes from these, once, the constants that its functions use
 //   holds_nothing               a length between two bodies, never in the tree; it provides measure(k, X, V, out) for read_joint()
-//   its_own_reverse             seen from its successor it is of its own kind, with the axis turned round
+//   its_own_reverse             reversed it is of the same kind, with the opposite axis
 //   ...                         and members that few joints define: JointDefaults
 //
 //   transform(c)                successor's pose in the predecessor
@@ -22,7 +22,7 @@
 //   integrate, difference       along a constant velocity from q for unit time, and back
 //   rate(q, v)                  the rate of the coordinates themselves
 //   bracket(u, v)               u v - v u of velocities in the successor's axes: the effect of the order of two motions
-//   close(k, X, V, out)         its rows where it closes a loop, see closing_rows.hpp
+//   close(k, X, V, out)         its rows as a loop joint, see closing_rows.hpp
 //   read(k, X, near, q)         the q nearest to `near` that make the pose X: the inverse of transform()
 //   clear_transmitted(I)        zeroes, exactly, what cannot pass along a free axis (only where visit() inlines the joint)
 //
@@ -51,7 +51,7 @@ using CoordinateList = std::initializer_list<Coordinate>;
 /// Constant numbers of one joint. Only the joint's own file defines their meaning.
 struct JointConstants {
   JointKind reversed = {};  // reversed: which joint it is, passed from its successor to its predecessor
-  int free = 0;  // bits: of the coordinates that its type lists, those that it has, where that differs
+  int free = 0;  // bits: coordinates of the type's list that the joint has, if these differ
   double number[9] = {0, 0, 0, 0, 0, 0, 0, 0, 0};
 };
 
@@ -122,7 +122,7 @@ struct JointDefaults {
   static constexpr bool has_quaternion = false;  // q starts with one
   static constexpr bool has_pitch = false;  // its number advances it along the axis about which it turns
   static constexpr bool has_ball_spring = false;  // springs act on the rotation vector of the quaternion
-  static constexpr bool whole_turns_return = true;  // an angle that has made a whole turn is where it was
+  static constexpr bool whole_turns_return = true;  // a whole turn of an angle returns to the same pose
   static constexpr std::initializer_list<const char*> axis_names = {};
   static Mat3<double> axes(const Vec3<double>&, const Vec3<double>&, JointConstants&) { return Mat3<double>::Identity(); }
   template <class F> static void fields(JointConstants&, F) {}

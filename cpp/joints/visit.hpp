@@ -81,9 +81,9 @@ template <class T, class Columns> struct Evaluated {
   Motion<T> bias;
 };
 
-/// A joint whose questions are answered in place. Its subspace is constant, so nothing is stored for later passes.
+/// A joint whose functions are inlined. Its subspace is constant, so nothing is stored for later passes.
 template <class Joint> struct Inlined {
-  static constexpr int nv = Joint::nv, most = nv;  // velocities; and what an array for them holds
+  static constexpr int nv = Joint::nv, most = nv;  // velocities; and the size of an array for them
   template <class T>
   static SARRUS_INLINE Evaluated<T, Subspace<T, nv>> evaluate(JointKind, const Coordinates<T>& c, const T*, Motion<T>*) {
     return {Joint::transform(c), Joint::subspace(c), Motion<T>::zero()};

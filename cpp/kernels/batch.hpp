@@ -52,7 +52,7 @@ struct Batch {
   std::int64_t count;
   bool is_configuration[max_inputs];
   bool any_length;  // of quaternions
-  bool answerless;  // whatever the state: nothing to divide by
+  bool answerless;  // no result in any state, because there is no inertia to divide by
   bool ends;  // some of the result may not be there
 
   /// Run all chunks. The calling thread calls `stop` between chunks; returns true if it stopped the run.
@@ -73,7 +73,7 @@ struct Batch {
     std::vector<std::thread> helpers;
     try {
       for (std::int64_t t = 1; t < std::min(threads, chunks); ++t) helpers.emplace_back(worker, false);
-    } catch (...) {  // the system has no more threads: those that are there do the work
+    } catch (...) {  // the system has no more threads: the existing ones do the work
     }
     worker(true);
     for (std::thread& t : helpers) t.join();

@@ -49,14 +49,14 @@ struct KernelTable {
   int lanes;  // states that ManyStates works on at once
   OneState single[operations];
   ManyStates many[operations];  // side by side
-  ManyStates each[operations];  // one after the other
-  ManyVariants variants[operations];  // side by side; null: one after the other
+  ManyStates each[operations];  // one by one
+  ManyVariants variants[operations];  // side by side; null: one by one
   SimulationKernels simulation;
   ControlTasks tasks;
   ContactKernels contact;
 };
 
-/// Each file of kernels adds its own; those of batches take the place of what goes one by one.
+/// Each file of kernels adds its own; those of batches replace the ones of single states.
 void add_tree_kernels(KernelTable&);
 void add_loop_kernels(KernelTable&);
 void add_derivative_kernels(KernelTable&);

@@ -18,7 +18,7 @@
 
 namespace sarrus {
 
-/// a, and if they are not null the multipliers, and the residual with how far a may be off and the rows' least pivot.
+/// a, and if they are not null the multipliers, and the residual with an error bound of a and the rows' least pivot.
 template <class T> T constrained_dynamics(const Call<T>& call, T* a, T* multipliers, T* residual) {
   LoopInput<T> in = {call.in[0], call.in[1], call.in[2], call.wrenches(), call.wrench, call.in[3], call.in[4]};
   OffLoops<T> off;
@@ -107,7 +107,7 @@ SARRUS_KERNEL(velocity_jump, return changed_velocity(call, in[2], in + 3, false,
 SARRUS_KERNEL(configuration_by_mass, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], false, out));)
 SARRUS_KERNEL(configuration_plain, return closure(project_configuration(tree, arena, in[0], in[1], in[2], in[3], true, out));)
 SARRUS_KERNEL(least_motion, return verdict(least_motion(tree, arena, in[0], in[1], in[2], in[3], in[4], in[5], in[6], out));)
-// the remaining |phi| is behind the configuration: the caller compares it with a tolerance
+// the remaining |phi| follows the configuration: the caller compares it with a tolerance
 SARRUS_KERNEL(close, {
   normalize(tree, in[0], out);
   const ClosureOptions<T> options = {in[1], in[1] + tree.nv, in[2][0], in[2][1], in[2][2]};

@@ -1,4 +1,4 @@
-// The functions of a state by name, and what they take and give: enough for a caller that does not include the algorithms.
+// The functions of a state by name, with their inputs and results: enough for a caller that does not include the algorithms.
 #pragma once
 
 #include "../control/quadratic_programme.hpp"
@@ -12,7 +12,7 @@ struct Parameters {
   int wrenches;
   const Frame* wrench_frame;
   bool check;  // true: a state off the loops gets a status instead of a result
-  bool exact = false;  // whether a motion that the loops do not allow is, too
+  bool exact = false;  // true: so does a motion that the loops do not allow
   int inputs = 1;  // waypoints of a branch
   QuadraticProgramme solve = nullptr;
 };
@@ -28,10 +28,10 @@ enum Fact : unsigned {
   needs_mass = 8,     // has no answer in a mechanism without mass
   any_length = 16,    // takes quaternions of any length
   checks_loops = 32,  // checks that the state is on the loops, unless this is disabled
-  closes_loops = 64,  // brings a state onto the loops: where it has no answer, they stay open
+  closes_loops = 64,  // brings a state onto the loops: without a result, they stay open
   dense = 128,        // works on an nv x nv matrix, whatever its result
   row_rates = 256,    // of rows that depend on q it takes the rates instead
-  on_loops = 1024,    // solves on the loops: what these hold may be without inertia of its own
+  on_loops = 1024,    // solves on the loops: bodies in these may be massless
   ends = 4096,  // a result that ends in NaN is valid
   checks_motion = 2048,  // on request checks that the loops allow a motion
   floats = 512        // of mechanisms that float: a free joint carries the base, and nothing else ties it to the ground
@@ -41,7 +41,7 @@ enum Fact : unsigned {
 //  operation, inputs (`?` marks one that may be left out), axes of the result, facts
 //  an axis is q or v (as many as q or v has), a digit, p (bodies), P (their inertial parameters) or k (cached kinematics); of loops c (rows),
 //  w (constraints), u (efforts), i (nv + rows) m (nv + rows + 3), l (bodies and constraints), C (rows, and 6 for each of l), Q (nq + 1) or A (nq + 4), E (see equilibrium.hpp), R (reduced_dynamics.hpp), F (nv * nv + 1), S (nq + 2 nv + 1), D (derivatives.hpp), L (linear_equations.hpp; as many as `independent` has), G (3 nv + 10 (bodies - 1)), H (nv + 10 (bodies - 1)), N (dynamics/dimensions.hpp); W (waypoints), B (efforts, and what limits lack); J and K (coordinates and velocities of joints that close them);
-//  j (velocities but the base's of what floats)
+//  j (velocities without the base's of a floating mechanism)
 #define SARRUS_TREE_OPERATIONS(X)                                            \
   X(inverse_dynamics, "q v a base_velocity? base_acceleration?", "v", loads) \
   X(mass_matrix, "q", "vv", 0)                                               \

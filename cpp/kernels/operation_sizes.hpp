@@ -113,7 +113,7 @@ inline int size_of_input(const std::string& input, const Tree& t) { return size_
 /// Inputs of a call that determine the size of some axes.
 struct SizeInputs {
   const double* independent = nullptr;
-  int inputs = 0;  // of a way
+  int inputs = 0;  // waypoints
 };
 
 /// Size of the linear equations in n coordinates of configuration and velocity together (loops/linear_equations.hpp).
@@ -144,7 +144,7 @@ inline int size_of_axis(char axis, const Tree& t) {
     case 'F': return t.nv * t.nv + 1;
     case 'S': return t.nq + 2 * t.nv + 1;
     case 'R': return 3 + t.nv * (5 + 3 * t.nv);
-    case 'W': return 1;  // or as many as a way passes
+    case 'W': return 1;  // or the number of waypoints
     case 'J': return t.loop_nq;
     case 'K': return t.loop_nv;
     case 'i': return t.nv + t.loops.rows;

@@ -1,4 +1,4 @@
-// An operation for packets of states, one a lane: what turns rows of numbers into packets and back.
+// An operation for packets of states, one a lane: conversion of rows of numbers into packets and back.
 #pragma once
 
 #include <algorithm>

@@ -33,7 +33,7 @@ void along_displacements(const Call<double>& call, const char* inputs, int size,
     });
 }
 
-/// The rates (inputs x size x nv) of a function whose answer are numbers.
+/// The rates (inputs x size x nv) of a function with numbers as result.
 template <class R, Operation op> void derivatives(const Call<double>& call, const char* inputs, int size) {
   along_displacements<R, op>(call, inputs, size, [&](int input, int first, int count, const Varied<R>* answer) {
     double* out = call.out + input * size * call.tree.nv;

@@ -24,7 +24,7 @@ class StateFunctions {
   const Mechanism& mechanism() const { return mechanism_; }
   const Tree& tree() const { return mechanism_.tree(); }
 
-  /// Inputs in the order of operation_list.hpp, null where one is left out.
+  /// Evaluate an operation; inputs in the order of operation_list.hpp, null for omitted ones.
   void evaluate(Operation operation, std::initializer_list<const double*> inputs, double* out, const Frame& frame = {}) const {
     const double* in[max_inputs] = {};
     std::copy(inputs.begin(), inputs.end(), in);

@@ -58,7 +58,7 @@ void mark_acting(const ForceElements& elements, double from, double to, bool* ac
   });
 }
 
-/// The steps of some runs, one after the other: what all of them need.
+/// Steps of some runs, one by one: their common data.
 struct Steps {
   const Tree& tree;
   const Plan& plan;
@@ -103,7 +103,7 @@ struct Steps {
       return;
     }
   }
-  /// A cotangent of the end of step k becomes one of what was loaded, if the step has such products.
+  /// A cotangent of the end of step k becomes one of the loaded state, if the step has such products.
   bool back_by_products(std::int64_t k, P* lambda, const int* acting, int count, P* by_parameter) {
     if (any(closes > P(0.5))) return false;
     const StepAtHand step = {tree, arena, plan, parameter, time(k), stretch.clock.step};
@@ -189,7 +189,7 @@ class Basis {
     for (int r = 0; r < s_.m; ++r) lambda[r] = P(0.0);
     for (int k = 0; k < s_.plan.force_elements.nz; ++k) lambda[2 * nv_ + k] = c_[displacements_ + changes_ + k];
     P status = solve(displacements_, changes_, nv_, lambda);
-    for (int j = 0; j < displacements_; ++j)  // velocities that go with displacements
+    for (int j = 0; j < displacements_; ++j)  // velocities that follow displacements
       for (int r = 0; r < nv_; ++r) c_[j] -= B_[(nv_ + r) * count() + j] * lambda[nv_ + r];
     const P other = solve(0, displacements_, 0, lambda);
     return select(other > status, other, status);

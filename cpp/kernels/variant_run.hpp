@@ -1,4 +1,4 @@
-// A run of variants, one after the other: a tree and a plan of this one, in a thread's own copy.
+// Runs of variants, one by one: a tree and a plan of the current one, in a thread's own copy.
 #pragma once
 
 #include "../simulation/run_numbers.hpp"

@@ -70,7 +70,7 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mo
   find_moved();
   for (int r = 0; r < s.rows; ++r) size[r] = select(moved[r] > T(0.0), scale[r], T(0.0));
   for (int k = 0; k < nv; ++k) inertia[k] = T(0.0);
-  constexpr int links = 4;  // massless bodies between one and the next that has mass, at most, for its inertia to be felt
+  constexpr int links = 4;  // largest number of massless bodies between two with mass, for an inertia to act across them
   for (int pass = 0; pass < links; ++pass) {
     T* felt = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) felt[k] = lacks[k] ? s.M[s.first_entry(k)] : T(0.0);

@@ -35,7 +35,7 @@ namespace sarrus {
 template <class T> struct BranchInput {
   const T* prescribed;  // (nv) 1 where a joint is held, the same for all lanes
   const T* scale;  // (nv + rows) of velocities and rows, as in closing.hpp
-  T max_step, min_step;  // of a joint, scaled; part of the way from one input to the next below which the branch counts as ended
+  T max_step, min_step;  // of a joint, scaled; part of a segment below which the branch counts as ended
   T tolerance;  // of |phi|
   int inputs;
   const T* waypoints;  // of each time, a configuration that holds the held coordinates, and targets (BranchInput::numbers)
@@ -113,7 +113,7 @@ template <class T> class PathSegment {
       for (int j = 0; j < 3; ++j) R(i, j) = x[4 * i + j];
     return quaternion(R);
   }
-  /// Calls f(where it starts among the targets, whether it is the rows of a pose, or else a quaternion).
+  /// Call f(place among the targets, true if it is the rows of a pose, or false if it is a quaternion).
   template <class F> void each_rotation(F f) const {
     for (int i = 0; i < tree_.loops.constraints; ++i) {
       const Constraint& c = tree_.loops.constraint[i];
@@ -230,13 +230,13 @@ template <class T> class Branch {
   T rank() const { return rank_; }
 
  private:
-  static constexpr double damping = 1e-3;  // of the way back: a prediction is near
+  static constexpr double damping = 1e-3;  // of the return to the loops: a prediction is near
   static constexpr double most_steps = 18.0;
-  static constexpr double aside = 0.1;  // how far a prediction may miss the branch, relative to its length
+  static constexpr double aside = 0.1;  // largest distance of a prediction from the branch, relative to its length
   static constexpr int changes = 10;  // differences of steps, the steps themselves among them
-  static constexpr int most_unseen = 3;  // inputs in a row whose second step is not taken
-  static constexpr double jump_farthest = 1.0;  // |phi| up to which a jump is tried: what it finds is certified
-  static constexpr double half_turn = 3.2;  // beyond it the other way round is shorter, of joints that return after a turn
+  static constexpr int most_unseen = 3;  // consecutive inputs without a second step
+  static constexpr double jump_farthest = 1.0;  // |phi| up to which a jump is tried: its result is certified
+  static constexpr double half_turn = 3.2;  // beyond it the opposite direction is shorter, for joints that return after a turn
   static constexpr double contraction = 0.25;  // of Newton's steps, at most
   static constexpr double shares = 5e-4;  // (second / first step)^2 up to which their factor serves the next ones
   static constexpr int most_newton_steps = 10;
@@ -268,7 +268,7 @@ template <class T> class Branch {
     return most;
   }
 
-  /// A^T B over what may move, of J in two configurations.
+  /// A^T B over the free velocities, of J in two configurations.
   T* gram(const T* A, const T* B) {
     const int n = movings_;
     T* all = arena_.take<T>(n * n);
@@ -297,14 +297,14 @@ template <class T> class Branch {
     return select(determined_ > T(0.5), sign_of_determinant(movings_, gram(a.J, b.J)), T(1.0));
   }
 
-  /// Sign of det(A^T B), 0 where either has lost rank.
+  /// Sign of det(A^T B), 0 if either has lost rank.
   T orientation(const T* A, const T* B) {
     const Arena::Scope scope(arena_);
     return sign_of_determinant(movings_, gram(A, B), singular);
   }
 
-  /// Newton's steps from q, where J is here_.J, to the input: q becomes what they find, and `open` what is left of |phi|; there_.J is J nearby.
-  /// Returns whether they contract. The factor of one step serves the next ones where they are so short that each is a thousandth of the one before.
+  /// Newton's steps from q, where J is current_.J, to the input: q becomes the result, `open` the remaining |phi|, and trial_.J is J nearby. Returns
+  /// true if they contract. The factor of one step serves the next ones if each is a thousandth of the one before.
   auto newton(T* q, T& open) {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv, nq = tree_.nq, rows = tree_.loops.rows;
@@ -369,7 +369,7 @@ template <class T> class Branch {
       const auto jumped = outcome > T(branch_outcome::free + 0.5);
       for (int i = 0; i < tree_.nq; ++i) q[i] = select(jumped, q[i], start[i]);
     }
-    if (const auto free = abs(outcome - T(branch_outcome::free)) < T(0.5); any(free)) {  // what is nearest, as a search finds it
+    if (const auto free = abs(outcome - T(branch_outcome::free)) < T(0.5); any(free)) {  // the nearest one, as by a search
       segment_.prescribe(q);
       const ClosureOptions<T> near = {options_.column, options_.row, T(tolerances::near_damping),
                                       select(free, T(tolerances::near_steps), T(0.0)), T(jump_farthest)};
@@ -391,7 +391,7 @@ template <class T> class Branch {
       }
   }
 
-  /// The whole leg at once, of lanes whose motion is determined and smooth.
+  /// The complete segment at once, in lanes whose motion is determined and smooth.
   void extrapolate(T* q) {
     const auto tried = both(determined_ > T(0.5), done_ < T(1.0));
     if (!any(tried)) return;
@@ -439,13 +439,13 @@ template <class T> class Branch {
     done_ = select(good, T(1.0), done_), quick_ = select(good, T(1.0), quick_);
   }
 
-  /// J at q, and how fast inputs open the rows while nothing else moves.
+  /// J at q, and the rate at which inputs open the rows while nothing else moves.
   void rates(const T* q, T* opening) {
     const Arena::Scope scope(arena_);
     const Loops& loops = tree_.loops;
     T* target = arena_.take<T>(loops.rows);
     for (int r = 0; r < loops.rows; ++r) opening[r] = T(0.0);
-    if (loops.pfaffian_values > 0) {  // what targets do: a tangent needs no more digits of it than differences give
+    if (loops.pfaffian_values > 0) {  // rates of targets: differences are accurate enough for a tangent
       constexpr double little = 1e-4;
       Residual<T> side = {target, nullptr, T(0.0)};
       for (const double sign : {1.0, -1.0}) {
@@ -474,7 +474,7 @@ template <class T> class Branch {
   /// The tangent at q, scaled, as far as it has not been done; and which lanes' motion is determined.
   void tangent(const T* q, T* x) {
     const int nv = tree_.nv, rows = tree_.loops.rows;
-    T* opening = arena_.take<T>(rows);  // how fast inputs open the rows while nothing else moves
+    T* opening = arena_.take<T>(rows);  // rate at which inputs open the rows while nothing else moves
     rates(q, opening);
 
     SingularValues<T> values(movings_, gram(current_.J, current_.J), arena_);
@@ -546,7 +546,7 @@ template <class T> class Branch {
     for (int k = 0; k < segment_.paces(tree_); ++k) pace_[k] = select(active, segment_.pace[k], pace_[k]);
     for (int i = 0; i < nq; ++i) q[i] = select(good, next[i], q[i]);
     for (int k = 0; k < tree_.loops.entries; ++k) current_.J[k] = select(good, trial_.J[k], current_.J[k]);
-    // halved so often nothing is left of it, whatever the numbers have become
+    // after so many halvings the step is zero, whatever the numbers
     const T size = select(failures_ > T(60.0), T(0.0), step_);
     const auto ends = both(both(active, failures_ > T(0.5)), size < in_.min_step);
     ended_ = select(ends, T(1.0), ended_), reached_ = select(ends, done_, reached_);
@@ -554,7 +554,7 @@ template <class T> class Branch {
     step_ = select(good, step_ * T(2.0), step_ * T(0.5));
   }
 
-  /// The tangent at the end of the last leg, of lanes that needed none on it: derivative of the steps that go on changing.
+  /// The tangent at the end of the last segment, in lanes that needed none on it: derivative of the extrapolated steps.
   void remember(const T& quick) {
     for (int k = 0; k < tree_.nv; ++k) {
       T x = T(0.0);
@@ -575,7 +575,7 @@ template <class T> class Branch {
   T *before_, *per_unit_;  // the last configuration; 1 / scale
   T* change_[changes];  // of steps from input to input: they, their change, the change of that
   T rank_ = T(0.0), determined_ = T(0.0), quick_ = T(0.0);  // quick: the last leg at once
-  T seen_first_ = T(1.0), seen_second_ = T(1.0);  // Newton's two steps where both were taken last
+  T seen_first_ = T(1.0), seen_second_ = T(1.0);  // Newton's two steps at the last input with both
   int unseen_ = 0;  // inputs since then
   T failures_ = T(0.0);  // steps in a row
   T done_ = T(0.0), step_ = T(1.0), ended_ = T(0.0), reached_ = T(0.0);  // of a leg

@@ -9,6 +9,6 @@ constexpr double free = 0.0;  // in one jump: there is no branch, as motion is l
 constexpr double doubtful = -1.0;  // a jump may leave the branch, and the targets of the start are not known
 constexpr double off_loops = -2.0;  // in one jump, from a start that does not close the loops
 
-constexpr int numbers = 4;  // behind the configuration
+constexpr int numbers = 4;  // after the configuration
 
 }  // namespace sarrus::branch_outcome

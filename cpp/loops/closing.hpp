@@ -106,7 +106,7 @@ template <class T> SARRUS_INLINE void scaled_step(const Tree& tree, const Closur
 /// The equation of steps at one configuration, factorised: for any phi it returns y = argmin |J y + phi|^2 + mu |y|^2.
 template <class T> class StepSolver {
  public:
-  /// J in blocks, scaled. `tight` (0: not so) takes the place of a mu below tolerances::least_square, and the proximal way that of one solution.
+  /// J in blocks, scaled. `tight` (0: unused) replaces a mu below tolerances::least_square, and the proximal method replaces a single solution.
   SARRUS_NOINLINE StepSolver(const Tree& tree, Arena& arena, const ClosureOptions<T>& options, const T* q, const T* time,
                              const T* pfaffian_values, const T* J, const T& mu, const T& tight)
       : tree_(tree), arena_(arena), rows_(tree.loops.rows + tree.loops.motor_rows), tight_(tight) {

@@ -2,7 +2,7 @@
 // (with these constraint forces), Li and Wu 4.6; solved by saddle.hpp.
 //
 //   reads   q (nq), v, tau (nv), wrenches, time     writes  a (nv); lambda (rows) on request
-//   cost    O(bodies * depth) for M, then what the loops couple: linear in their number where they are local
+//   cost    O(bodies * depth) for M, then the coupling by the loops: linear in their number if they are local
 #pragma once
 
 #include "substructures.hpp"
@@ -24,8 +24,8 @@ template <class T> struct LoopEquation {
   T* b;  // forces, then gamma
   T* scale;  // of the rows
   T terms;  // size, squared, of the numbers that the right-hand side is made of, weighed as residuals are
-  const SubstructuredEquation<T>* pieces = nullptr;  // what is solved instead, if anything: then M is not there
-  const T* epsilon = nullptr;  // what the factor borrows for massless bodies (nv), if there are any
+  const SubstructuredEquation<T>* pieces = nullptr;  // the equation of substructures, if it is solved instead: M is then null
+  const T* epsilon = nullptr;  // inertia that the factor borrows for massless bodies (nv), if there are any
 
   const Saddle<T>& solved() const { return pieces ? pieces->matrix : matrix; }
   /// Velocities and rows of the whole as those that are solved for, and back.
@@ -42,7 +42,7 @@ template <class T> struct LoopEquation {
     matrix.inertia = inverses(arena, matrix.tree.nv, matrix.mobility);
   }
 
-  /// A residual, relative: rounding of the terms is no contradiction, even where they cancel, and neither is it where they overflow.
+  /// A relative residual: rounding of the terms is no contradiction, even if they cancel or overflow.
   SARRUS_INLINE T relative(const T& error) const {
     return select(terms < T(1e300), sqrt(error / select(terms > T(0.0), terms, T(1.0))), T(0.0));
   }
@@ -172,7 +172,7 @@ template <class T> const T* solve_corrected(const LoopEquation<T>& e, Arena& are
   return e.lowered(arena, y);
 }
 
-/// [a; -lambda], and the same as it was solved for: with the velocities and rows of substructures where there are any.
+/// [a; -lambda], and the solution of the solved equation, with the velocities and rows of substructures if there are any.
 template <class T> struct LoopSolution {
   const T *x, *y;
   T error;  // the relative residual
@@ -269,10 +269,11 @@ template <class T> T relative_error(const LoopEquation<T>& e, Arena& arena, cons
   const T rounding = sqrt(moved_by_errors(e, arena, solution.factor, size, T(tolerances::entry_rounding)));
   const T falls = correction - another;
   // corrections that are rounding themselves determine no ratio
-  const auto tells = both(correction > rounding * T(tolerances::corrects), correction > T(0.0));
+  const auto is_regular = both(correction > rounding * T(tolerances::corrects), correction > T(0.0));
   const T least = correction / T(tolerances::many_corrections);
-  const T to_come = select(tells, correction * correction * inverse_or_zero(select(falls > least, falls, least)), correction);
-  return select(size > T(0.0), (to_come + rounding) / sqrt(select(size > T(0.0), size, T(1.0))), T(0.0));
+  const T remaining =
+      select(is_regular, correction * correction * inverse_or_zero(select(falls > least, falls, least)), correction);
+  return select(size > T(0.0), (remaining + rounding) / sqrt(select(size > T(0.0), size, T(1.0))), T(0.0));
 }
 
 /// The lambda of least norm among those with the same J^T lambda. Multipliers of dependent rows contain rounding, as their equation is nearly

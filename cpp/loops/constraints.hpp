@@ -34,7 +34,7 @@ template <class T> struct ConstraintRows {
   T* residual = nullptr;
   const T* mobility = nullptr;  // 1/M_ii of the velocities: with it,
   T* scale = nullptr;  // the size that J M^-1 J^T would have if the row were no small difference of large numbers
-  T* gamma_size = nullptr;  // size, squared, of what gamma is the difference of: what its rounding is to be compared with
+  T* gamma_size = nullptr;  // squared size of the terms of gamma, with which its rounding is compared
   OffLoops<T>* off = nullptr;  // with scale
 
   SARRUS_INLINE void set_scale(int row, const T& size) const {
@@ -42,7 +42,7 @@ template <class T> struct ConstraintRows {
   }
 };
 
-/// The rows of a constraint between two bodies; returns how many of them, from the first, are parts of one length.
+/// The rows of a constraint between two bodies; returns the number of leading rows that are parts of one length.
 template <class T> SARRUS_INLINE int evaluate(const Constraint& c, const RelativeMotion<T>& m, Row<T>* rows) {
   return visit_constraint(c.kind, [&](const auto& kind) SARRUS_INLINED {
     if constexpr (between_bodies<decltype(kind)>) {

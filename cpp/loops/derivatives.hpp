@@ -52,11 +52,11 @@ template <class R, class T = double> class SensitivityEquation {
   using Truth = decltype(T() < T());
 
   const T *a, *lambda = nullptr;
-  T error = T(0.0);  // of the state itself, relative, or by what forbids derivatives there
-  T solved = T(0.0);  // what its accelerations leave, relative
-  T rounding = T(0.0);  // what rounding of the rows would move its accelerations by, relative
-  bool dependent = false;  // whether rows depend on one another, at any of the states
-  bool is_tight = false;  // whether the factor solves without corrections
+  T error = T(0.0);  // of the state itself, relative, or a contradiction that forbids derivatives
+  T solved = T(0.0);  // relative residual of its accelerations
+  T rounding = T(0.0);  // relative change of its accelerations by rounding of the rows
+  bool dependent = false;  // true if rows depend on one another, in any of the states
+  bool is_tight = false;  // true if the factor solves without corrections
 
   /// `later`: the caller will check the dependence of rows, and find the multipliers.
   SensitivityEquation(const Tree& tree, Arena& arena, const LoopInput<T>& in, bool later = false) : tree_(tree) {
@@ -129,7 +129,7 @@ template <class R, class T = double> class SensitivityEquation {
   }
   T inertia(int k) const { return inverse_or_zero(equation_->matrix.mobility[k]); }
   T row_weight(int r) const { return equation_->matrix.row_weight[r]; }
-  /// A right-hand side of the rows of which those that depend on one another leave what they contradict one another by.
+  /// A right-hand side of the rows, of which dependent rows leave their contradiction.
   T probe(int r) const { return T(scattered(tree_.nv + r)) / sqrt(row_weight(r)); }
 
   /// Solve for b; returns the relative residual. `terms` (unknowns): squared sizes of the terms of b; null: no residual is needed. S: R, or T for
@@ -229,7 +229,7 @@ template <class R, class T = double> class SensitivityEquation {
   std::optional<Factored> all_, holding_;
 };
 
-/// Right-hand sides, each with the sizes, squared, of what it is the sum of.
+/// Right-hand sides, each with the squared sizes of its terms.
 template <class R> struct Sides {
   R *b, *terms;
   Sides(Arena& arena, int n) : b(arena.take<R>(n)), terms(arena.take<R>(n)) { clear(n); }
@@ -260,7 +260,7 @@ template <class R> class ForwardSensitivity {
   const SensitivityEquation<R>& equation() const { return equation_; }
   bool holds_velocities_only() const { return equation_.holds_velocities_only(); }
 
-  /// x (unknowns): what the loops allow of d, a displacement or a change of v, in its first nv.
+  /// x (unknowns): the part of d, a displacement or a change of v, that the loops allow, in its first nv.
   void project(const R* d, bool displacement, R* x) const {
     const Arena::Scope scope(arena_);
     R* b = arena_.take<R>(equation_.unknowns());
@@ -271,7 +271,7 @@ template <class R> class ForwardSensitivity {
     for (int k = 0; k < tree_.nv; ++k) x[k] = d[k] - x[k];
   }
 
-  /// x (unknowns): Dv, in its first nv, where q moves along d. In lanes where it does not, Da where these forces change (null: none).
+  /// x (unknowns): Dv, in its first nv, if q moves along d. In lanes where it does not, Da if these forces change (null: none).
   void follow(const R* d, R* x, const R* force = nullptr) const {
     const Arena::Scope scope(arena_);
     Sides<R> side(arena_, equation_.unknowns());
@@ -299,7 +299,7 @@ template <class R> class ForwardSensitivity {
     return equation_.solve(arena_, side.b, side.terms, x, false, least);
   }
 
-  /// x (unknowns): Da and -Dlambda where these forces change.
+  /// x (unknowns): Da and -Dlambda by changes of these forces.
   void push(const R* d, R* x) const {
     const Arena::Scope scope(arena_);
     R* b = arena_.take<R>(equation_.unknowns());
@@ -308,7 +308,7 @@ template <class R> class ForwardSensitivity {
   }
 
  private:
-  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, by matrices: entries of two velocities of which one is on the other's way.
+  /// -D inverse dynamics, DJ^T lambda and D gamma - DJ a, by matrices: entries of two velocities of which one is on the other's path.
   void add_prepared(const Directions<R>& along, Sides<R>& side) const {
     const int n = tree_.nv;
     R* needed = arena_.take<R>(n);
@@ -415,7 +415,7 @@ void tree_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<T
   for (int k = 0; k < n; ++k) out.displacement[k * n + k] = out.change[k * n + k] = T(1.0);
   using R = Along<T>;
   by_mass.template invert<R>(arena, out.tau);
-  const int count = (2 * n + columns_of<T, R> - 1) / columns_of<T, R>;  // of q, and behind them of v
+  const int count = (2 * n + columns_of<T, R> - 1) / columns_of<T, R>;  // of q, then of v
   R* X = arena.take<R>(n * count);
   std::fill(X, X + n * count, R(0.0));
   for (int k = 0; k < n; ++k) {
@@ -584,7 +584,7 @@ double derivatives_along_loops(const Tree& tree, Arena& arena, const LoopInput<d
   return std::max(worst[0], worst[1]);
 }
 
-/// Returns how far the accelerations themselves may be off, relative, or by what columns along the loops contradict if that is more.
+/// Returns the relative error bound of the accelerations, or the contradiction of columns along the loops if that is larger.
 template <class R>
 double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent,
                                     const ForwardDerivatives<double>& out) {
@@ -618,7 +618,8 @@ double forward_dynamics_derivatives(const Tree& tree, Arena& arena, const LoopIn
   return state.error();
 }
 
-/// The rate of a along a displacement of q and changes of v and tau (null: none), `tangent`: of what the loops allow of them. Returns the relative residual.
+/// The rate of a along a displacement of q and changes of v and tau (null: none); with `tangent` along the part of them that the loops allow. Returns the
+/// relative residual.
 inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSensitivity<double>& state, const double* q,
                                const double* v, const double* tau, bool tangent, double* rate) {
   const int n = tree.nv, unknowns = n + tree.loops.rows;
@@ -636,7 +637,7 @@ inline double accelerate_along(const Tree& tree, Arena& arena, const ForwardSens
   return left;
 }
 
-/// Along one displacement of q and changes of v and tau (nv each): of `tangent`, of what the loops allow of them. Returns as above.
+/// Along one displacement of q and changes of v and tau (nv each); with `tangent` along the part of them that the loops allow. Returns as above.
 inline double forward_dynamics_jvp(const Tree& tree, Arena& arena, const LoopInput<double>& in, const double* q, const double* v,
                                    const double* tau, bool tangent, double* rate) {
   const int n = tree.nv;

@@ -46,7 +46,7 @@ template <class T> SARRUS_NOINLINE T relative_weights(const Tree& tree, const T*
   return most;
 }
 
-/// b -= S p, of the motors in the tree and of those in joints that close loops, whose motion J holds.
+/// b -= S p, of the motors in the tree and of those in loop joints, whose motion J contains.
 template <class T> SARRUS_NOINLINE void take_preload(const Tree& tree, Arena& arena, const T* J, const T* preload, T* b) {
   const Loops& loops = tree.loops;
   T* closing = arena.take<T>(loops.motor_rows);
@@ -67,7 +67,7 @@ template <class T> SARRUS_NOINLINE void take_preload(const Tree& tree, Arena& ar
 template <class T> struct MotorEquation {
   LoopEquation<T> e;
   Factor<T> factor;
-  const T* motors;  // of each velocity: what a motor's one counts, or 0
+  const T* motors;  // of each velocity: weight of its motor's unit, or 0
 };
 
 template <class T>
@@ -78,7 +78,7 @@ MotorEquation<T> motor_equation(const Tree& tree, Arena& arena, const LoopState<
   T *weight = nullptr, passive = tolerance<T>(tolerances::passive, tolerances::passive_in_single);
   if (sharing.weights) {
     weight = arena.take<T>(loops.actuators);
-    // rounding of the factor, eps / passive, and what a correction leaves of the heaviest motor's effort, passive * largest, are as large then
+    // rounding of the factor, eps / passive, and the residual of a correction by the heaviest motor's effort, passive * largest, are then equal
     passive = passive / sqrt(relative_weights(tree, sharing.weights, weight));
   }
   T *mobility = arena.take<T>(nv), *motors = arena.take<T>(nv), *epsilon = arena.take<T>(nv);
@@ -167,7 +167,7 @@ T share_out(const Tree& tree, Arena& arena, const LoopState<T>& state, Poses<T> 
   return share_out(tree, arena, motors, tau, sharing.preload, u, off);
 }
 
-/// P (actuators x actuators), column k: what a unit of preload of motor k becomes in the least efforts. It moves nothing.
+/// P (actuators x actuators), column k: the least efforts of a unit of preload of motor k. It moves nothing.
 template <class T> void internal_efforts(const Tree& tree, Arena& arena, MotorEquation<T>& m, T* P) {
   const int nu = tree.loops.actuators;
   T *none = arena.take<T>(tree.nv), *unit = arena.take<T>(nu);

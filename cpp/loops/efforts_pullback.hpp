@@ -26,7 +26,7 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   const T undetermined = T(tolerances::undetermined);
   const T near = select(is_near_singular(moved_by_rounding(e, arena, factor, T(1.0)), T(1.0)), undetermined, T(0.0));
 
-  // z, by what a scattered right-hand side leaves
+  // z, from the residual of a scattered right-hand side
   T *b = arena.take<T>(n + e.matrix.rows), *y = arena.take<T>(matrix.plan.unknowns), probed = T(0.0);
   const auto clear = [&] { std::fill(b, b + n + e.matrix.rows, T(0.0)); };
   clear();

@@ -33,7 +33,7 @@ struct EquilibriumInput {
 
 /// Results; of the last `motion` rows as many as there are freedoms.
 struct EquilibriumOutput {
-  double *q, *multipliers, *holding_effort;  // held (nv): f + J^T lambda, what joints that do not move are held by, negative
+  double *q, *multipliers, *holding_effort;  // holding_effort (nv): f + J^T lambda, the negative effort that holds fixed joints
   double *freedom, *gap;
   double *stiffness, *imbalance, *motion;  // of each mode: (nv), (nv), and (nv, nv) velocities
 };
@@ -85,9 +85,9 @@ inline void diagonalise(int n, double* A, double* V) {
 template <class L> class Balance {
  public:
   int moving = 0, freedom = 0;
-  double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode;  // what is not balanced, along N and along modes
+  double *q, *lambda, *f, *N, *open, *r, *stiffness, *mode;  // imbalance along N and along modes
   double U = 0.0, imbalance = 0.0, size = 0.0, stiffest = 0.0, gap = 0.0;
-  bool answers = false;  // whether the stiffness is as an answer is
+  bool answers = false;  // true if the stiffness is as accurate as a result
 
   Balance(const Tree& tree, Arena& arena, const EquilibriumInput& in)
       : tree_(tree), arena_(arena), in_(in), index_(arena.take<int>(tree.nv)) {
@@ -193,7 +193,7 @@ template <class L> class Balance {
     for (int i = 0; i < freedom; ++i) stiffest = std::max(stiffest, std::abs(stiffness[i]));
   }
 
-  /// The step x (nv) from here, in which no mode goes too far; returns by how much the energy is to fall.
+  /// The step x (nv) from here, in which no mode moves too far; returns the expected decrease of the energy.
   double step(double damping, double* x) const {
     const double least = std::max(tolerances::negligible * stiffest, 1e-300);
     double falls = 0.0;

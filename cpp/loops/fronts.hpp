@@ -8,14 +8,14 @@
 
 namespace sarrus {
 
-/// Four pivots at a time, so that the rows behind them are passed through a quarter as often.
+/// Four pivots at a time, so that the rows below them are traversed a quarter as often.
 constexpr int panel = 4;
 
 /// The dense matrix of a front: the rows of its pivots are in L, the others are separate.
 template <class T> struct FrontRows {
   int pivots, size;
   T *ahead, *behind;
-  T* passed;  // of each row, the size of what has been subtracted from its diagonal
+  T* passed;  // of each row, the size of the numbers subtracted from its diagonal
 
   SARRUS_INLINE T* row(int i) const { return (i < pivots ? ahead + i * size : behind + (i - pivots) * size); }
 };

@@ -23,13 +23,13 @@
 
 namespace sarrus {
 
-/// Columns made orthonormal one after the other, those that depend on the ones before left out: V = u T.
+/// Columns made orthonormal one by one, without those that depend on the ones before: V = u T.
 struct Orthonormal {
   int n = 0, from[6];
   Six u[6];
   double T[6][6];
 
-  /// A column depends on the others where less than that share of it is left.
+  /// A column depends on the others if less than that share of it is left.
   void add(Six v, int column, double negligible) {
     const double length = v.norm();
     double along[6] = {};
@@ -53,14 +53,14 @@ struct Orthonormal {
 /// A joint, or another constraint between bodies.
 struct Bearing {
   int body[2];  // parent, child: of a joint of the tree the inner and the outer one. -1: the ground
-  Vec3<double> at;  // what moments are about, from the point that its bodies share [l]
+  Vec3<double> at;  // reference point of moments, from the point that its bodies share [l]
   Transform<double> X;  // the frame of its load in the world
-  Vec3<double> arm;  // where that is from `at` [l]
+  Vec3<double> arm;  // vector to that from `at` [l]
   int load;  // its place
   double sign;  // of that on the child
-  bool moves;  // u are its motions, and it holds what is perpendicular; else they are what it holds
+  bool moves;  // u are its motions, and its reactions are perpendicular to them; else u are its reactions
   Orthonormal basis;
-  Six w, before;  // reaction on the child, and what it was
+  Six w, before;  // reaction on the child, and its value before
 
   bool is_free() const { return moves && basis.n == 6; }
   Six carried(const Six& w) const {
@@ -110,7 +110,7 @@ class Reactions {
       if (loops.constraint[i].child < 0) add_relation(loops.constraint[i], multipliers);
   }
 
-  /// Reactions of least norm; false where corrections do not settle.
+  /// Reactions of least norm; false if corrections do not settle.
   SARRUS_NOINLINE bool by_bushings() {
     Bushings K(n_, arena_);
     for (int j = 0; j < bearings_; ++j)
@@ -166,7 +166,7 @@ class Reactions {
         for (int i = 0; i < effort_[e].bodies; ++i) more += effort_[e].put[i].dot(y[effort_[e].body[i]].six());
         x[e] += more, step += more * more;
       }
-      // each correction leaves such a share of itself as it was of the one before
+      // the ratio of successive corrections is constant
       if (step * step <= square(tolerances::exact) * std::max(last, step) * size || step <= square(tolerances::rounding) * size)
         break;
       if (k == tolerances::most_corrections || (k > 2 && step > 0.1 * last)) return false;
@@ -212,7 +212,7 @@ class Reactions {
     for (int e = 0; e < efforts_; ++e) effort_[e].x = x[unknowns + e];
   }
 
-  /// lambda (rows) and loads of what reactions were become those of what they are.
+  /// Change lambda (rows) and loads from those of the previous reactions to those of the current ones.
   SARRUS_NOINLINE void change(double* lambda, double* loads) const {
     change_loads(loads);
     for (int j = n_; j < bearings_; ++j) {
@@ -372,7 +372,7 @@ class Reactions {
     ConstraintRows<double> row_output;
     row_output.J = J;
     rows_between_coordinates(tree_, state_, c, row_output);
-    for (int r = 0; r < rows; ++r) {  // along(i, r): of row r's efforts, how much of the i-th orthonormal one
+    for (int r = 0; r < rows; ++r) {  // along(i, r): component of row r's efforts along the i-th orthonormal one
       for (int k = 0; k < columns; ++k) left[k] = J[c.entry + k * rows + r] * tree_.unit[c.column[k]] / l_;
       const double length = std::sqrt(dot_product(columns, left, left));
       for (int twice = 0; twice < 2; ++twice)
@@ -458,7 +458,7 @@ class Reactions {
     return S;
   }
 
-  /// An orthonormal basis of what it holds; returns of how many.
+  /// An orthonormal basis of its reactions; returns their number.
   int basis_of(const Bearing& b, Six* basis) const {
     if (!b.moves) {
       std::copy(b.basis.u, b.basis.u + b.basis.n, basis);

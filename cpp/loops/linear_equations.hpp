@@ -42,9 +42,9 @@ struct LinearCoordinates {
   }
 };
 
-/// Results, one after the other in the row of numbers of a state; its size is linear_equations_size (kernels/operation_sizes.hpp).
+/// Results, one by one in the row of numbers of a state; its size is linear_equations_size (kernels/operation_sizes.hpp).
 struct LinearOutput {
-  double* exact;  // 1 where A is of derivatives, 0.5 where rounding of q shows in them; 0 where there are none
+  double* exact;  // 1 if A is of derivatives, 0.5 if these contain rounding of q; 0 if there are none
   // Freedoms of velocity, and how many of them the coordinates determine; likewise of the configuration. All else is zero where some are not
   double* freedom;
   double *rate, *G, *W;  // (k + m), E_q v and E_v a; (nv, k); (nv, m)
@@ -56,7 +56,7 @@ struct LinearOutput {
   }
 };
 
-/// Relative residuals: of the state's own equation, and the same or more that forbids derivatives; and what rounding moves accelerations by.
+/// Relative residuals: of the state's own equation, and the same or a larger one that forbids derivatives; and the change of accelerations by rounding.
 struct LinearErrors {
   double state = 0.0, derivatives = 0.0, rounding = 0.0;
 };
@@ -141,7 +141,7 @@ template <class R> class LinearEquations {
     return kept;
   }
 
-  /// Choose the coordinates that determine the motion best, and those of the configuration behind them.
+  /// Choose the coordinates that determine the motion best, and then those of the configuration.
   void choose(const LoopMotions& motions, const double* N, const LoopMotions& displacements, const double* N_q) {
     const int nv = tree_.nv, m = motions.freedom, k = displacements.freedom;
     double* P = arena_.take<double>(nv * nv);
@@ -194,7 +194,7 @@ template <class R> class LinearEquations {
     }
   }
 
-  /// Lanes from the first-th coordinate on: how many are there, and how many of them are of the configuration.
+  /// Lanes from the first-th coordinate on: their number, and the number of them that are of the configuration.
   std::pair<int, int> lanes(int first) const {
     const int count = std::min(width_of<R>, y_.k + y_.m - first);
     return {count, std::clamp(y_.k - first, 0, count)};
@@ -214,7 +214,7 @@ template <class R> class LinearEquations {
     return d;
   }
 
-  /// V_y; and behind it E, by symmetry from the accelerations that a unit of force along each u brings.
+  /// V_y; and then E, by symmetry from the accelerations of a unit of force along each u.
   void follow(const ForwardSensitivity<R>& state, int first) const {
     const Arena::Scope scope(arena_);
     const int nv = tree_.nv;
@@ -243,7 +243,7 @@ template <class R> class LinearEquations {
     const auto [count, moving] = lanes(first);
     R *d = moving > 0 ? displacements(first, moving) : nullptr, *change = arena_.take<R>(nv),
       *x = arena_.take<R>(state.equation().unknowns());
-    // along some, such as a shift of all, nothing changes but rounding: it is of a state whose forces turn with a radian
+    // along some, such as a shift of all, only rounding changes: it is that of a state whose forces turn with a radian
     R least = R(0.0);
     for (int i = 0; i < nv; ++i) {
       change[i] = R(0.0);

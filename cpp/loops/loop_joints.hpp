@@ -6,10 +6,10 @@
 
 namespace sarrus {
 
-/// Results, one after the other in the order of the joints. Null: not requested.
+/// Results, one by one in the order of the joints. Null: not requested.
 template <class T> struct LoopJoints {
   T *q = nullptr, *v = nullptr, *a = nullptr;
-  T* J = nullptr;  // loop_nv x nv: v = J v of the tree, but for what laws drive
+  T* J = nullptr;  // loop_nv x nv: v = J v of the tree, without the motion by laws
 };
 
 /// `near`: coordinates from which turns are counted; null: zeros. Velocities need state.v; accelerations need state.link with the accelerations of

@@ -37,7 +37,7 @@ template <class R> class MultiplierRates {
   /// Factor of DJ; null if rows are independent.
   const double* y() const { return y_; }
 
-  /// z (rows) becomes its part with J^T z = 0; where rows depend on one another.
+  /// z (rows) becomes its part with J^T z = 0, for dependent rows.
   void leave_dependent(double* z) const {
     const Arena::Scope scope(arena_);
     double* motion = arena_.take<double>(tree_.nv);

@@ -47,7 +47,7 @@ class Chart {
       });
     }
   }
-  /// x of q1 from q0, rotations the shorter way.
+  /// x of q1 from q0, rotations along the shorter path.
   void difference(const double* q0, const double* q1, double* x) const {
     sarrus::difference(tree_, q0, q1, x);
     each([&](const Link&, bool, int n, int v, int q) {
@@ -164,7 +164,7 @@ inline SplinePoint cubic(const Tree& tree, Arena& arena, const Chart& chart, con
 /// The loops and the guide, in the scales of velocities and rows of closing.hpp.
 class GuidedLoops {
  public:
-  double *offset, *rate, *bend;  // the way from p to q, per scale, and its derivatives
+  double *offset, *rate, *bend;  // the displacement from p to q, per scale, and its derivatives
 
   GuidedLoops(const Tree& tree, Arena& arena, const Chart& chart, const SplinePoint& p, const PathPiece& piece,
               const PathGuide& guide, const double* scale, const double* time)
@@ -205,7 +205,7 @@ class GuidedLoops {
     for (int r = 0; r < count_; ++r) b_[loops.rows + r] = dot_product(tree_.nv, K_ + r * tree_.nv, offset);
   }
   PivotedQr factor(Arena& arena) { return PivotedQr(rows(), tree_.nv, A_, arena, 0.0); }
-  /// Scaled velocities that make what is off.
+  /// Scaled velocities that produce the residual.
   void step(const PivotedQr& factor, double* x) const { factor.solve(b_, x); }
   void scale(double share, double* x) const {
     for (int k = 0; k < tree_.nv; ++k) x[k] *= column_[k] * share;
@@ -229,7 +229,7 @@ class GuidedLoops {
  private:
   double dot(const double* K, int r, const double* x) const { return dot_product(tree_.nv, K + r * tree_.nv, x); }
 
-  /// Rows of the loops, then K times the derivatives of the way from p to q by the velocities, which are joint by joint.
+  /// Rows of the loops, then K times the derivatives of the displacement from p to q by the velocities, which are joint by joint.
   void fill(const double* q) {
     const int nv = tree_.nv, m = rows();
     std::fill(A_, A_ + m * nv, 0.0);
@@ -294,7 +294,7 @@ class GuidedLoops {
   double *K_, *K1_, *K2_, *J_, *A_, *b_, *target_;
 };
 
-/// Newton's steps from q onto the loops, none longer than a third of a radian. Whether they arrive, no farther than a radian from p.
+/// Take Newton's steps from q onto the loops, none longer than a third of a radian. Returns true if they converge, no farther than a radian from p.
 inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q, double* v, double* a) {
   constexpr double small = 1e-9;  // Newton's next would be 1e-18
   constexpr double close_by = 1e-3;  // the last factor is good enough for the next steps, each of which leaves that share of it
@@ -325,7 +325,7 @@ inline bool follow(const Tree& tree, Arena& arena, GuidedLoops& loops, double* q
   return true;
 }
 
-/// q, v and a on the cubic, or with a guide on the loops near it; and then 1 where these do not close nearby, else 0.
+/// q, v and a on the cubic, or with a guide on the loops near it; and then 1 if these do not close nearby, else 0.
 inline void path_motion(const Tree& tree, Arena& arena, const PathPiece& piece, const double* scale, const double* guide,
                         const double* time, double* out) {
   const double now = time ? *time : piece.start;

@@ -1,4 +1,4 @@
-// Orthogonal factors of small dense matrices whose rank is to be found: what columns span, what is nearest, what is shortest.
+// Orthogonal factors of small dense matrices of unknown rank: span of columns, nearest and shortest solutions.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class PivotedQr {
   void times(double* x) const {
     for (int k = rank - 1; k >= 0; --k) reflect<1>(k, x);
   }
-  /// b (m) becomes what A y leaves of it at best.
+  /// b (m) becomes the least residual of A y.
   void leave(double* b) const {
     times_transpose(b);
     std::fill(b, b + rank, 0.0);
@@ -48,13 +48,13 @@ class PivotedQr {
  private:
   using Wide = WideDoubles;
   static constexpr int width = sizeof(Wide) / sizeof(double);
-  static constexpr int together = 4;  // columns, whose sums do not wait for each other
+  static constexpr int together = 4;  // columns, with independent sums
 
   double* column(int j) const { return A_ + j * m_; }
   /// First entry of the packet in which the reflection begins.
   static int first(int k) { return k - k % width; }
   void swap(double* a, double* b) const;
-  /// x of `count` columns, one behind the other, reflected.
+  /// Reflect x of `count` columns.
   template <int count> void reflect(int k, double* x) const {
     const double* v = V_ + k * m_;
     const int vector_end = m_ - m_ % width;

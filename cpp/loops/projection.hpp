@@ -148,7 +148,7 @@ T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* wei
     const T kept = T(tolerances::longest_step) / longest;
     for (int k = 0; k < tree.nv; ++k) x[k] *= kept;
   };
-  // near singular positions each takes away a part only
+  // near singular positions each removes a part only
   take_steps(tree, arena, T(least_damping), T(50.0), T(1e300), evaluate, step, {phi, nullptr, T(0.0)}, {trial, nullptr, T(0.0)},
              out);
   const T farthest = farthest_row(loops.rows, phi);

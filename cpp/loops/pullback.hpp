@@ -45,7 +45,7 @@ template <class R, class T> class LoopPullback {
   LoopPullback(const Tree& tree, Arena& arena, const LoopInput<T>& in, const Kinematics<T>& k, const T* a, const T* x)
       : tree_(tree), arena_(arena), in_(in), k_(k), a_(a), x_(x) {}
 
-  /// Add the pullback of all constraints, or of so many. `dimensions`: by these too, unless null.
+  /// Add the pullback of all constraints, or of the first `constraints`. `dimensions`: by these too, unless null.
   void add(const RowForces& by, Pullback<T>& to, const Gradient<T>& gradient, int constraints = -1,
            const Dimensions<T>* dimensions = nullptr) const {
     for (int i = 0; i < (constraints < 0 ? tree_.loops.constraints : constraints); ++i) {
@@ -363,7 +363,7 @@ template <class R, class T> class ForwardPullback {
       pull(pullback, loops, {nullptr, z, nullptr}, {c, c + n_, by_.a}, nullptr);
     }
     const T* allowed = nullptr;  // a displacement
-    if (tangent) {  // what J^T takes away of what is by v
+    if (tangent) {  // the part by v that J^T removes
       T *by_v = cleared(3 * n), *along = arena_.take<T>(3 * n);
       std::copy(by_.v, by_.v + n_, by_v), std::copy(c + n_, c + 2 * n_, by_v + n);
       scatter(equation, by_v + 2 * n);
@@ -441,7 +441,7 @@ template <class R, class T> class ForwardPullback {
     for (int r = 0; r < rows_; ++r) force_v[r] = -y[r];
     pull(pullback, loops, {nullptr, nullptr, force_v}, {by, none, none}, dimensions);
   }
-  /// The same, and `by` becomes what is left of it along the loops; by dimensions, with q going along.
+  /// The same, and `by` becomes its part along the loops; by dimensions, with q moving along.
   template <class Loops> void go_along(const SensitivityEquation<R, T>& equation, Pullback& pullback, const Loops& loops,
                                        const T* y, T* by, const Dimensions<T>* dimensions) {
     pull_velocities(pullback, loops, y, by, dimensions);

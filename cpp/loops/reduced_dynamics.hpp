@@ -31,9 +31,9 @@ struct ReducedInput {
   const ExternalWrench<double>* wrench;
 };
 
-/// Results, one after the other in the row of numbers of a state; k coordinates. If these do not determine the motion, only the first three are set.
+/// Results, one by one in the row of numbers of a state; k coordinates. If these do not determine the motion, only the first three are set.
 struct ReducedOutput {
-  double *freedom, *determined, *count;  // freedoms; how many of them the coordinates determine; k
+  double *freedom, *determined, *count;  // freedoms; number of them that the coordinates determine; k
   double *index, *drift, *bias_acceleration;  // (nv): place of each coordinate in the input; g; a_0
   double *velocity, *bias, *G, *G_dot, *mass;  // (k): y-dot, G^T (M a_0 + h); (nv, k); (nv, k); (k, k)
 
@@ -112,7 +112,7 @@ inline void add_product(int m, int n, const double* A, const double* x, double* 
   for (int i = 0; i < m; ++i) y[i] += dot_product(n, A + i * n, x);
 }
 
-/// G and its rate by columns, G_i behind G_i-1.
+/// G and its rate by columns, G_i after G_i-1.
 struct Dependence {
   double *G, *G_dot;
 };

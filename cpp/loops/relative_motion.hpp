@@ -147,7 +147,7 @@ SARRUS_INLINE void relative_pose(const LoopState<T>& s, const Constraint& c, boo
 template <class T>
 SARRUS_INLINE void complete_relative_motion(const LoopState<T>& s, const Constraint& c, const Transform<T>& X_child,
                                             const Motion<T>& A_drive, RelativeMotion<T>& m, Columns<T>& l) {
-  if (c.driven) {  // what the drive moves is taken away
+  if (c.driven) {  // the motion of the drive is subtracted
     l.drive = m.X.to_child(l.drive);
     m.V = m.V + l.drive * T(-1.0);
   }
@@ -185,7 +185,7 @@ SARRUS_INLINE void relative_motion(const Tree& tree, Arena& arena, const LoopSta
     }
     if (s.v) m.V = m.V + column * s.v[k], l.speed += s.v[k] * s.v[k] * s.numbers(tree.per_unit_square[k]);
   }
-  if (mobility) {  // along what nothing moves at all, a gap is compared with a radian, or with the mechanism's length
+  if (mobility) {  // if nothing moves along the row, a gap is compared with a radian, or with the mechanism's length
     l.mobility = select(l.mobility > T(0.0), l.mobility, T(1.0));
     const T angular = l.mobility, linear = angular * square(T(s.numbers(tree.length)));
     m.velocity_size.angular = select(m.velocity_size.angular > T(0.0), m.velocity_size.angular, angular);

@@ -52,7 +52,7 @@ template <class T> class RowDerivatives {
     along(velocity_by_q_, d, static_cast<const T*>(nullptr), static_cast<const R*>(nullptr), put);
   }
   template <class R, class Put> void accelerations(const R* d, const R* w, Put put) const { along(by_q_, d, by_v_, w, put); }
-  /// J^T lambda along a displacement: put(velocity, what a constraint makes of it).
+  /// J^T lambda along a displacement: put(velocity, part of a constraint).
   template <class R, class Put> void forces(const R* d, Put put) const {
     const T* rate = force_by_q_;
     for (int i = 0; i < loops_.constraints; ++i) {

@@ -3,8 +3,8 @@
 //
 // With a little -mu added to the lower right, and epsilon to the upper left where M has nothing, the matrix is quasi-definite: L D L^T
 // exists in every order and needs no pivoting (Vanderbei 1995). The order is fixed once a mechanism. The residual of the equation
-// without mu then drives a few corrections, which is the proximal method: along independent rows each takes away all but a factor
-// mu / (mu + eigenvalue of J M^-1 J^T), along dependent ones there is nothing to take away. (Carpentier, Budhiraja and Mansard 2021;
+// without mu then drives a few corrections, which is the proximal method: along independent rows each leaves only the share
+// mu / (mu + eigenvalue of J M^-1 J^T), along dependent ones there is no residual. (Carpentier, Budhiraja and Mansard 2021;
 // Featherstone, [RBDA] 6.5 for the order.)
 #pragma once
 
@@ -166,8 +166,8 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
   solve(s.plan, f, arena, x, work);
   T error = residual(s, b, x, r);
   auto active = error > T(0.0);
-  T before = T(1e150);  // what the correction before this one moved
-  T unheld = T(0.0);  // size, squared, of what would be moved if nothing held it
+  T before = T(1e150);  // motion of the previous correction
+  T unheld = T(0.0);  // squared size of the unconstrained motion
   for (int i = 0; i < nv; ++i) unheld += b[i] * b[i] * s.mobility[i];
   for (int r = 0; r < s.rows; ++r) unheld += b[nv + r] * b[nv + r] * s.row_weight[r];
   LastCorrection<T> last = {T(0.0), T(0.0), T(0.0), unheld};
@@ -187,7 +187,7 @@ SARRUS_NOINLINE T refine(const Saddle<F>& s, Arena& arena, const Factor<F>& f, c
     const auto settled = both(active, moved < little), unsettled = both(active, moved > little);
     T next_error = error;
     if (any(unsettled)) next_error = residual(s, b, step, r);
-    // either falls, in proportion to what it was: the smaller of the two shares, times both
+    // either decreases, in proportion to its previous value: the smaller of the two shares, times both
     const T by_motion = moved * error, by_residual = next_error * before, previous = before * error;
     const auto accepted = both(unsettled, select(by_motion < by_residual, by_motion, by_residual) < previous);
     for (int i = 0; i < n; ++i) x[i] = select(settled, step[i], select(accepted, step[i], x[i]));

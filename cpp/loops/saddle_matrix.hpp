@@ -11,14 +11,14 @@ namespace sarrus {
 template <class T> struct Saddle {
   const Tree& tree;
   const Elimination& plan;
-  const int* mass_first;  // where row i of M starts; null: M is a diagonal
+  const int* mass_first;  // start of row i of M; null: M is a diagonal
   int constraints, rows;
   const T* M;
   const T* J;
   const T* soft;  // S, null: zero
   const T* mobility;  // 1/M_ii, which makes residuals comparable
   const T* row_weight;  // and 1/size of each row's J M^-1 J^T
-  const T* inertia = nullptr;  // what motions are measured by; null: the diagonal of M
+  const T* inertia = nullptr;  // metric of motions; null: the diagonal of M
 
   SARRUS_INLINE int entries(int i) const { return mass_first ? mass_first[i + 1] - mass_first[i] : 1; }
   SARRUS_INLINE int first_entry(int i) const { return mass_first ? mass_first[i] : i; }

@@ -14,7 +14,7 @@
 
 namespace sarrus {
 
-/// 1/M_ii; where nothing has inertia, nothing.
+/// 1/M_ii; zero without inertia.
 template <class T> SARRUS_INLINE T* mobilities(const Tree& tree, Arena& arena, const T* M) {
   T* mobility = arena.take<T>(tree.nv);
   for (int i = 0; i < tree.nv; ++i) {
@@ -73,17 +73,17 @@ LoopState<T> in_substructures(const Substructures& pieces, Arena& arena, const L
   return cut;
 }
 
-/// Its matrix in one configuration, and what ties the pieces' velocities to those of the joints.
+/// Its matrix in one configuration, and the relation between the pieces' velocities and those of the joints.
 template <class T> class SubstructuredEquation {
  public:
   const Substructures& pieces;
   Saddle<T> matrix;
   T* scale;  // of its rows
-  T* J;  // with the motions behind the rows of the matrix
+  T* J;  // with the motions after the rows of the matrix
   T* compliance;  // S
   T* row_weight;
-  T* epsilon = nullptr;  // what the factor needs where the metric has nothing
-  const T* weight;  // velocities are weight times what is solved for, or null
+  T* epsilon = nullptr;  // regularisation of the factor if the metric is zero
+  const T* weight;  // velocities are weight times the unknowns; or null
   bool borrows;  // inertia, for massless bodies
 
   /// `X`, `columns`: the bodies' poses in their parents, and the columns of joints that visit() does not inline.
@@ -188,7 +188,7 @@ template <class T> class SubstructuredEquation {
     return sarrus::factorise(matrix, arena, epsilon, mu);
   }
 
-  /// For each velocity of the whole tree (nv), what a unit of force along it moves: size of J M'^-1 J^T along it.
+  /// Mobility of each velocity of the tree (nv), for a unit of force along it: size of J M'^-1 J^T along it.
   T* joint_mobilities(Arena& arena, int nv) const {
     T* mobility = arena.take<T>(nv);
     for (int k = 0; k < nv; ++k) {
@@ -231,7 +231,7 @@ template <class T> class SubstructuredEquation {
       if (weight) x[k] = select(weight[k] > T(0.0), x[k] / B(weight[k]), B(0.0));
     }
     for (int r = 0; r < full_tree.loops.rows; ++r) x[full_tree.nv + r] = y[tree.nv + r];
-    const bool motors = matrix.rows > tree.loops.rows;  // they come first among the rows behind those of dynamics
+    const bool motors = matrix.rows > tree.loops.rows;  // they are the first rows after those of dynamics
     for (int r = 0; r < full_tree.loops.motor_rows; ++r)
       x[full_tree.nv + full_tree.loops.rows + r] = motors ? y[tree.nv + tree.loops.rows + r] : B(0.0);
     return x;

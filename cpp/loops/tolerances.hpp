@@ -78,7 +78,7 @@ constexpr double least_square = 1e-13;
 
 /// Zero, where loops are closed to rounding: well above eps times the condition of their rows.
 constexpr double negligible = 1e-9;
-/// More than rounding in a unit vector of a null space, whose error is negligible / the next singular value.
+/// Above rounding in a unit vector of a null space, whose error is negligible / the next singular value.
 constexpr double present = 1e-6;
 /// Singular values below it deserve a warning: forces and velocities are a thousand times their apparent size.
 constexpr double nearly_singular = 1e-3;
@@ -91,7 +91,7 @@ constexpr double rigid = 1e-7;
 /// mu, relative to a row's J M^-1 J^T: small enough to leave 1e-10 of accuracy at a hundred-thousandth of a radian from a singular position, large
 /// enough to be above the rounding of that product.
 constexpr double regularisation = 2e-15, regularisation_in_single = 1e-6;
-/// Corrections so many times what rounding moves are corrections.
+/// Least ratio of a correction to the motion by rounding; smaller ones are rounding themselves.
 constexpr double corrects = 10.0;
 /// Largest number of corrections of a regular direction: if each brings less than that share, the direction is singular.
 constexpr double many_corrections = 100.0;
@@ -117,7 +117,8 @@ constexpr double contradiction = 1e-6, contradiction_in_single = 1e-3;
 /// Relative residual that no regular equation has: so near a singular position, or so nearly, but not quite, the same are some rows, that rounding
 /// decides what is independent.
 constexpr double unresolved = 1e-12, unresolved_in_single = 1e-3;
-/// Share of the least multipliers' residual that others leave at most if those lose something: either leaves what accelerations leave by themselves.
+/// Residual of other multipliers, relative to that of the least ones, below which the least ones have lost something. Both contain the residual of the
+/// accelerations themselves.
 constexpr double loses = 0.1;
 /// Rounding of an entry of J, relative to the largest entry that a constraint's rows have in the same column.
 constexpr double no_entry = 1e-14, no_entry_in_single = 1e-6;

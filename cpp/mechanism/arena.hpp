@@ -24,7 +24,7 @@ class Arena {
     return static_cast<T*>(p);
   }
 
-  /// Gives back what was taken since it was made.
+  /// Release all memory taken since its construction.
   class Scope {
    public:
     explicit Scope(Arena& arena) : arena_(arena), block_(arena.block_), used_(arena.used_) {}

@@ -41,7 +41,7 @@ JointConstants settled(const JointDescription& j) {
   return constants;
 }
 
-/// The axes that the joint takes for its own, its axis times sign, in those of the description. `constants` gets what depends on them.
+/// Axes of the joint, its axis times sign, in those of the description. `constants` gets the values that depend on them.
 Mat3<double> joint_axes(const JointDescription& j, double sign, JointConstants& constants) {
   return visit_every(j.kind, 0, [&](auto joint) { return joint.axes(j.axis * sign, j.axis2, constants); });
 }
@@ -131,7 +131,7 @@ bool same_structure(const ConstraintDescription& a, const ConstraintDescription&
   });
 }
 
-/// ModelError, with the name of what differs, where it is more than numbers.
+/// Raise ModelError, with the name of the item, if more than numbers differ.
 void require_same_structure(const Description& a, const Description& b) {
   const auto compare = [](const char* item, const auto& all, const auto& changed, auto same) {
     const auto [first, second] = std::mismatch(all.begin(), all.end(), changed.begin(), changed.end(), same);
@@ -427,7 +427,7 @@ void Mechanism::weigh() {
   for (std::size_t j = 0; j < joints_.size(); ++j)
     if (!joints_[j].closes_a_loop) units_of_coordinates(description_.joints[j], tree_.length, unit.data() + joints_[j].iq);
   std::vector<Inertia<double>> composite(links_.size());
-  bool moves = false, decided = false;  // whether all subtrees are seen to have inertia; and whether nothing is left to be seen
+  bool moves = false, decided = false;  // true if all subtrees have inertia; true if all are decided
   for (int trial = 1; trial <= 3 && !decided; ++trial) {
     for (int k = 0; k < tree_.nq; ++k) q[k] = unit[k] * std::sin(trial + 1.7 * k);
     for (std::size_t k = 0; k < angles_.size(); ++k) sines[k] = std::sin(q[angles_[k]]), cosines[k] = std::cos(q[angles_[k]]);
@@ -466,13 +466,13 @@ void Mechanism::weigh() {
   }
 }
 
-/// Joints along which nothing that they carry has inertia, nor what rows of constraints, or armature across a loop, tie to them.
+/// Find joints that move no inertia, neither of their own subtree nor through rows of constraints or armature across a loop.
 void Mechanism::find_idle() {
   idle_.clear();
   if (massless_.empty()) return;
-  const int felt = tree_.loops.constraints + (tree_.loops.rotor_rows ? tree_.loops.motor_constraints : 0);
+  const int coupled = tree_.loops.constraints + (tree_.loops.rotor_rows ? tree_.loops.motor_constraints : 0);
   std::vector<char> constrained(tree_.nv, 0);
-  for (int i = 0; i < felt; ++i)
+  for (int i = 0; i < coupled; ++i)
     for (int k = 0; k < constraints_[i].columns; ++k) constrained[constraints_[i].column[k]] = 1;
   for (std::size_t j = 0; j < joints_.size(); ++j) {
     if (std::find(massless_.begin(), massless_.end(), description_.joints[j].name) == massless_.end()) continue;

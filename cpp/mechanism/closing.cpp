@@ -173,7 +173,7 @@ void Mechanism::add_motors(const Description& d) {
 void Mechanism::order_elimination(const Description& d) {
   Loops& loops = tree_.loops;
   const double any = std::numeric_limits<double>::infinity();
-  if (loops.constraints == 0) {  // contact has rows of its own in what is otherwise M alone
+  if (loops.constraints == 0) {  // contact adds its own rows to M
     dynamics_ = std::make_shared<EliminationPlan>(tree_, constraints_.data(), 0, 0, true, any, d.check_interrupt);
     loops.dynamics = dynamics_->view();
     return;

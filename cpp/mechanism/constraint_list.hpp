@@ -12,7 +12,7 @@ namespace sarrus {
 
 class ConstraintList {
  public:
-  /// The velocities that move one of its bodies and not the other: what moves both cancels.
+  /// The velocities that move one of its bodies and not the other: the effects of common ones cancel.
   void between(const Tree& tree, Constraint& c) {
     const auto way_to_ground = [&](int link) {
       std::vector<int> columns;
@@ -46,7 +46,7 @@ class ConstraintList {
 
  private:
   std::vector<Constraint> constraints_;
-  // a deque: what it holds stays where it is; copies of the list point there too
+  // a deque: its items stay in place; copies of the list point to them too
   std::shared_ptr<std::deque<std::vector<int>>> kept_ = std::make_shared<std::deque<std::vector<int>>>();
 };
 

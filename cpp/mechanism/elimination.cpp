@@ -85,7 +85,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
   while (!ready.empty()) {
     if (check_interrupt) check_interrupt();
     const auto best = std::min_element(ready.begin(), ready.end(), [&](int a, int b) {
-      const bool row_a = a >= nv, row_b = b >= nv;  // a row that may go goes at once: what it ties is eliminated with it
+      const bool row_a = a >= nv, row_b = b >= nv;  // a row is eliminated as soon as possible, with the velocities that it ties
       if (row_a != row_b) return row_a;
       if (neighbours[a].size() != neighbours[b].size()) return neighbours[a].size() < neighbours[b].size();
       if (chain[a] != chain[b]) return chain[a] < chain[b];
@@ -108,7 +108,7 @@ void EliminationPlan::order(const Tree& tree, const Constraint* constraint, int 
   }
 }
 
-// What elimination makes of the pattern: row k passes its later unknowns on to the first of them.
+// Fill-in of the pattern: row k passes its later unknowns on to the first of them.
 void EliminationPlan::fill(std::vector<std::vector<int>> later, const std::function<void()>& check_interrupt) {
   const int n = static_cast<int>(later.size());
   first_.push_back(0);

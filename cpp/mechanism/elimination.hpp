@@ -13,12 +13,12 @@ class EliminationPlan {
  public:
   EliminationPlan() = default;
   /// `constraints` are the first so many of the tree's; with_mass: M has its entries off the diagonal too.
-  /// Gives up where it takes more multiplications than `most`, or where `check_interrupt`, which is called again and again, throws.
+  /// Stops above `most` multiplications, or if `check_interrupt`, which is called repeatedly, throws.
   EliminationPlan(const Tree& tree, const Constraint* constraint, int constraints, int rows, bool with_mass, double most,
                   const std::function<void()>& check_interrupt);
 
   bool complete() const { return operations_ <= most_; }
-  double operations() const { return operations_; }  // multiplications of one factor, and of what fills it
+  double operations() const { return operations_; }  // multiplications of one factor, and of filling it
   Elimination view() const;
 
  private:

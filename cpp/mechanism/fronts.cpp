@@ -31,7 +31,7 @@ std::vector<int> order_of_little_fill(int constraints, const std::vector<std::ve
 
 }  // namespace
 
-/// Unknowns that go together: the velocities of a substructure, leaves first, or the rows of a constraint.
+/// Unknowns that are eliminated together: the velocities of a substructure, leaves first, or the rows of a constraint.
 struct FrontalPlan::Block {
   std::vector<int> unknown, later;  // later: blocks that they meet, sorted
 };
@@ -81,7 +81,7 @@ std::vector<FrontalPlan::Block> FrontalPlan::blocks(const Tree& tree, const Cons
   return all;
 }
 
-// A block passes what it meets on to the first of it, its parent. Where the parent meets little more, the two share a front.
+// A block passes its later unknowns on to the first of them, its parent. If the parent meets few others, the two share a front.
 std::vector<FrontalPlan::Merged> FrontalPlan::merge(std::vector<Block>& block, const std::function<void()>& check_interrupt) {
   const auto count = [&](const std::vector<int>& blocks) {
     int sum = 0;
@@ -110,7 +110,7 @@ std::vector<FrontalPlan::Merged> FrontalPlan::merge(std::vector<Block>& block, c
   return all;
 }
 
-/// Children before parents, the one whose front goes on last.
+/// Children before parents, the child whose front is continued last.
 std::vector<int> FrontalPlan::postorder(std::vector<Merged>& all) {
   std::vector<int> order, stack;
   for (int b = static_cast<int>(all.size()) - 1; b >= 0; --b)
@@ -159,7 +159,7 @@ void FrontalPlan::build(std::vector<Block>& block, int unknowns, const std::func
   size_stack();
 }
 
-/// Place in its parent's front of what each front leaves.
+/// Place in its parent's front of each front's contribution.
 void FrontalPlan::link_fronts(const std::function<void()>& check_interrupt) {
   for (Front& f : front_) {
     if (check_interrupt) check_interrupt();
@@ -172,7 +172,7 @@ void FrontalPlan::link_fronts(const std::function<void()>& check_interrupt) {
   }
 }
 
-/// Largest size, at once, of what fronts leave for their parents.
+/// Largest size of the contributions that are on the stack at once.
 void FrontalPlan::size_stack() {
   std::vector<int> stacked;
   int on_stack = 0;

@@ -53,7 +53,7 @@ Graph graph_of(const Description& d) {
   return g;
 }
 
-/// The joint that carries each body, -1: none; the bodies that each one carries, the ground first; how many motors are in it.
+/// The joint that carries each body, -1: none; the bodies that each one carries, the ground first; the number of motors in the tree.
 struct SpanningTree {
   std::vector<int> carrier;
   std::vector<std::vector<int>> children;
@@ -290,7 +290,7 @@ void Mechanism::attach_springs(const Description& d) {
   tree_.springs = static_cast<int>(springs_.size());
 }
 
-/// Names of what ties bodies to the ground, besides the one body that a joint of six velocities leaves free.
+/// Return the reason why the mechanism does not float: the joints or constraints, besides one joint of six velocities, that tie it to the ground.
 std::string Mechanism::describe_tie(const Description& d) const {
   std::vector<std::string> roots;
   for (std::size_t i = 1; i < links_.size(); ++i)

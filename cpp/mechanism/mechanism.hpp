@@ -1,4 +1,4 @@
-// A mechanism as a user describes it (a graph of bodies and joints), and what the kernels make of it (a tree with its constants).
+// A mechanism as a user describes it (a graph of bodies and joints), and as the kernels read it (a tree with its constants).
 // A Mechanism does not change once it is built and may be used by any number of threads. What no number of the description changes is found
 // first, and shared by the copies with other numbers; the numbers are baked then (bake.cpp).
 #pragma once
@@ -105,9 +105,9 @@ struct Description {
   std::vector<ConstraintDescription> constraints;
   std::vector<SpringDescription> springs;
   double length = 0.0;  // of a displacement that weighs as much as a radian [m]; 0: the mean size of the bodies
-  int substructures = automatic;  // at most so many bodies in each; 0: it is not cut; automatic: what costs least
+  int substructures = automatic;  // largest number of bodies in each; 0: it is not cut; automatic: least cost
   static constexpr int automatic = -1;
-  std::function<void()> check_interrupt;  // called while a large one is built; what it throws ends that
+  std::function<void()> check_interrupt;  // called while a large one is built; its exceptions end that
 };
 
 class Variants;  // variants.hpp
@@ -116,8 +116,8 @@ class Mechanism {
  public:
   /// Throws ModelError.
   explicit Mechanism(Description description);
-  /// The same with other numbers, which costs no more than these: everything else is the other's. ModelError where they make another
-  /// mechanism of it: where something else than numbers differs, or they decide otherwise what is cut, or which joint across a loop has armature.
+  /// A copy with other numbers, which costs no more than these: everything else is the other's. ModelError if the structure differs: other items than
+  /// numbers, other decisions about cuts, or other loop joints with armature.
   Mechanism(const Mechanism& other, Description changed);
   /// A mechanism of which row i of a batch is variant variant_indices[i]. Functions that support variants read these; others return the results
   /// of `other`.
@@ -147,16 +147,16 @@ class Mechanism {
   struct PlacedJoint {
     int iq, iv, nq, nv;
     bool closes_a_loop, reversed;
-    int body;  // that it carries; -1 where it closes a loop
-    int constraint;  // which constraint it is where it closes a loop; -1
+    int body;  // that it carries; -1 if it closes a loop
+    int constraint;  // its constraint if it closes a loop; else -1
     int ends[2];  // its parent and its child, bodies
   };
   const std::vector<PlacedJoint>& joints() const { return joints_; }  // in the order of the description
-  const std::vector<int>& quaternions() const { return quaternions_; }  // where each starts in q
+  const std::vector<int>& quaternions() const { return quaternions_; }  // start of each in q
   /// The described joints that close loops, then the described constraints (counted on from the joints): constraint i is number i.
   const std::vector<int>& constraints() const { return described_constraints_; }
   const std::string& constraint_name(int i) const { return constraint_names_[i]; }
-  const std::vector<int>& actuators() const { return actuators_; }  // what carries each effort: a velocity, or nv + a row
+  const std::vector<int>& actuators() const { return actuators_; }  // unknown of each effort: a velocity, or nv + a row
   /// Multiplications of one factor in joint coordinates (0: more than twice the other), and by substructures (0: it cannot be cut).
   double operations_of_joints() const { return dynamics_ && dynamics_->complete() ? dynamics_->operations() : 0.0; }
   double operations_of_substructures() const { return operations_of_substructures_; }
@@ -165,7 +165,7 @@ class Mechanism {
     return massless_;
   }  // joints along which nothing that they carry has inertia
   const std::vector<std::string>& idle() const { return idle_; }  // of these, the ones that no loop holds either
-  const std::string& tie() const { return tie_; }  // what keeps it from floating; empty: nothing does
+  const std::string& tie() const { return tie_; }  // the reason why it does not float; empty: it floats
 
  private:
   friend class Variants;

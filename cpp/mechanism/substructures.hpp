@@ -11,7 +11,7 @@
 
 namespace sarrus {
 
-/// Owns what Loops::substructures points to.
+/// Owner of Loops::substructures.
 class SubstructuredMechanism {
  public:
   /// Cut into pieces of at most so many bodies. Cut joints have rows that are plain components and occur in no relation between coordinates. The
@@ -29,7 +29,7 @@ class SubstructuredMechanism {
     view_.tree = tree_;
   }
   bool cuts_something() const { return view_.cuts > 0; }
-  double operations() const { return operations_; }  // multiplications of one factor, and of what fills it
+  double operations() const { return operations_; }  // multiplications of one factor, and of filling it
   const Substructures& view() const { return view_; }
 
  private:
@@ -65,7 +65,7 @@ std::vector<char> may_float(const Tree& tree);
 /// True if a link has inertia in the directions that its joint leaves free; if some have not, all that float need more.
 bool has_inertia_where_free(const Link& b);
 
-/// Cut a tree into pieces of at most so many bodies, or (0) as many as cost least; null: it cannot be cut.
+/// Cut a tree into pieces of at most so many bodies, or (0) at the least cost; null: it cannot be cut.
 std::unique_ptr<SubstructuredMechanism> substructured(const Tree& tree, int links, const std::function<void()>& check_interrupt);
 
 }  // namespace sarrus

@@ -19,12 +19,12 @@ class Variants {
   explicit Variants(const Mechanism& first);
   /// Description that takes the next variant's numbers, before add(). Numbers that are not set keep the previous variant's.
   Description& description() { return reference_->description_; }
-  /// ModelError where these numbers make another structure.
+  /// ModelError if these numbers change the structure.
   void add();
   /// Add a variant that is made already.
   void add(const Mechanism& variant);
   std::int64_t size() const { return count_; }
-  /// Once all are there.
+  /// Finish, after all variants are added.
   void finish();
   const VariantNumbers& view() const { return view_; }
   /// Tree::length and Tree::mass of the i-th.

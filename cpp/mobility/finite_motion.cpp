@@ -19,7 +19,7 @@ Matrix scaled_to_one(Matrix v) {
   return v;
 }
 
-/// Steps along scaled velocities (k, nv), of these sizes (k) of the largest: where they end, and per step how far they went.
+/// Steps along scaled velocities (k, nv), of these sizes (k) of the largest: their ends, and the displacement per step.
 struct Steps {
   RowMajor ends, displacements;
   std::vector<bool> reliable;
@@ -33,7 +33,7 @@ struct Steps {
   double distance(int k) const { return displacements.row(k).lpNorm<Eigen::Infinity>(); }
 };
 
-/// The velocities that J allows at q and that can be followed; none where that is not clear. J alone would not do: a mechanism that carries along
+/// The velocities that J allows at q and that can be followed; none if that is not clear. J alone would not do: a mechanism that carries along
 /// a structure at its dead centre has a velocity everywhere that leads nowhere.
 std::optional<Neighbour> tangent(const ScaledLoops& loops, const Vector& q, NormalNumbers& random) {
   const Matrix N = null_space(loops.holonomic_rows(loops.jacobian(q.data())), present);

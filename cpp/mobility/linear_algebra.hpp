@@ -1,4 +1,4 @@
-// Linear algebra of one matrix whose rank is to be found.
+// Linear algebra of one matrix of unknown rank.
 #pragma once
 
 #include <Eigen/Core>

@@ -46,7 +46,7 @@ void warn_of_rank(const Vector& s, int rank, double gap, Names& warnings) {
   }
 }
 
-/// Velocities of motors, and of the output, per scaled motion; either divided by what counts as 1 rad/s.
+/// Velocities of motors, and of the output, per scaled motion; both relative to 1 rad/s or its equivalent.
 struct TransmittedRates {
   Matrix motors, output;
 };
@@ -89,14 +89,14 @@ class Transmission {
 /// Ranks of the rates of motors and output on some motions: motors, output, motor motions that leave the output at rest, and motions that no
 /// motor moves.
 struct Ranks {
-  int motors = 0, output = 0, unfelt = 0, locked = 0;
+  int motors = 0, output = 0, internal = 0, locked = 0;
 
   Ranks() = default;
   Ranks(const TransmittedRates& rates, Eigen::Index motions) {
     Matrix both(rates.motors.rows() + rates.output.rows(), motions);
     both << rates.motors, rates.output;
     motors = rank(rates.motors, present), output = rank(rates.output, present);
-    unfelt = rank(both, present) - output, locked = static_cast<int>(motions) - motors;
+    internal = rank(both, present) - output, locked = static_cast<int>(motions) - motors;
   }
 };
 
@@ -114,11 +114,11 @@ ActuationMobility actuation(const ScaledLoops& loops, const double* q, const Mat
   Ranks usual = nearby.front();
   for (const Ranks& other : nearby) {
     usual.motors = std::max(usual.motors, other.motors), usual.output = std::max(usual.output, other.output);
-    usual.locked = std::min(usual.locked, other.locked), usual.unfelt = std::min(usual.unfelt, other.unfelt);
+    usual.locked = std::min(usual.locked, other.locked), usual.internal = std::min(usual.internal, other.internal);
   }
 
   ActuationMobility result{};
-  const bool singular_output = local.locked > usual.locked, singular_input = local.unfelt > usual.unfelt;
+  const bool singular_output = local.locked > usual.locked, singular_input = local.internal > usual.internal;
   result.actuators = static_cast<int>(rates.motors.rows()), result.locked_freedoms = local.locked;
   result.verdict = usual.locked ? "deficient" : result.actuators > usual.motors ? "redundant" : "exact";
   result.uncontrolled = joints_by_motion(true, loops.functions.mechanism(), N * null_space(rates.motors, local.motors));
@@ -156,7 +156,7 @@ class Placed {
     const Body& body = tree_.body[joint.body];
     return link(body.child_link) * body.X_child();
   }
-  /// Orthonormal basis (6, 6 - nv) of what is perpendicular to a joint's motion space, in its frame on the body that it carries.
+  /// Orthonormal basis (6, 6 - nv) of the complement of a joint's motion space, in its frame on the body that it carries.
   Matrix across(const Mechanism::PlacedJoint& joint) const {
     const Transform<double> X = carried(joint);
     const Vec3<double>& origin = link(tree_.body[joint.body].link).p;

@@ -20,9 +20,9 @@ using Names = std::vector<std::string>;
 
 struct MobilityOptions {
   std::optional<Names> actuated;  // joints with motors; none: those of the description
-  std::optional<std::string> output;  // the frame whose velocity the mechanism is there for
+  std::optional<std::string> output;  // the frame whose velocity is the mechanism's output
   std::vector<int> components = {0, 1, 2, 3, 4, 5};  // of that velocity, rx ry rz tx ty tz in the world's axes: those that matter
-  std::optional<double> time;  // [s], where motion is prescribed
+  std::optional<double> time;  // [s], for prescribed motion
 };
 
 /// Effect of the motors in one configuration; the Python class of the same name documents the fields.

@@ -151,7 +151,7 @@ ScaledLoops::Walk ScaledLoops::walk(const double* q, const Matrix& x) const {
   Vector scale(tree.nv + tree.loops.rows);
   scale.head(tree.nv) = column_scale;
   for (int r = 0; r < tree.loops.rows; ++r) scale(tree.nv + r) = holonomic[r] ? row_scale(r) : 0.0;
-  const double steps[3] = {1.0, 100.0, 1e300};  // damping of the first one, how many at most, and from however far
+  const double steps[3] = {1.0, 100.0, 1e300};  // damping of the first one, largest number, and largest residual of the start
   functions.evaluate_many(Operation::close,
                           {{starts.data(), tree.nq, false},
                            {scale.data(), static_cast<int>(scale.size()), true},

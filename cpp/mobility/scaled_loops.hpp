@@ -1,6 +1,6 @@
 // The constraints of a mechanism in units in which rotations and displacements compare. Radians and metres are compared by the mechanism's
 // characteristic length l: one radian weighs as much as a displacement of l. Of the constraints J v = c, with residual phi, this makes
-// R J C, R c and R phi. C multiplies the velocities of sliding joints by l; R divides each row by what it could be at most, the size of its wrench
+// R J C, R c and R phi. C multiplies the velocities of sliding joints by l; R divides each row by its largest possible size, that of its wrench
 // [moment; l force], so that a row that has become small shows that it is near a singularity. Masses do not matter.
 #pragma once
 
@@ -29,7 +29,7 @@ class ScaledLoops {
   Vector prescribed(const double* q) const;  // R c (nc)
   Matrix holonomic_rows(const Matrix& J) const { return rows_of(J, true); }
   Matrix velocity_rows(const Matrix& J) const { return rows_of(J, false); }
-  /// The largest entry of R phi; AssemblyError where it is more than given configurations may leave.
+  /// Return the largest entry of R phi; AssemblyError if it is more than given configurations may leave.
   double check_closed(const double* q) const;
 
   /// Steps along scaled velocities (k, nv) from q and onto the loops: their ends (k, nq), the distance in scaled velocities (k, nv), and the

@@ -30,7 +30,7 @@ template <class Scale> void subtract_panel(int n, double* A, int first, int row,
   if (any) subtract_scaled(A + row * n + from, rows, scales, n - from);
 }
 
-/// For what need not be interrupted.
+/// The default of `stops`: never.
 struct NeverStops {
   bool operator()(double) const { return false; }
 };

@@ -51,7 +51,7 @@ template <int W, bool Own> inline void sincos(Packet<W, Own> x, Packet<W, Own>& 
   }
 }
 
-/// Sines and cosines of n angles: one after the other for packets, two at a time for plain doubles.
+/// Sines and cosines of n angles: one by one for packets, two at a time for plain doubles.
 template <class T> inline void sincos(int n, const T* x, T* s, T* c) {
   for (int i = 0; i < n; ++i) sincos(x[i], s[i], c[i]);
 }

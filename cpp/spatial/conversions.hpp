@@ -51,7 +51,7 @@ template <class T> inline Mat3<T> rotation_from_rpy(const Vec3<T>& rpy) {
 }
 
 /// Roll, pitch and yaw, |pitch| <= pi/2. In gimbal lock, |pitch| = pi/2, only yaw - roll (or their sum) is determined: yaw is 0 there.
-/// The roll that completes the yaw gives R back to rounding however near the lock is, where atan2(R21, R22) would not.
+/// The roll that completes the yaw gives R back to rounding however near the lock is, unlike atan2(R21, R22).
 template <class T> inline Vec3<T> rpy(const Mat3<T>& R) {
   const T cos_pitch = sqrt(R(0, 0) * R(0, 0) + R(1, 0) * R(1, 0));
   const T yaw = select(cos_pitch < T(4e-15), T(0.0), atan2(R(1, 0), R(0, 0)));
