@@ -21,8 +21,8 @@ template <class T> struct AbaLink {
   Motion<T> A;
 };
 
-/// Data that joints keep from the inward to the outward pass, by velocity: U = I S, the inverse of D = S^T U + armature in rows of 6, and
-/// u = tau - S^T p.
+/// Data that joints keep from the inward to the outward pass, by velocity: U = I S, the inverse of D = S^T U + armature, and u = tau - S^T p. The
+/// inverse has rows of 6.
 template <class T> struct AbaJoints {
   Force<T>* U;
   T *D_inverse, *u;
@@ -135,12 +135,12 @@ template <class T> SARRUS_NOINLINE AbaWork<T> aba(const Tree& tree, Arena& arena
 
       // the last child comes first, and finds the parent's inertia not yet written
       const Link& parent = tree.link[b.parent];
-      ArticulatedInertia<T> seen = transformed(link.X, I);
+      ArticulatedInertia<T> inertia = transformed(link.X, I);
       if (b.end == parent.end)
-        seen += ArticulatedInertia<T>::rigid(numbers(parent.inertia));
+        inertia += ArticulatedInertia<T>::rigid(numbers(parent.inertia));
       else
-        seen += work[b.parent].I;
-      work[b.parent].I = seen;
+        inertia += work[b.parent].I;
+      work[b.parent].I = inertia;
       work[b.parent].p += link.X.to_parent(p);
     });
   }

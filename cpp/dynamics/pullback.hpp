@@ -290,7 +290,7 @@ template <class T> class Pullback {
   }
 
   /// Collect the data of joints whose columns change, once.
-  template <class R> void see_columns(const T* q) {
+  template <class R> void collect_columns(const T* q) {
     for (int i = 1; i < tree_.links; ++i) {
       if (has_constant_columns(tree_.link[i])) continue;
       if (!change_) change_ = arena_.take<ColumnChange>(tree_.nv);
@@ -555,7 +555,7 @@ void inverse_dynamics_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in
   pullback.add_bodies(in.wrenches, in.wrench);
   pullback.template add_passive<R>(in.q, by, dimensions);
   if (dimensions) pullback.by_forces(in.q, *dimensions), pullback.by_placements(in.q, *dimensions);
-  pullback.template see_columns<R>(in.q);
+  pullback.template collect_columns<R>(in.q);
   pullback.inward(by);
   pullback.by_parameters(out + 3 * tree.nv);
 }

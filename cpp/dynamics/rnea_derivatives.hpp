@@ -103,15 +103,15 @@ void move_columns(const Tree& tree, const Kinematics<T>& k, const RneaInput<T>& 
                   CarriedMotion<T>* carried) {
   using Vec = Vec3<T>;
   const auto numbers = tree.numbers<T>();
-  const auto seen = [&](int link, const Vec& origin, Motion<T>& V, Motion<T>& A) {
+  const auto motion = [&](int link, const Vec& origin, Motion<T>& V, Motion<T>& A) {
     return motion_about(tree, k, link, origin, V, A);
   };
   for (int i = 1; i < tree.links; ++i) {
     const Link& b = tree.link[i];
     const Vec origin = k.link[b.root].X.p;
     Motion<T> V, A, V_p, A_p;
-    const Vec r = seen(i, origin, V, A);
-    seen(b.parent, origin, V_p, A_p);
+    const Vec r = motion(i, origin, V, A);
+    motion(b.parent, origin, V_p, A_p);
     const bool rates = moves_by_rates(b);
     Motion<T> joint_velocity = Motion<T>::zero();
     for (int c = b.iv; c < b.iv + b.nv; ++c) {

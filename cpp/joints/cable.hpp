@@ -20,7 +20,7 @@ struct Cable : OneAxis, UnitSubspace<tz>, VectorCoordinates<1> {
   static constexpr const char* name = "Cable";
   static constexpr CoordinateList coordinates = {{"", "m"}}, velocities = coordinates;
   static constexpr int free_components = combined;
-  static constexpr bool holds_nothing = true;
+  static constexpr bool is_unconstrained = true;
   template <class F> static void fields(JointConstants& k, F field) { field("radius", k.number[0], "m"); }
 
   template <class T> struct Line {

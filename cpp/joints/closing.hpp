@@ -13,7 +13,7 @@ inline int free_components(JointKind kind) {
 
 /// Number of its constraint rows in a loop.
 inline int closing_row_count(JointKind kind, int nv) {
-  return visit_every(kind, nv, [&](auto joint) -> int { return joint.holds_nothing ? 0 : 6 - nv; });
+  return visit_every(kind, nv, [&](auto joint) -> int { return joint.is_unconstrained ? 0 : 6 - nv; });
 }
 
 /// Residual, and where the rows are not plain components the rows and the bias too. V is the relative velocity.
@@ -45,7 +45,7 @@ SARRUS_NOINLINE void read_joint(JointKind kind, int nv, const JointNumbers<T>& k
   visit_every(kind, nv, [&](auto joint) {
     constexpr int n = decltype(joint)::nv, capacity = n > 0 ? n : 1;
     joint.read(k, X, near, out.q);
-    if constexpr (joint.holds_nothing) return joint.measure(k, X, V, out);
+    if constexpr (joint.is_unconstrained) return joint.measure(k, X, V, out);
     T angle[3], sin[3], cos[3];
     int angles = 0, listed = 0, at = 0;
     for (const Coordinate& c : joint.coordinates) {

@@ -8,9 +8,9 @@ template <class T> SARRUS_INLINE Mat3<T> turn_about(int axis, const T& sin, cons
 }
 
 // Fixed values: sines of rotations and displacements, then cosines.
-template <class T> SARRUS_INLINE T held_sine(const JointNumbers<T>& k, int r) { return k[r]; }
-template <class T> SARRUS_INLINE T held_cosine(const JointNumbers<T>& k, int r) { return k[6 + r]; }
-template <class T> SARRUS_INLINE T held_displacement(const JointNumbers<T>& k, int t) { return k[3 + t]; }
+template <class T> SARRUS_INLINE T fixed_sine(const JointNumbers<T>& k, int r) { return k[r]; }
+template <class T> SARRUS_INLINE T fixed_cosine(const JointNumbers<T>& k, int r) { return k[6 + r]; }
+template <class T> SARRUS_INLINE T fixed_displacement(const JointNumbers<T>& k, int t) { return k[3 + t]; }
 
 /// Sine and cosine of the free ones of up to two angles of R = Rot(x) Rot(y) Rot(z), the others being fixed. They are unique at a quarter
 /// turn about y too, because the fixed angles are known.
@@ -56,7 +56,7 @@ template <class T> SARRUS_NOINLINE void gimbal_coordinates(const JointNumbers<T>
     for (int r = 0; r < 3; ++r) q[n++] = select(other_distance < distance, turned[r], angle[r]);
   } else {
     T sin[3], cos[3];
-    for (int r = 0; r < 3; ++r) sin[r] = held_sine(k, r), cos[r] = held_cosine(k, r);
+    for (int r = 0; r < 3; ++r) sin[r] = fixed_sine(k, r), cos[r] = fixed_cosine(k, r);
     read_angles(k.constants->free & 7, R, sin, cos);
     for (int r = 0; r < 3; ++r)
       if (k.free(r)) q[n] = turns_near(atan2(sin[r], cos[r]), near[n]), ++n;
@@ -77,7 +77,7 @@ template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, c
   int row = 0;
   if (free != 7) {
     T sin[3], cos[3];
-    for (int r = 0; r < 3; ++r) sin[r] = held_sine(k, r), cos[r] = held_cosine(k, r);
+    for (int r = 0; r < 3; ++r) sin[r] = fixed_sine(k, r), cos[r] = fixed_cosine(k, r);
     read_angles(free, R, sin, cos);
     const Mat3<T> reached = (rotation_x(sin[0], cos[0]) * rotation_y(sin[1], cos[1])) * rotation_z(sin[2], cos[2]);
     const Vec3<T> off = log(Mat3<T>(reached.transpose()) * R);
@@ -110,7 +110,7 @@ template <class T> SARRUS_NOINLINE void close_gimbal(const JointNumbers<T>& k, c
     if (k.free(3 + t)) continue;
     const Vec3<T> e = unit_motion<T>(t).angular;
     out.row[row] = {cross(e, d), e};  // a force through the centre of the rotations
-    out.residual[row++] = d(t) - held_displacement(k, t);
+    out.residual[row++] = d(t) - fixed_displacement(k, t);
   }
   out.bias = {turning, cross(turning, d) + cross(w, d_dot)};
 }
@@ -146,13 +146,13 @@ template <int N> struct Gimbal : JointDefaults, VectorCoordinates<N> {
     int i = 0;
     for (int r = 0; r < 3; ++r) {
       const bool is_free = k.free(r);
-      g.sin[r] = is_free ? c.sin[i] : held_sine(k, r);
-      g.cos[r] = is_free ? c.cos[i] : held_cosine(k, r);
+      g.sin[r] = is_free ? c.sin[i] : fixed_sine(k, r);
+      g.cos[r] = is_free ? c.cos[i] : fixed_cosine(k, r);
       i += is_free;
     }
     for (int t = 0; t < 3; ++t) {
       const bool is_free = k.free(3 + t);
-      g.d(t) = is_free ? c.q[i] : held_displacement(k, t);
+      g.d(t) = is_free ? c.q[i] : fixed_displacement(k, t);
       i += is_free;
     }
     const T &sy = g.sin[1], &cy = g.cos[1], &sz = g.sin[2], &cz = g.cos[2];

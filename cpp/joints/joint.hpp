@@ -12,7 +12,7 @@
 //   axes(axis, second, k)       axes in which phi is as simple as that, in those of the description; k gets what depends on them
 //   fields(k, field)            field("key", number, unit) for each of its other numbers, as a description has them
 //   settle(k)                   computes from these, once, the constants that its functions use
-//   holds_nothing               a length between two bodies, never in the tree; it provides measure(k, X, V, out) for read_joint()
+//   is_unconstrained            a length between two bodies, never in the tree; it provides measure(k, X, V, out) for read_joint()
 //   its_own_reverse             reversed it is of the same kind, with the opposite axis
 //   ...                         and members that few joints define: JointDefaults
 //
@@ -118,7 +118,7 @@ inline Mat3<double> axis_frame(const Vec3<double>& n) {
 
 /// Defaults of all joints.
 struct JointDefaults {
-  static constexpr bool its_own_reverse = false, holds_nothing = false;
+  static constexpr bool its_own_reverse = false, is_unconstrained = false;
   static constexpr bool has_quaternion = false;  // q starts with one
   static constexpr bool has_pitch = false;  // its number advances it along the axis about which it turns
   static constexpr bool has_ball_spring = false;  // springs act on the rotation vector of the quaternion

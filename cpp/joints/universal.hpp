@@ -3,8 +3,8 @@
 
 namespace sarrus {
 
-/// Cross joint: turns by q0 about an axis a fixed in the predecessor, then by q1 about z of the successor. a lies in the x-z plane
-/// and need not be perpendicular to z; where it is parallel the two columns of phi coincide, and nothing divides by that.
+/// Cross joint: turns by q0 about an axis a fixed in the predecessor, then by q1 about z of the successor. The axis lies in the x-z plane and need not
+/// be perpendicular to z. If it is parallel to z the two columns of phi coincide, and nothing divides by that.
 struct Universal : JointDefaults, VectorCoordinates<2> {
   static constexpr const char* name = "Universal";
   static constexpr CoordinateList coordinates = {{"1", "rad"}, {"2", "rad"}}, velocities = coordinates;

@@ -19,16 +19,16 @@ void many_at_a_time(const Tree& tree, const Parameters& p, const Rows& rows, std
     many<op, loop_lanes>(tree, p, rows, begin, end);
 }
 
-/// Operations without batches: rows on numbers that carry their rates cost half a minute of compilation, and are on no hot path; an
-/// equilibrium has directions side by side; and ranks are found by branches, which differ from state to state.
-constexpr bool goes_alone(Operation op) {
+/// Operations without batches. Rows on numbers that carry their rates cost half a minute of compilation, and are on no hot path. An equilibrium
+/// has directions side by side. Ranks are found by branches, which differ from state to state.
+constexpr bool is_unbatched(Operation op) {
   return op == Operation::constraint_jacobian_derivative || op == Operation::equilibrium || op == Operation::loop_motions ||
          op == Operation::reduced_dynamics || op == Operation::path_motion || op == Operation::least_reactions;
 }
 
 void add_loop_batches(KernelTable& table) {
 #define SARRUS_ADD(name, ...) \
-  if constexpr (!goes_alone(Operation::name)) table.many[static_cast<int>(Operation::name)] = many_at_a_time<Operation::name>;
+  if constexpr (!is_unbatched(Operation::name)) table.many[static_cast<int>(Operation::name)] = many_at_a_time<Operation::name>;
   SARRUS_LOOP_OPERATIONS(SARRUS_ADD)
 #undef SARRUS_ADD
 }

@@ -31,7 +31,7 @@ Abreast step_with_change(const StepAtHand&, const Abreast& closes, Abreast* x, R
                          Rates* start);
 
 /// See StepPullback. Returns true if steps have such products; for one step, with these parameters, true if it did.
-bool steps_go_back_by_products(const Tree&, const Plan&);
+bool steps_have_products(const Tree&, const Plan&);
 bool step_back_by_products(const StepAtHand&, const Abreast* x, const Abreast* after, Abreast* lambda, const int* acting,
                            int count, Abreast* by_parameter, Abreast& status);
 

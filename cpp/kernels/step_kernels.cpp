@@ -239,7 +239,7 @@ void pull_back(const Tree& tree, const Plan& plan, const Stretch& stretch, const
     Steps steps(tree, plan, stretch, i, end, arena);
     const int m = steps.m, all[] = {tree.nv, tree.nv};
     Basis basis(steps, steps.moves() ? cotangents.freedoms : all);
-    const bool by_products = steps.moves() && steps_go_back_by_products(tree, plan);
+    const bool by_products = steps.moves() && steps_have_products(tree, plan);
     P *lambda = steps.take<P>(m), *by_parameter = steps.take<P>(parameters);
     Rates *change = steps.take<Rates>(m), *start = steps.take<Rates>(m), *numbers = steps.take<Rates>(parameters);
     int* acting = steps.take<int>(parameters);

@@ -102,7 +102,7 @@ SARRUS_NOINLINE void borrow_inertia(const Saddle<T>& matrix, Arena& arena, T* mo
 
 /// True if the loops allow a motion that moves no mass: a force of no special direction then moves massless bodies by 1 / epsilon.
 template <class T, class Solve>
-SARRUS_NOINLINE auto moves_nothing(const Saddle<T>& s, Arena& arena, const Solve& solve) {
+SARRUS_NOINLINE auto is_undetermined(const Saddle<T>& s, Arena& arena, const Solve& solve) {
   const Arena::Scope scope(arena);
   const int nv = s.tree.nv;
   T *x = arena.take<T>(s.plan.unknowns), *work = arena.take<T>(s.plan.unknowns), pushed = T(0.0), moved = T(0.0);

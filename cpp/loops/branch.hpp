@@ -420,12 +420,12 @@ template <class T> class Branch {
       return largest(x);
     };
     const T first = newton(start);
-    const T rounding = T(tolerances::rounding * 0.1), predicted = seen_second_ * square(first / seen_first_);
+    const T rounding = T(tolerances::rounding * 0.1), predicted = second_length_ * square(first / first_length_);
     T second = predicted, left = predicted;
     if (++unseen_ > most_unseen || any(both(tried, predicted > rounding))) {
       evaluate(start, trial_);
       second = newton(start), left = trial_.size, unseen_ = 0;
-      seen_first_ = first, seen_second_ = select(second > T(tolerances::exact), second, T(tolerances::exact));
+      first_length_ = first, second_length_ = select(second > T(tolerances::exact), second, T(tolerances::exact));
     }
     difference(tree_, q, start, x);
     const T length = largest(x);
@@ -485,7 +485,7 @@ template <class T> class Branch {
     T along = T(0.0), size = T(0.0);
     for (int k = 0; k < segment_.paces(tree_); ++k) along += segment_.pace[k] * pace_[k], size += pace_[k] * pace_[k];
     // if all is determined it makes no difference, but near to where branches meet the equation has less to find
-    const T goes_on = select(meet, T(1.0), determined_), share = goes_on * (along / select(size > T(0.0), size, T(1.0)));
+    const T continues = select(meet, T(1.0), determined_), share = continues * (along / select(size > T(0.0), size, T(1.0)));
     for (int k = 0; k < nv; ++k) x[k] = select(options_.column[k] > T(0.0), onward_[k] * share, T(0.0));
 
     for (int i = 0; i < tree_.loops.constraints; ++i) {
@@ -575,7 +575,7 @@ template <class T> class Branch {
   T *before_, *per_unit_;  // the last configuration; 1 / scale
   T* change_[changes];  // of steps from input to input: they, their change, the change of that
   T rank_ = T(0.0), determined_ = T(0.0), quick_ = T(0.0);  // quick: the last leg at once
-  T seen_first_ = T(1.0), seen_second_ = T(1.0);  // Newton's two steps at the last input with both
+  T first_length_ = T(1.0), second_length_ = T(1.0);  // Newton's two steps at the last input with both
   int unseen_ = 0;  // inputs since then
   T failures_ = T(0.0);  // steps in a row
   T done_ = T(0.0), step_ = T(1.0), ended_ = T(0.0), reached_ = T(0.0);  // of a leg

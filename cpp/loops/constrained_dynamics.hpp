@@ -191,7 +191,7 @@ SARRUS_INLINE LoopSolution<T> solve_tightly(const LoopEquation<T>& e, Arena& are
     error = select(large, e.relative(residual(matrix, lifted, y, arena.take<T>(matrix.plan.unknowns))), error);
   }
   if (e.epsilon || (e.pieces && e.pieces->borrows)) {
-    const auto undetermined = moves_nothing(matrix, arena, [&](T* x, T* work) { solve(matrix.plan, factor, arena, x, work); });
+    const auto undetermined = is_undetermined(matrix, arena, [&](T* x, T* work) { solve(matrix.plan, factor, arena, x, work); });
     error = select(undetermined, T(tolerances::undetermined), error);
   }
   return {e.lowered(arena, y), y, error, factor};
@@ -232,8 +232,8 @@ template <class T> SARRUS_INLINE auto is_near_singular(const T& moved, const T& 
   return moved > size * T(square(tolerances::differentiable));
 }
 
-/// True if loops that are open so far, squared, determine the accelerations: a gap makes dependent rows independent, and they would lock the
-/// mechanism. `rows_only`: ignore forces, if some velocities cost nothing. If a state is farther off than states may be, its rows are as they are.
+/// True if loops with gaps of this squared size determine the accelerations: a gap makes dependent rows independent, and they would lock the
+/// mechanism. `rows_only`: ignore forces, if some velocities have no inertia. Rows of a state off the loops stay as they are.
 template <class T>
 SARRUS_NOINLINE auto gap_decides(const LoopEquation<T>& e, Arena& arena, const LoopSolution<T>& solution, const T& open,
                                  bool rows_only = false) {
@@ -336,9 +336,9 @@ T* least_multipliers(const Tree& full_tree, Arena& arena, const LoopEquation<T>&
   return lambda;
 }
 
-/// The same for all rows, and the relative residual that they leave. Near a singular position the least multipliers lose the loads of rows that
-/// nearly depend on each other. Then no row is dependent, and the multipliers of the solution are used, which leave clearly less. (The
-/// residual of the accelerations themselves is in both.) Returns the residual of the chosen ones.
+/// The same for all rows, and their relative residual. Near a singular position the least multipliers lose the loads of rows that nearly depend on
+/// each other. Then the multipliers of the solution are used, if they leave clearly less. (The residual of the accelerations themselves is in
+/// both.) Returns the residual of the chosen ones.
 template <class T>
 T least_multipliers(const Tree& tree, Arena& arena, const LoopEquation<T>& e, const LoopSolution<T>& solution, T* multipliers,
                     T& left) {

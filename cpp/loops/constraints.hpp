@@ -6,8 +6,8 @@
 
 namespace sarrus {
 
-/// State off the loops: to close some row, the velocities that it touches would have to move by more than the limit, or to change by more than
-/// that share of their size, at least 1.
+/// State off the loops: to close some row, its velocities would have to move by more than the limit, or to change by more than that share of their
+/// size, at least 1.
 template <class T> struct OffLoops {
   T fault = T(0.0);  // 1: a velocity is forbidden; 2: a loop is open
   T open = T(0.0);  // the largest such gap, squared, if it is none of rounding
@@ -53,11 +53,11 @@ template <class T> SARRUS_INLINE int evaluate(const Constraint& c, const Relativ
   });
 }
 
-/// Residual of a joint whose rows are plain components, by chords instead of angles, from the axes in the world: its free motion is
-/// all, nothing, or along or about z.
+/// Residual of a joint whose rows are plain components, by chords instead of angles, from the axes in the world. Its free motion is complete, none, or
+/// along or about z.
 template <class T>
-SARRUS_INLINE void see_plain_joint(const LoopState<T>& s, const Constraint& c, const LoopJoint& joint, const RelativeMotion<T>& m,
-                                   const Columns<T>& l, OffLoops<T>& off) {
+SARRUS_INLINE void check_plain_joint(const LoopState<T>& s, const Constraint& c, const LoopJoint& joint,
+                                     const RelativeMotion<T>& m, const Columns<T>& l, OffLoops<T>& off) {
   int turns = 0, slides = 0;
   Size<T> rate = {T(0.0), T(0.0)}, gap = {T(0.0), T(0.0)};
   for (int r = 0; r < c.rows; ++r) {
@@ -96,7 +96,7 @@ template <class T>
 SARRUS_INLINE void plain_joint_rows(const LoopState<T>& s, const Constraint& c, const LoopJoint& joint,
                                     const RelativeMotion<T>& m, const Columns<T>& l, bool moving, const ConstraintRows<T>& out) {
   const auto component = [&](const Motion<T>& V, int k) SARRUS_INLINED { return k < 3 ? V.angular(k) : V.linear(k - 3); };
-  if (out.off) see_plain_joint(s, c, joint, m, l, *out.off);
+  if (out.off) check_plain_joint(s, c, joint, m, l, *out.off);
   if (out.gamma_size)
     for (int r = 0; r < c.rows; ++r)
       out.gamma_size[c.row + r] = joint.component[r] < 3 ? m.acceleration_size.angular : m.acceleration_size.linear;

@@ -30,7 +30,7 @@
 
 namespace sarrus {
 
-/// (nv x nv) each: accelerations by q, v and tau; the displacements and changes of v that their columns belong to, P; and the change of v with q.
+/// Accelerations by q, v and tau (nv x nv each); the displacements and changes of v that their columns belong to, P; and the change of v with q.
 /// residual (2 x nv): relative contradiction of each column by q and v.
 template <class T> struct ForwardDerivatives {
   T *q, *v, *tau, *displacement, *change, *velocity, *residual;
@@ -99,7 +99,7 @@ template <class R, class T = double> class SensitivityEquation {
 
   int unknowns() const { return tree_.nv + tree_.loops.rows; }
   bool holds_velocities_only() const { return holding_.has_value(); }  // some row
-  bool goes_by_fronts() const { return all_->matrix.plan.fronts; }
+  bool uses_fronts() const { return all_->matrix.plan.fronts; }
   /// Blocks of J.
   const T* J() const { return equation_->matrix.J; }
   T terms() const { return equation_->terms; }
@@ -207,12 +207,12 @@ template <class R, class T = double> class SensitivityEquation {
     if constexpr (!std::is_same_v<S, T>)
       if (by.matrix.plan.fronts) {
         S left = S(0.0);
-        T *one_b = arena.take<T>(n), *one_y = arena.take<T>(n);
+        T *lane_b = arena.take<T>(n), *lane_y = arena.take<T>(n);
         for (int l = 0; l < width_of<S>; ++l) {
           const Arena::Scope scope(arena);
-          for (int k = 0; k < n; ++k) one_b[k] = lane(b[k], l);
-          lane(left, l) = refined(arena, by, static_cast<const T*>(one_b), one_y, shows_residual);
-          for (int k = 0; k < n; ++k) lane(y[k], l) = one_y[k];
+          for (int k = 0; k < n; ++k) lane_b[k] = lane(b[k], l);
+          lane(left, l) = refined(arena, by, static_cast<const T*>(lane_b), lane_y, shows_residual);
+          for (int k = 0; k < n; ++k) lane(y[k], l) = lane_y[k];
         }
         return left;
       }

@@ -58,7 +58,7 @@ template <class R, class T> T singularity(const Tree& tree, Arena& arena, const 
   const Gradient<T> by = {by_q, by_q + n, by_q + 2 * n};
   Pullback<T> pullback(tree, arena, k, in.v, a, w);
   LoopPullback<R, T>(tree, arena, in, k, a, w).add({z, none, none}, pullback, by);
-  pullback.template see_columns<R>(in.q);
+  pullback.template collect_columns<R>(in.q);
   pullback.inward(by);
   T change = T(0.0);
   for (int i = 0; i < n; ++i) change += by_q[i] * d[i];
@@ -119,7 +119,7 @@ T actuator_efforts_vjp(const Tree& tree, Arena& arena, const RneaInput<T>& in, c
       pullback.template add_passive<R>(in.q, by);
       pullback.by_parameters(out + 3 * n);
     }
-    pullback.template see_columns<R>(in.q);
+    pullback.template collect_columns<R>(in.q);
     pullback.inward(by);
   }
   const T error = sqrt(shared.error / select(size > T(0.0), size, T(1.0)));

@@ -161,11 +161,11 @@ template <class R> class LinearEquations {
   bool depend_on(const double* N, const double* column, int count, double* answer, double* X) const {
     const int nv = tree_.nv, freedom = static_cast<int>(answer[0]);
     const Arena::Scope scope(arena_);
-    double *seen = arena_.take<double>(count * freedom), *target = arena_.take<double>(count),
+    double *EN = arena_.take<double>(count * freedom), *target = arena_.take<double>(count),
            *along = arena_.take<double>(freedom);
     for (int j = 0; j < freedom; ++j)
-      for (int i = 0; i < count; ++i) seen[j * count + i] = N[j * nv + y_.place[i]] / column[y_.place[i]];
-    const PivotedQr chosen(count, freedom, seen, arena_, tolerances::negligible, 1.0);
+      for (int i = 0; i < count; ++i) EN[j * count + i] = N[j * nv + y_.place[i]] / column[y_.place[i]];
+    const PivotedQr chosen(count, freedom, EN, arena_, tolerances::negligible, 1.0);
     answer[1] = chosen.rank;
     if (chosen.rank < freedom || count > freedom) return false;
     std::fill(X, X + nv * count, 0.0);

@@ -72,8 +72,8 @@ template <class R> class MultiplierRates {
   std::optional<SelfStresses> self_stresses_;
 };
 
-/// Derivatives of the multipliers by q, v and tau (rows x nv each, one after the other), along the same directions as those of the accelerations;
-/// returns as forward_dynamics_derivatives.
+/// Derivatives of the multipliers by q, v and tau (rows x nv each), along the same directions as those of the accelerations; returns as
+/// forward_dynamics_derivatives.
 template <class R>
 double multiplier_derivatives(const Tree& tree, Arena& arena, const LoopInput<double>& in, bool tangent, double* out) {
   const int n = tree.nv, rows = tree.loops.rows;
@@ -110,16 +110,16 @@ double multiplier_derivatives(const Tree& tree, Arena& arena, const LoopInput<do
     if (state.holds_velocities_only()) holonomic_motions.emplace(tree, arena, state, M, true);
   }
   const AllowedMotions* motions = changes ? &*changes : nullptr;
-  const auto see_residual = [&](const R& left) {
+  const auto include_residual = [&](const R& left) {
     for (int l = 0; l < width_of<R>; ++l) worst = std::max(worst, lane(left, l));
   };
   along(holonomic_motions ? &*holonomic_motions : motions, by_q, [&](const R* d) {
     if (tangent) state.follow(d, follows);
-    see_residual(state.accelerate({d, tangent ? follows : nullptr}, nullptr, x, R(0.0), {rates.y(), DJ_y, force}));
+    include_residual(state.accelerate({d, tangent ? follows : nullptr}, nullptr, x, R(0.0), {rates.y(), DJ_y, force}));
     return DJ_y;
   });
   along(motions, by_v, [&](const R* d) {
-    see_residual(state.accelerate({nullptr, d}, nullptr, x, R(0.0), {nullptr, nullptr, force}));
+    include_residual(state.accelerate({nullptr, d}, nullptr, x, R(0.0), {nullptr, nullptr, force}));
     return static_cast<R*>(nullptr);
   });
   along(nullptr, by_tau, [&](const R* d) {

@@ -262,10 +262,10 @@ class GuidedLoops {
     chart_.each([&](const Link& b, bool ball, int, int, int) {
       if (!ball) return;
       const Vec3<double> x = load3(offset + b.iv), moved = in_turned_axes(x, load3(p_.rate + b.iv));
-      const Vec3<double> seen = load3(v + b.iv) - moved;
-      put3(vector_rate(x, seen), rate + b.iv);
+      const Vec3<double> relative = load3(v + b.iv) - moved;
+      put3(vector_rate(x, relative), rate + b.iv);
       if (!bends) return;
-      const Vec3<double> spin_rate = cross(seen, moved) - in_turned_axes(x, load3(p_.second + b.iv));
+      const Vec3<double> spin_rate = cross(relative, moved) - in_turned_axes(x, load3(p_.second + b.iv));
       constexpr double still[3] = {};
       double turning[3], apparent[3];
       spin(offset + b.iv, rate + b.iv, still, turning, apparent);

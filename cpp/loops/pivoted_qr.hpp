@@ -19,8 +19,8 @@ inline void add_multiple(int n, double factor, const double* x, double* y) { sub
 /// A P = Q R of n columns of m numbers (A is destroyed), by Householder's reflections, the longest column first: Q's first `rank` columns span
 /// them. The rest of a column counts as zero below `negligible` of the largest, or of `size` if that is larger.
 ///
-/// Reflections have zeros above their diagonal, so that all of them use the same packets of a column: one loads what another has just stored
-/// from other addresses only after it has left the processor's store buffer.
+/// Reflections have zeros above their diagonal, so that all of them use the same packets of a column. One of them can load the results of another from
+/// other addresses only after these have left the processor's store buffer.
 class PivotedQr {
  public:
   int rank = 0;
@@ -94,8 +94,8 @@ inline void hold_velocity(int n, double* P, int k) {
   for (int a = 0; a < n; ++a) P[k * n + a] = P[a * n + k] = 0.0;
 }
 
-/// The velocities that determine the motions best, P (n x n, destroyed) being the projector onto them: pivots of Cholesky's factorisation, the first
-/// of those that are largest but for rounding. The first `chosen` of the `count` columns are set already.
+/// The velocities that determine the motions best, P (n x n, destroyed) being the projector onto them. They are pivots of Cholesky's factorisation: the
+/// first of those that are largest but for rounding. The first `chosen` of the `count` columns are set already.
 inline void showing(int n, double* P, int count, int chosen, int* columns) {
   for (int i = 0; i < count; ++i) {
     int& k = columns[i];

@@ -113,8 +113,8 @@ template <class T> SARRUS_INLINE T farthest_row(int rows, const T* phi) {
 }
 
 /// Take Newton's steps from q onto the loops, no longer than the linear model is valid, and shortened if they do not reduce the residual. Meant for a
-/// start that is close. If M is nearly singular, as in a long chain that folds, its shortest steps are long in the joints and may diverge: then
-/// damped steps in the metric of velocities, from q again. `weight` (nv, or null): 1, or 0 for fixed joints. Returns the remaining residual, as
+/// start that is close. If M is nearly singular, as in a long chain that folds, its shortest steps are long in the joints and may diverge. Then damped
+/// steps in the metric of velocities follow, from q again. `weight` (nv, or null): 1, or 0 for fixed joints. Returns the remaining residual, as
 /// `farthest_row` does.
 template <class T>
 T project_configuration(const Tree& tree, Arena& arena, const T* q, const T* weight, const T* time, const T* pfaffian_values,

@@ -369,11 +369,11 @@ template <class R, class T> class ForwardPullback {
       scatter(equation, by_v + 2 * n);
       solve(equation, any_dependent ? 3 : 1, by_v, along, false);
       allowed = along + 2 * n;
-      take_away(equation, along + n_, by_.v);
-      go_along(equation, pullback, loops, along + n_, by_.q, dimensions);
+      subtract_forces(equation, along + n_, by_.v);
+      project_along_loops(equation, pullback, loops, along + n_, by_.q, dimensions);
       if (any_dependent) pull_velocities(pullback, loops, along + n + n_, c, nullptr);
       if constexpr (std::is_same_v<T, double>)
-        if (open && any_dependent) see_open(equation, pullback, loops, *open);
+        if (open && any_dependent) include_open(equation, pullback, loops, *open);
     }
     if (!any_dependent) return equation.error;
     const T contradicts = contradiction(equation, c, allowed);
@@ -395,7 +395,7 @@ template <class R, class T> class ForwardPullback {
   /// Right-hand sides one after the other, and what solves each (n_ + rows_), several side by side where that pays; `left`: the relative residual
   /// of each.
   void solve(const SensitivityEquation<R, T>& equation, int count, const T* b, T* solved, bool positions, T* left = nullptr) {
-    if (count == 1 || equation.goes_by_fronts())
+    if (count == 1 || equation.uses_fronts())
       solve_by<T>(equation, count, b, solved, positions, left);
     else
       solve_by<R>(equation, count, b, solved, positions, left);
@@ -442,13 +442,13 @@ template <class R, class T> class ForwardPullback {
     pull(pullback, loops, {nullptr, nullptr, force_v}, {by, none, none}, dimensions);
   }
   /// The same, and `by` becomes its part along the loops; by dimensions, with q moving along.
-  template <class Loops> void go_along(const SensitivityEquation<R, T>& equation, Pullback& pullback, const Loops& loops,
-                                       const T* y, T* by, const Dimensions<T>* dimensions) {
+  template <class Loops> void project_along_loops(const SensitivityEquation<R, T>& equation, Pullback& pullback,
+                                                  const Loops& loops, const T* y, T* by, const Dimensions<T>* dimensions) {
     pull_velocities(pullback, loops, y, by, dimensions);
     T *b = cleared(n_ + rows_), *position_forces = arena_.take<T>(n_ + rows_), *none = arena_.take<T>(n_);
     std::copy(by, by + n_, b);
     solve(equation, 1, b, position_forces, true);
-    take_away(equation, position_forces + n_, by);
+    subtract_forces(equation, position_forces + n_, by);
     if (!dimensions) return;
     T* force_position = position_forces + n_;
     for (int r = 0; r < rows_; ++r) force_position[r] = -force_position[r];
@@ -465,7 +465,8 @@ template <class R, class T> class ForwardPullback {
     }
   }
   template <class Loops>
-  void see_open(const SensitivityEquation<R, T>& equation, Pullback& pullback, const Loops& loops, const Dimensions<T>& open) {
+  void include_open(const SensitivityEquation<R, T>& equation, Pullback& pullback, const Loops& loops,
+                    const Dimensions<T>& open) {
     const MultiplierRates<R> rates(tree_, arena_, in_.q, equation);
     T *z = arena_.take<T>(rows_), *turned = arena_.take<T>(rows_), *by = cleared(n_), *none = arena_.take<T>(n_);
     T size = T(0.0);
@@ -474,7 +475,7 @@ template <class R, class T> class ForwardPullback {
     for (int r = 0; r < rows_; ++r) size += z[r] * z[r];
     for (int r = 0; r < rows_ && size > 0.0; ++r) z[r] /= std::sqrt(size);
     for (int r = 0; r < rows_; ++r) turned[r] = -z[r];
-    go_along(equation, pullback, loops, turned, by, &open);
+    project_along_loops(equation, pullback, loops, turned, by, &open);
     keep_positions(z);
     pullback.clear();
     loops.add({nullptr, nullptr, nullptr, z}, pullback, {none, none, none}, -1, &open);
@@ -493,7 +494,7 @@ template <class R, class T> class ForwardPullback {
       pullback.by_forces(in_.q, *dimensions), pullback.by_placements(in_.q, *dimensions);
       dimensions->turn_round();
     }
-    pullback.template see_columns<R>(in_.q);
+    pullback.template collect_columns<R>(in_.q);
     pullback.inward(by_);
     pullback.by_parameters(out_ + 3 * n_);
     for (int k = 0; k < 2 * n_; ++k) out_[k] = -out_[k];
@@ -502,7 +503,7 @@ template <class R, class T> class ForwardPullback {
   }
 
   /// P^T, of the y of its solution.
-  void take_away(const SensitivityEquation<R, T>& equation, const T* y, T* force) {
+  void subtract_forces(const SensitivityEquation<R, T>& equation, const T* y, T* force) {
     const Arena::Scope scope(arena_);
     T* away = arena_.take<T>(rows_);
     for (int r = 0; r < rows_; ++r) away[r] = -y[r];
@@ -520,9 +521,9 @@ template <class R, class T> class ForwardPullback {
   void scatter(const SensitivityEquation<R, T>& equation, T* force) const {
     for (int k = 0; k < n_; ++k) force[k] = equation.inertia(k) * T(scattered(k) * tree_.unit[k]);
   }
-  /// Contradiction of dependent rows along some displacement and some change of v, or of those that the loops allow this one: if they contradict, there
-  /// is no derivative. c: the derivatives of z . (J a - gamma), z being a combination of all of them, by q and v. Relative to the terms of J and
-  /// gamma, and to forces that turn with a radian.
+  /// Contradiction of dependent rows along some displacement and some change of v, or of those that the loops allow this one: there is no derivative
+  /// if they contradict. c: the derivatives of z . (J a - gamma) by q and v, z being a combination of all of them. Relative to the terms of J and gamma,
+  /// and to forces that turn with a radian.
   T contradiction(const SensitivityEquation<R, T>& equation, const T* c, const T* allowed) {
     const Arena::Scope scope(arena_);
     T *q = arena_.take<T>(n_), *v = arena_.take<T>(n_);

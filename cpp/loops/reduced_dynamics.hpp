@@ -117,9 +117,9 @@ struct Dependence {
   double *G, *G_dot;
 };
 
-/// `seen` (k, freedom) is E N, factorised.
+/// `EN` (k, freedom) is E N, factorised.
 SARRUS_NOINLINE inline Dependence dependence(const Tree& tree, Arena& arena, const LoopMotions& motions, const double* N,
-                                             const ReducedCoordinates& y, const PivotedQr& seen, const double* J_dot) {
+                                             const ReducedCoordinates& y, const PivotedQr& EN, const double* J_dot) {
   const int nv = tree.nv, k = y.count, rows = tree.loops.rows;
   const auto take = [&](int n) { return arena.take<double>(n); };
   const Dependence d = {take(nv * k), take(nv * k)};
@@ -128,13 +128,13 @@ SARRUS_NOINLINE inline Dependence dependence(const Tree& tree, Arena& arena, con
   for (int i = 0; i < k; ++i) {
     double *G = d.G + i * nv, *K = d.G_dot + i * nv, *rate = change + i * k;
     std::fill(left, left + k, 0.0), left[i] = 1.0;
-    seen.solve(left, along);
+    EN.solve(left, along);
     for (int j = 0; j < motions.freedom; ++j) add_multiple(nv, along[j], N + j * nv, G);
     for (int r = 0; r < rows; ++r) g[r] = -dot_product(nv, J_dot + r * nv, G);
     motions.solve(g, K);
     add_product(k, nv, y.E, K, rate), add_product(k, nv, y.E_dot, G, rate);
     std::copy(rate, rate + k, D + i * k);
-    seen.leave(D + i * k);
+    EN.leave(D + i * k);
   }
   for (int j = 0; j < k; ++j)
     for (int i = 0; i < k; ++i) add_multiple(nv, D[i * k + j] - change[j * k + i], d.G + i * nv, d.G_dot + j * nv);
@@ -151,11 +151,11 @@ inline void reduced_dynamics(const Tree& tree, Arena& arena, const ReducedInput&
   const ReducedCoordinates y(tree, arena, in, frame, motions, N);
   const int k = y.count, freedom = motions.freedom;
 
-  double *seen = take(k * freedom), size = 0.0;
+  double *EN = take(k * freedom), size = 0.0;
   for (int j = 0; j < freedom; ++j)
-    for (int i = 0; i < k; ++i) seen[j * k + i] = dot_product(nv, y.E + i * nv, N + j * nv);
+    for (int i = 0; i < k; ++i) EN[j * k + i] = dot_product(nv, y.E + i * nv, N + j * nv);
   for (int i = 0; i < k * nv; ++i) size += square(y.E[i] * in.column[i % nv]);
-  const PivotedQr determined(k, freedom, seen, arena, tolerances::negligible, std::sqrt(size));
+  const PivotedQr determined(k, freedom, EN, arena, tolerances::negligible, std::sqrt(size));
   std::fill(numbers, numbers + ReducedOutput::size(nv), 0.0);
   const ReducedOutput out = ReducedOutput::over(nv, k, numbers);
   *out.freedom = freedom, *out.determined = determined.rank, *out.count = k;

@@ -132,8 +132,8 @@ template <class T> class SubstructuredEquation {
     constraint_rows(tree, arena, cut, out, 0, loops.constraints + loops.motor_constraints);
     T* S = arena.take<T>(rows);
     for (int r = 0; r < rows; ++r) {
-      const bool gives_way = r >= pieces.compliant_row && r < loops.rows;
-      S[r] = gives_way && !metric.plain ? T(state.numbers(pieces.compliance[r - pieces.compliant_row]))
+      const bool compliant = r >= pieces.compliant_row && r < loops.rows;
+      S[r] = compliant && !metric.plain ? T(state.numbers(pieces.compliance[r - pieces.compliant_row]))
                                         : T(r < pieces.compliant_row ? 0.0 : free_row) * scale[r];
     }
     for (int k = 0; k < full_tree.nv && !metric.is_mass(); ++k) {

@@ -95,8 +95,8 @@ constexpr double regularisation = 2e-15, regularisation_in_single = 1e-6;
 constexpr double corrects = 10.0;
 /// Largest number of corrections of a regular direction: if each brings less than that share, the direction is singular.
 constexpr double many_corrections = 100.0;
-/// Share of a row's J M^-1 J^T that the rows before it leave if every reaction is determined: no less than 2e-3 over 37 mechanisms; otherwise
-/// 2e-10 at most, by rounding.
+/// Share of a row's J M^-1 J^T that the rows before it leave if every reaction is determined. Over 37 mechanisms no less than 2e-3; otherwise 2e-10
+/// at most, by rounding.
 constexpr double independent = 1e-6;
 /// Stiffness of the bodies' bushings to the ground, relative to reactions shared by bushings of unit stiffness: free motions need some; corrections
 /// remove it.

@@ -112,7 +112,7 @@ class AttachmentPoints {
 bool same_structure(const JointDescription& a, const JointDescription& b) {
   const auto same_laws = [](const auto& x, const auto& y) { return x.has_value() == y.has_value(); };
   // a joint without constraint rows closes a loop, with or without the flag
-  const bool closes_anyway = visit_every(a.kind, 0, [](auto joint) -> bool { return joint.holds_nothing; });
+  const bool closes_anyway = visit_every(a.kind, 0, [](auto joint) -> bool { return joint.is_unconstrained; });
   return a.name == b.name && a.parent == b.parent && a.child == b.child && a.kind == b.kind && a.nq == b.nq && a.nv == b.nv &&
          a.constants.free == b.constants.free && a.actuated == b.actuated && a.keep_in_tree == b.keep_in_tree &&
          (a.close_loop == b.close_loop || closes_anyway) &&
@@ -190,8 +190,8 @@ Mechanism::Mechanism(const Mechanism& other, Description changed) : Mechanism(ot
   require_same_decisions(other.decisions_);
 }
 
-/// Structure that depends on numbers: which loop joints have armature and, if the mechanism may be cut, flags for each link: its joint may
-/// be cut, the joint has armature, the body has the inertia for it.
+/// Structure that depends on numbers: the loop joints with armature and, if the mechanism may be cut, flags for each link. Its joint may be cut, the
+/// joint has armature, the body has the inertia for it.
 std::vector<char> Mechanism::decisions() const {
   std::vector<char> all;
   for (const LoopMotion& m : loop_motions_) all.push_back(m.has_armature);
@@ -397,15 +397,15 @@ double Mechanism::characteristic_length() const {
     });
   }
   points.sort();
-  const auto see_bodies = [&] {
+  const auto include_bodies = [&] {
     for (std::size_t b = 1; b < bodies_.size(); ++b) include(points.span(static_cast<int>(b)));
   };
-  see_bodies();
+  include_bodies();
   if (count == 0 && !(points.span(0) > 0.0)) {  // nothing but springs has a size
     for (std::size_t i = 0; i < springs_.size(); ++i)
       for (const int end : {0, 1}) points.add(springs_[i].body[end], description_.springs[i].point[end]);
     points.sort();
-    see_bodies();
+    include_bodies();
   }
   if (count == 0 && !(points.span(0) > 0.0))  // nor is anything held in two places
     for (std::size_t b = 1; b < bodies_.size(); ++b)
@@ -435,12 +435,12 @@ void Mechanism::weigh() {
     decided = true;
     for (std::size_t i = links_.size() - 1; i > 0; --i) {
       const Link& b = links_[i];
-      const bool looks = trial == 1 || (has_varying_columns(b) && !lacks_inertia_[b.iv]);
-      if (moves && !looks) continue;
+      const bool is_checked = trial == 1 || (has_varying_columns(b) && !lacks_inertia_[b.iv]);
+      if (moves && !is_checked) continue;
       const Coordinates<double> c = {q.data() + b.iq, sines.data() + b.iangle, cosines.data() + b.iangle, {&b.constants}};
       JointMotion<double> J;
       joint_motion<double>(b.joint, b.nv, c, nullptr, J);
-      if (looks && (b.inertia.m <= tree_.light || !has_inertia_along(b, J.column, passive_terms_.data() + b.iv)))
+      if (is_checked && (b.inertia.m <= tree_.light || !has_inertia_along(b, J.column, passive_terms_.data() + b.iv)))
         std::fill_n(lacks_inertia_.begin() + b.iv, b.nv, char(1));
       decided = decided && (lacks_inertia_[b.iv] || !has_varying_columns(b));
       if (moves) continue;

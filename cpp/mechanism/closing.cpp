@@ -122,8 +122,8 @@ void Mechanism::close(const Description& d) {
   loops.rows = rows, loops.constraints = constraints, loops.entries = entries;
   loops.actuators = static_cast<int>(actuators_.size());
   rotor_.resize(driven_.size()), motor_unit_.resize(driven_.size());
-  const auto feels_armature = [&](int source) { return source >= 0 && has_armature_across(d.joints[source]); };
-  if (std::any_of(source_.begin() + constraints, source_.end(), feels_armature)) {
+  const auto has_armature = [&](int source) { return source >= 0 && has_armature_across(d.joints[source]); };
+  if (std::any_of(source_.begin() + constraints, source_.end(), has_armature)) {
     loops.rotor_rows = loops.motor_rows;
     chain_.assign(tree_.nv, -1);
     int before = -1;

@@ -14,13 +14,13 @@ class ConstraintList {
  public:
   /// The velocities that move one of its bodies and not the other: the effects of common ones cancel.
   void between(const Tree& tree, Constraint& c) {
-    const auto way_to_ground = [&](int link) {
+    const auto path_to_ground = [&](int link) {
       std::vector<int> columns;
       for (int b = link; b != 0; b = tree.link[b].parent)
         for (int k = tree.link[b].nv - 1; k >= 0; --k) columns.push_back(tree.link[b].iv + k);
       return columns;
     };
-    std::vector<int> columns = way_to_ground(c.child), rest = way_to_ground(c.parent);
+    std::vector<int> columns = path_to_ground(c.child), rest = path_to_ground(c.parent);
     while (!columns.empty() && !rest.empty() && columns.back() == rest.back()) columns.pop_back(), rest.pop_back();
     c.child_columns = static_cast<int>(columns.size());
     columns.insert(columns.end(), rest.begin(), rest.end());

@@ -24,7 +24,7 @@ class FrontalPlan {
 
  private:
   struct Block;
-  /// Merging of a block: its parent, or -1; the number of unknowns that its front eliminates, and of later ones that these meet; the child whose
+  /// Merging of a block: its parent, or -1; the number of unknowns that its front eliminates, and of later ones that these meet. Further the child whose
   /// front it takes over, or -1; true if its own is taken over.
   struct Merged {
     int parent = -1, pivots = 0, later = 0, heir_of = -1;

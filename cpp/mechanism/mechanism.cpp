@@ -96,7 +96,7 @@ template <class List> std::string listed(const List& names) {
 
 Mechanism::Mechanism(Description d) : description_(std::move(d)) {
   for (JointDescription& j : description_.joints) {
-    if (!visit_every(j.kind, 0, [](auto joint) -> bool { return joint.holds_nothing; })) continue;
+    if (!visit_every(j.kind, 0, [](auto joint) -> bool { return joint.is_unconstrained; })) continue;
     if (j.keep_in_tree) throw ModelError("joint '" + j.name + "' holds nothing, and so carries no body in the tree");
     j.close_loop = true;
   }

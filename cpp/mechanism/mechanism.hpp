@@ -133,8 +133,8 @@ class Mechanism {
   const Description& description() const { return description_; }
 
   using PlacedFrame = sarrus::PlacedFrame;
-  /// Find a frame: of the description, of a body by its name, or NAME.parent and NAME.child, the places of joint NAME in its bodies, unless a
-  /// frame or a body has that name. Null: there is none.
+  /// Find a frame: of the description, of a body by its name, or NAME.parent and NAME.child, the places of joint NAME in its bodies. Names of frames and
+  /// bodies have precedence. Null: there is none.
   const PlacedFrame* find_frame(const std::string& name) const {
     const auto at = frame_of_->find(name);
     return at == frame_of_->end() ? nullptr : &frames_[at->second];

@@ -36,7 +36,7 @@ bool has_armature(const Tree& tree, int link) {
 }
 
 /// Compliance of a row: if a joint turns freely about one axis and has armature about another, the free row is infinitely compliant.
-double gives_way(double armature) { return 1.0 / std::max(armature, 1e-30); }
+double compliance_of(double armature) { return 1.0 / std::max(armature, 1e-30); }
 
 }  // namespace
 
@@ -190,7 +190,7 @@ void SubstructuredMechanism::bake(const Tree& tree) {
   }
   for (std::size_t r = 0; r < compliant_.size(); ++r) {
     const int of = compliant_[r];
-    compliance_[r] = gives_way(of >= 0 ? tree.passive[of].armature : square(tree.loops.rotor[-1 - of]));
+    compliance_[r] = compliance_of(of >= 0 ? tree.passive[of].armature : square(tree.loops.rotor[-1 - of]));
   }
 }
 

@@ -114,8 +114,8 @@ struct Tree {
   }
 };
 
-/// The same bodies, some of them floating instead of carried by joints: substructures.hpp. Its constraints are those of the tree, in their order,
-/// then the joints at the cuts, then the motions of these with an armature; behind them, like motors, their other motions.
+/// The same bodies, some of them floating instead of carried by joints: substructures.hpp. Its constraints are those of the tree, in their order, then
+/// the joints at the cuts, then the motions of these with an armature. Their other motions follow, like motors.
 struct Substructures {
   Tree tree;
   const int* from;  // for each of its velocities, which one of the tree it is; -1: that of a floating body

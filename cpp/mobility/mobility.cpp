@@ -177,14 +177,14 @@ class Placed {
 };
 
 /// Wrenches (k, 6), in a frame's axes at its origin, seen from another frame.
-Matrix seen_from(const Transform<double>& to, const Transform<double>& from, const Matrix& wrenches) {
-  Matrix seen(wrenches.rows(), 6);
+Matrix transformed(const Transform<double>& to, const Transform<double>& from, const Matrix& wrenches) {
+  Matrix result(wrenches.rows(), 6);
   for (Eigen::Index k = 0; k < wrenches.rows(); ++k) {
     const Vec3<double> F = from.R * Vec3<double>(wrenches.row(k).tail<3>());
     const Vec3<double> N = from.R * Vec3<double>(wrenches.row(k).head<3>()) + cross<double>(Vec3<double>(from.p - to.p), F);
-    seen.row(k) << N.transpose() * to.R, F.transpose() * to.R;
+    result.row(k) << N.transpose() * to.R, F.transpose() * to.R;
   }
-  return seen;
+  return result;
 }
 
 /// Wrenches (k, 6) through each constraint and then each joint of the tree, of multipliers (nc, k) in equilibrium. They are [moment; force] on
@@ -358,7 +358,7 @@ Named<Vector> open_reactions(const StateFunctions& functions, const double* q, c
     Matrix& wrenches = braced[next++].second;
     const Matrix across = placed.across(joint);
     wrenches = (wrenches * across).eval() * across.transpose();
-    if (joint.reversed) wrenches = -seen_from(placed.child(joint), placed.carried(joint), wrenches);
+    if (joint.reversed) wrenches = -transformed(placed.child(joint), placed.carried(joint), wrenches);
   }
   Named<Vector> sizes;
   for (const auto& [name, wrenches] : braced)
