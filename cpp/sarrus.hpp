@@ -288,7 +288,7 @@ class Robot : public Mechanism {
       if (in == out)
         throw std::invalid_argument(std::string(asked.name) + "() is given its own answer, which it would write over");
     const Parameters parameters = {call.frame, wrenches, wrench_frame, true};
-    const double status = sarrus_kernel_table()->one[static_cast<int>(operation)](tree(), parameters, call.in, wrench, out);
+    const double status = sarrus_kernel_table()->single[static_cast<int>(operation)](tree(), parameters, call.in, wrench, out);
     return {out, size, static_cast<Status>(static_cast<int>(status))};
   }
 

@@ -38,7 +38,7 @@ inline Info read(const char* name, const char* inputs, const char* axes, unsigne
     Input in{word, nullptr, InputSize::v, word.back() == '?', false};
     if (in.optional) in.name.pop_back();
     in.size = size_by_name(in.name);
-    in.by_keyword = in.name.rfind("base_", 0) == 0 || in.size == InputSize::one || in.size == InputSize::weights ||
+    in.by_keyword = in.name.rfind("base_", 0) == 0 || in.size == InputSize::scalar || in.size == InputSize::weights ||
                     in.size == InputSize::preload || in.size == InputSize::pfaffian_values;
     if (in.name == "pfaffian_values") info.pfaffian_values = static_cast<int>(info.inputs.size());
     if (in.name == "independent") info.independent = static_cast<int>(info.inputs.size());

@@ -4,7 +4,7 @@
 #include <pybind11/stl.h>
 
 #include "../joints/visit.hpp"
-#include "../loops/lead.hpp"
+#include "../loops/branch_outcome.hpp"
 #include "../loops/pivoted_qr.hpp"
 #include "../mechanism/mechanism.hpp"
 #include "../mechanism/status.hpp"
@@ -77,7 +77,7 @@ ConstraintDescription to_constraint(const py::dict& d, const std::vector<JointDe
       if (index < 0 || led == joints.end())
         c.kind = LoopJoint(), c.target = Target::coordinates;
       else
-        c.kind = LedCoordinate{{}, led->kind, index}, c.coordinates = {{c.joint, -1}};
+        c.kind = PrescribedCoordinate{{}, led->kind, index}, c.coordinates = {{c.joint, -1}};
       return c;
     }
     const bool turned = d["turned"].cast<bool>();
@@ -158,7 +158,7 @@ std::unique_ptr<Mechanism> build(const std::string& name, const py::handle& grav
                          t[6].cast<double>(),
                          t[7].cast<double>()});
   }
-  d.look = [] {
+  d.check_interrupt = [] {
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   };
   return std::make_unique<Mechanism>(std::move(d));
@@ -183,10 +183,10 @@ std::unique_ptr<Mechanism> listed(const py::list& mechanisms) {
 /// Select variants, in this order.
 std::unique_ptr<Mechanism> some_of(const Mechanism& variants, const std::vector<std::int64_t>& which) {
   std::vector<std::int64_t> there;
-  const auto count = static_cast<std::int64_t>(variants.which().size());
+  const auto count = static_cast<std::int64_t>(variants.variant_indices().size());
   for (const std::int64_t i : which) {
     if (i < 0 || i >= count) throw py::index_error("there are " + std::to_string(count) + " variants; got " + std::to_string(i));
-    there.push_back(variants.which()[static_cast<std::size_t>(i)]);
+    there.push_back(variants.variant_indices()[static_cast<std::size_t>(i)]);
   }
   return std::make_unique<Mechanism>(variants, variants.variants(), std::move(there));
 }
@@ -252,9 +252,9 @@ std::string compiler() {
 template <double (sarrus::Variants::*number)(std::int64_t) const>
 py::array_t<double> of_variants(const py::object& self) {
   const Mechanism& m = built_or_variants(self);
-  py::array_t<double> all(static_cast<py::ssize_t>(m.which().size()));
+  py::array_t<double> all(static_cast<py::ssize_t>(m.variant_indices().size()));
   double* to = all.mutable_data();
-  for (const std::int64_t i : m.which()) *to++ = (*m.variants().*number)(i);
+  for (const std::int64_t i : m.variant_indices()) *to++ = (*m.variants().*number)(i);
   return all;
 }
 
@@ -271,7 +271,8 @@ void bind_mechanism(py::module_& m) {
       .def_property_readonly(
           "nv", [](const py::object& self) { return built_or_variants(self).tree().nv; }, "Number of velocities.")
       .def_property_readonly(
-          "_count", [](const py::object& self) { return built_or_variants(self).which().size(); }, "Of variants: how many.")
+          "_count", [](const py::object& self) { return built_or_variants(self).variant_indices().size(); },
+          "Of variants: how many.")
       .def_property_readonly("_lengths", &of_variants<&sarrus::Variants::length>)
       .def_property_readonly("_masses", &of_variants<&sarrus::Variants::mass>)
       .def_property_readonly("_placed_joints", &placed_joints)
@@ -359,10 +360,10 @@ void bind_tolerances(py::module_& m) {
   SARRUS_TOLERANCE(nearly_singular)
   SARRUS_TOLERANCE(independent)
 #undef SARRUS_TOLERANCE
-  auto lead = m.def_submodule("lead", "Outcomes of leading a configuration along its branch: cpp/loops/lead.hpp.");
-  lead.attr("jumped") = sarrus::lead::jumped, lead.attr("followed") = sarrus::lead::followed;
-  lead.attr("free") = sarrus::lead::free, lead.attr("doubtful") = sarrus::lead::doubtful;
-  lead.attr("off_loops") = sarrus::lead::off_loops, lead.attr("numbers") = sarrus::lead::numbers;
+  auto outcome = m.def_submodule("branch_outcome", "Outcomes of a motion along a branch: cpp/loops/branch_outcome.hpp.");
+  outcome.attr("jumped") = sarrus::branch_outcome::jumped, outcome.attr("followed") = sarrus::branch_outcome::followed;
+  outcome.attr("free") = sarrus::branch_outcome::free, outcome.attr("doubtful") = sarrus::branch_outcome::doubtful;
+  outcome.attr("off_loops") = sarrus::branch_outcome::off_loops, outcome.attr("numbers") = sarrus::branch_outcome::numbers;
 }
 
 std::vector<std::string> texts(const py::iterable& names) {
@@ -473,15 +474,15 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
       },
       py::arg("projector"), py::arg("count"), py::arg("first"));
   m.def(
-      "leading",
+      "determining_groups",
       [](const py::array_t<double, py::array::c_style | py::array::forcecast>& projector,
          const std::vector<std::pair<int, int>>& groups) {
         const int n = static_cast<int>(projector.shape(0));
-        if (projector.ndim() != 2 || projector.shape(1) != n) throw py::value_error("leading wants a square matrix");
+        if (projector.ndim() != 2 || projector.shape(1) != n) throw py::value_error("projector: expected a square matrix");
         for (const auto& [first, end] : groups)
-          if (first < 0 || first > end || end > n) throw py::value_error("leading wants columns of the matrix");
+          if (first < 0 || first > end || end > n) throw py::value_error("groups: expected ranges of columns of projector");
         std::vector<double> P(projector.data(), projector.data() + n * n);
-        return sarrus::leading(n, P.data(), groups);
+        return sarrus::determining_groups(n, P.data(), groups);
       },
       py::arg("projector"), py::arg("groups"));
   m.def("joint_table", &joint_table);

@@ -159,7 +159,7 @@ class PySimulation {
 
   /// The numbers of the mechanism, or of variants, in the plan, with units at q of velocities ([runs,] nv + loop nv) by powers ([runs]).
   void take_numbers(const Numbers& q, const Numbers& velocities, const Numbers& power) {
-    const std::size_t count = variants_ ? mechanism_.which().size() : 1, units = plan_.units(mechanism_.tree());
+    const std::size_t count = variants_ ? mechanism_.variant_indices().size() : 1, units = plan_.units(mechanism_.tree());
     const Count width = tree_.nv + tree_.loop_nv;
     if (q.size() != tree_.nq || velocities.size() != static_cast<Count>(count) * width ||
         power.size() != static_cast<Count>(count))
@@ -177,11 +177,11 @@ class PySimulation {
     plan_.watches_rates = rates_matter(tree_, plan_);
     if (!variants_) return;
     const Arena::Scope scope(thread_arena());
-    plan_.variants = &variants_->view(), plan_.variant = mechanism_.which().data(), plan_.units_of = units_.data();
+    plan_.variants = &variants_->view(), plan_.variant = mechanism_.variant_indices().data(), plan_.units_of = units_.data();
     VariantRun each(plan_, thread_arena());
     for (std::size_t i = 0; i < count; ++i) {
       each.take(static_cast<Count>(i));
-      compare(each.whole(), i);
+      compare(each.full_tree(), i);
       plan_.watches_rates |= rates_matter(each.tree(), plan_);
     }
   }
@@ -190,7 +190,7 @@ class PySimulation {
     Arena& arena = thread_arena();
     const Arena::Scope scope(arena);
     VariantCopy copy(variants_->view(), 0, arena);
-    for (const Count i : mechanism_.which()) copy.take(i), taken_over_.look(copy.tree());
+    for (const Count i : mechanism_.variant_indices()) copy.take(i), taken_over_.look(copy.tree());
   }
 
   void count_turns() {
@@ -502,7 +502,7 @@ class PySimulation {
   }
 
   void check_which(const Which& which, Count runs) const {
-    const auto count = static_cast<Count>(mechanism_.which().size());
+    const auto count = static_cast<Count>(mechanism_.variant_indices().size());
     const bool sound = !variants_ || (which.size() == runs && std::all_of(which.data(), which.data() + runs,
                                                                           [&](Count i) { return 0 <= i && i < count; }));
     if (!sound) throw std::length_error("simulation: wrong variants");

@@ -82,7 +82,7 @@ bool answerless(const Mechanism& m, const Info& info) {
 }
 
 /// An axis of the result; where coordinates are asked for (nv numbers), by how many they are; of a way, by its inputs.
-std::int64_t axis_size(char axis, const Tree& t, const Asked& asked) {
+std::int64_t axis_size(char axis, const Tree& t, const SizeInputs& asked) {
   if (axis == 'W') return asked.inputs;
   if (axis != 'L' || !asked.independent) return size_of_axis(axis, t);
   int count = 0;
@@ -91,15 +91,15 @@ std::int64_t axis_size(char axis, const Tree& t, const Asked& asked) {
 }
 
 /// Note what an input of so many numbers means for the result's size.
-void ask(const Info& info, int input, const Tree& t, const double* data, std::int64_t numbers, Asked& asked) {
+void ask(const Info& info, int input, const Tree& t, const double* data, std::int64_t numbers, SizeInputs& asked) {
   if (input < 0) return;  // wrenches, which are no input of their own
   if (input == info.independent) asked.independent = data;
-  if (info.inputs[static_cast<std::size_t>(input)].size == InputSize::way)
-    asked.inputs = static_cast<int>(numbers / size_of(InputSize::way, t));
+  if (info.inputs[static_cast<std::size_t>(input)].size == InputSize::waypoints)
+    asked.inputs = static_cast<int>(numbers / size_of(InputSize::waypoints, t));
 }
 
 /// Numbers of one state's result. Kernels count them, and the entries of an nv x nv matrix, in 32 bits.
-std::int64_t checked_size(const Info& info, const Tree& t, const Asked& asked) {
+std::int64_t checked_size(const Info& info, const Tree& t, const SizeInputs& asked) {
   std::int64_t size = 1, matrix = info.is(fact::dense) ? static_cast<std::int64_t>(t.nv) * t.nv : 0;
   for (const char c : info.axes) size *= axis_size(c, t, asked);
   if (std::max(size, matrix) > std::numeric_limits<int>::max())
@@ -171,10 +171,10 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   const double* in[max_inputs] = {};
   double number[max_inputs];
   std::int64_t count[max_inputs] = {};
-  Asked asked;
+  SizeInputs asked;
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
     if (!a.input[i]) continue;
-    if (info.inputs[i].size == InputSize::one) {  // an array of one number would be a batch
+    if (info.inputs[i].size == InputSize::scalar) {  // an array of one number would be a batch
       if (!PyFloat_CheckExact(a.input[i])) return nullptr;
       number[i] = PyFloat_AS_DOUBLE(a.input[i]), in[i] = number + i;
       if (!std::isfinite(number[i])) return nullptr;
@@ -215,7 +215,7 @@ PyObject* one_state(PyObject* self, int op, const Info& info, const Mechanism& m
   py::object keep = py::reinterpret_steal<py::object>(result);
   Parameters p = parameters(m, a);
   p.inputs = asked.inputs;
-  const double status = kernels().one[op](t, p, in, nullptr, out);
+  const double status = kernels().single[op](t, p, in, nullptr, out);
   if (status != 0.0) explain(self, m, info, a, static_cast<signed char>(status), out, size);
   if (!finite(out, size)) explain(self, m, info, a, no_answer, out, size);
   return nd == 0 && !a.out ? PyFloat_FromDouble(scalar) : keep.release().ptr();
@@ -284,7 +284,7 @@ void broadcast_axes(const Tree& t, Operands& operands) {
 /// The first axis is that of the variants; one state is asked of all of them.
 void broadcast_to_variants(const Mechanism& m, Operands& operands) {
   if (!m.variants()) return;
-  const auto variants = static_cast<Py_ssize_t>(m.which().size());
+  const auto variants = static_cast<Py_ssize_t>(m.variant_indices().size());
   std::vector<Py_ssize_t>& batch = operands.batch;
   if (batch.empty()) batch.push_back(1);
   if (batch[0] != 1 && batch[0] != variants)
@@ -324,7 +324,7 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
     py::object& array = operands.all.back().array;
     if (info.inputs[i].size == InputSize::weights || info.inputs[i].size == InputSize::preload)
       array = checked_choice(info.inputs[i], t, a.input[i], array);
-    if (info.inputs[i].size == InputSize::one)  // a number a state: it gets the axis that the others have
+    if (info.inputs[i].size == InputSize::scalar)  // a number a state: it gets the axis that the others have
       array = array[py::make_tuple(py::ellipsis(), py::none())];
   }
   if (info.pfaffian_values >= 0 && t.loops.pfaffian_values > 0 && !a.input[info.pfaffian_values]) {
@@ -341,7 +341,8 @@ Operands operands_of(PyObject* self, const Info& info, const Mechanism& m, const
 }
 
 /// `out`, or a new array; its rows begin at `rows.out`.
-py::object result_of(const Info& info, const Tree& t, const Arguments& a, const Operands& operands, Asked& asked, Rows& rows) {
+py::object result_of(const Info& info, const Tree& t, const Arguments& a, const Operands& operands, SizeInputs& asked,
+                     Rows& rows) {
   if (operands.batch.size() + info.axes.size() > 32)  // what NumPy's oldest version that is supported can
     shape_error("the result would have " + std::to_string(operands.batch.size() + info.axes.size()) + " axes; there may be 32");
   std::vector<Py_ssize_t> dims = operands.batch;
@@ -385,7 +386,7 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
   const Tree& t = m.tree();
   const Operands operands = operands_of(self, info, m, a);
   Rows rows{};
-  Asked asked;
+  SizeInputs asked;
   py::object result = result_of(info, t, a, operands, asked, rows);
   const std::int64_t threads = thread_count(a.threads);
 
@@ -418,12 +419,12 @@ PyObject* general(PyObject* self, int op, const Info& info, const Mechanism& m, 
     }
     if (stopped) throw py::error_already_set();
   } else if (a.return_status) {
-    rows.status[0] = static_cast<signed char>(kernels().one[op](t, p, rows.in, rows.wrench, rows.out));
+    rows.status[0] = static_cast<signed char>(kernels().single[op](t, p, rows.in, rows.wrench, rows.out));
     rows.status[0] = work.judge(0);
   } else {
     for (const Operand& o : operands.all) require_sound(m, info, o.name, o.kind, o.data, o.size);
     if (answerless(m, info)) refuse(m, info);
-    const double said = kernels().one[op](t, p, rows.in, rows.wrench, rows.out);
+    const double said = kernels().single[op](t, p, rows.in, rows.wrench, rows.out);
     if (said != 0.0) explain(self, m, info, a, static_cast<signed char>(said), rows.out, rows.out_size);
     if (!finite(rows.out, rows.out_size)) explain(self, m, info, a, no_answer, rows.out, rows.out_size);
     rows.status[0] = fine;
@@ -522,7 +523,7 @@ double time_one_state(const py::object& mechanism, const std::string& operation,
   for (const char c : info.axes) size *= size_of_axis(c, m.tree());
   std::vector<double> out(size);
   const std::int64_t rows = inputs[0].shape(0);
-  const OneState run = kernels().one[op];
+  const OneState run = kernels().single[op];
   const auto start = std::chrono::steady_clock::now();
   for (int r = 0; r < repeats; ++r)
     for (std::int64_t i = 0; i < rows; ++i) {

@@ -130,7 +130,7 @@ inline double contact_response(const Tree& tree, Arena& arena, const StateContac
     e.terms = in_metric(e.matrix, v);
   }
   const LoopSolution<double> free = solve_tightly(e, arena, e.b);
-  if (off.open > 0.0) see_gap(e, arena, free, off);
+  if (off.open > 0.0) check_gap(e, arena, free, off);
   if (off.fault > 1.0 || (!impact && off.fault > 0.0)) return off_loops;
   if (free.error > tolerances::contradiction) return free.error < tolerances::undetermined ? inconsistent_constraints : no_answer;
 

@@ -30,7 +30,7 @@ void evaluate(const Law& law, const Record* time, Record (&out)[3]) {
 /// Evaluate a law without pieces, whose numbers come with the call.
 void evaluate(const Law& law, const Record* parameter, const Record* time, Record (&out)[3]) {
   if (!law.start.empty()) return evaluate(law, time, out);
-  std::copy_n(parameter + law.which, 3, out);
+  std::copy_n(parameter + law.parameter_index, 3, out);
 }
 
 template <> bool exceeds(const Record& x, const Record& limit, double unnoticed) {

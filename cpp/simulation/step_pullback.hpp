@@ -231,7 +231,7 @@ template <class P, class R> class StepPullback {
       for (int r = 0; r < rows_; ++r) of_x[r] = -s.equation->lambda[r];
       LoopPullback<P, P>(tree_, arena_, s.in, k, s.a, x).add({of_x, x + n_}, pullback, of);
     }
-    pullback.template see_columns<P>(q);
+    pullback.template collect_columns<P>(q);
     pullback.inward(of);
     for (int c = 0; c < 2 * n_; ++c) by[c] -= gradient[c];
     pull_forces(s, row, since, x, by_z_dot, by, acting, by_parameter);
@@ -505,7 +505,7 @@ template <class P, class R> class StepPullback {
     Pullback<P> pullback(tree, arena_, k, v, a, x);
     if (bodies) pullback.add_bodies(0, nullptr);
     LoopPullback<P, P>(tree, arena_, in, k, a, x).add(forces, pullback, of);
-    pullback.template see_columns<P>(q);
+    pullback.template collect_columns<P>(q);
     pullback.inward(of);
   }
 

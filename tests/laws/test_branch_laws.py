@@ -224,7 +224,7 @@ def test_joints_that_lead_determine_the_motion_of_those_that_follow(name):
     assert_allclose(projector @ projector, projector, atol=1e-9)
     names = sorted(robot.joints)
     groups = [(robot.joint(x).v_slice.start, robot.joint(x).v_slice.stop) for x in names]
-    leads = _core.leading(projector, groups)
+    leads = _core.determining_groups(projector, groups)
     columns = np.concatenate([np.arange(*g) for g, one in zip(groups, leads, strict=True) if one])
     basis = np.linalg.eigh(projector)[1][:, -int(count) :]
     assert np.linalg.matrix_rank(basis[columns], tol=1e-3) == count

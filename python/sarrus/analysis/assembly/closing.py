@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from ..._arrays import Array, ArrayLike, NDArray, check_mapping
-from ..._core import lead, tolerances
+from ..._core import branch_outcome, tolerances
 from ...description.constraints import ConstraintSpec, TargetSpec
 from ...description.joints import LIMIT_MARGIN, TURN, JointType, middle, turns_into
 from ...description.specs import JointSpec
@@ -178,14 +178,16 @@ class Closing:
         if time is not None:
             way[0] = time
         try:
-            answer = self.robot._lead(near, self.held, self.units, LEADING, way)
+            answer = self.robot._move_along_branch(near, self.held, self.units, LEADING, way)
         except SarrusError:
             return None
-        outcome, _, passed, crossings = answer[-lead.numbers :].tolist()
-        if outcome < lead.free or passed < 1.0 or crossings:
+        outcome, _, passed, crossings = answer[-branch_outcome.numbers :].tolist()
+        if outcome < branch_outcome.free or passed < 1.0 or crossings:
             return None
         closed = (
-            answer[: -lead.numbers].copy() if outcome < lead.followed else self.unwound(answer[: -lead.numbers], near)
+            answer[: -branch_outcome.numbers].copy()
+            if outcome < branch_outcome.followed
+            else self.unwound(answer[: -branch_outcome.numbers], near)
         )
         return None if self.limited and not self.within(closed, 0.0, time) else closed
 

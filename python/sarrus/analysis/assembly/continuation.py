@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array, NDArray, checked_number
-from ..._core import lead
+from ..._core import branch_outcome
 from ...errors import PathTrackingError
 from ..joint_targets import quoted
 from .closing import Closing
@@ -62,8 +62,8 @@ class Branch:
 
     def last(self, q: Array) -> tuple[Array, float]:
         """Where the branch on from q (nq,) ends, or all inputs do, and how many inputs are passed, with the part of the way to the next."""
-        answer = self.how.robot._lead(*self._question(q))
-        return answer[: -lead.numbers], float(answer[-2])
+        answer = self.how.robot._move_along_branch(*self._question(q))
+        return answer[: -branch_outcome.numbers], float(answer[-2])
 
     def end(self, path: Array) -> PathTrackingError:
         """Where one branch ends, and why it does not go on."""

@@ -2,7 +2,7 @@
 
 The rows of the loops are F(u, x) = 0, with x what is prescribed and u all else. Where x determines the motion at the start, rank dF/du being full, its
 branch along the straight way from there to the goal is one curve u(s), as long as that rank stays. The core goes to its end, in one jump where that is
-certain to stay on it, else as :meth:`~sarrus.Mechanism.follow` does (``Branch::lead`` in ``cpp/loops/branch.hpp``); each state of a batch has its own way.
+certain to stay on it, else as :meth:`~sarrus.Mechanism.follow` does (``Branch::move`` in ``cpp/loops/branch.hpp``); each state of a batch has its own way.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, cast
 import numpy as np
 
 from ..._arrays import Array, NDArray
-from ..._core import Status, leading, tolerances
-from ..._core import lead as outcomes
+from ..._core import Status, determining_groups, tolerances
+from ..._core import branch_outcome as outcomes
 from ...description.joints import TURN
 from ...dynamics.loop_operations import LoopFunctions
 from .closing import EACH, STEPS, Closing, Frames, closing, from_each
@@ -147,7 +147,7 @@ def lead(
 
     def ask(which: Any, way: Array) -> Array:
         some = how if isinstance(which, slice) else how.of_rows(which)
-        answer: Array = some.robot._lead(
+        answer: Array = some.robot._move_along_branch(
             start[which], how.held, some.loops.scale(), steps, way, threads=threads, return_status=True
         )[0]
         return answer
@@ -193,7 +193,7 @@ def _leading(robot: LoopFunctions, start: Array, held: Mapping[str, Array], time
     if not prescribed > count:  # or nobody knows
         return tuple(held)
     places = {name: robot.joint(name).v_slice for name in sorted(held) if not robot.joint(name).closes_loop}
-    leads = dict(zip(places, leading(projector, [(x.start, x.stop) for x in places.values()]), strict=True))
+    leads = dict(zip(places, determining_groups(projector, [(x.start, x.stop) for x in places.values()]), strict=True))
     return tuple(name for name in held if leads.get(name, True))
 
 
