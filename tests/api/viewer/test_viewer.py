@@ -152,17 +152,17 @@ def test_a_page_is_served_until_it_is_closed(fourbar, capsys):
 @pytest.mark.parametrize(
     ("where", "error", "match"),
     [
-        ({"port": 70000}, ValueError, r"port must lie in 0..65535; got 70000"),
-        ({"port": -1}, ValueError, r"port must lie in 0..65535; got -1"),
+        ({"port": 70000}, ValueError, r"port must be from 0 to 65535; got 70000"),
+        ({"port": -1}, ValueError, r"port must be from 0 to 65535; got -1"),
         ({"port": "x"}, TypeError, "port must be an integer; got 'x'"),
         ({"port": True}, TypeError, "port must be an integer; got True"),
         ({"port": 8080.0}, TypeError, "port must be an integer; got 8080.0"),
-        ({"host": ""}, ValueError, "host is empty; give '127.0.0.1'"),
+        ({"host": ""}, ValueError, "host is empty; pass '127.0.0.1'"),
         ({"host": None}, TypeError, "host must be an address or a name, .* got None"),
-        ({"host": "nowhere"}, ValueError, "host 'nowhere' is not known here .*unheard of"),
-        ({"host": "x" * 300}, ValueError, "is not known here .*label"),
+        ({"host": "nowhere"}, ValueError, "host 'nowhere' cannot be resolved .*unheard of"),
+        ({"host": "x" * 300}, ValueError, "cannot be resolved .*label"),
         # an address for documents, RFC 5737: nobody's
-        ({"host": "192.0.2.1"}, ValueError, "host '192.0.2.1' is no address of this machine"),
+        ({"host": "192.0.2.1"}, ValueError, "host '192.0.2.1' is not an address of this machine"),
     ],
 )
 def test_where_nothing_can_be_served_is_said_before_the_server_starts(fourbar, monkeypatch, where, error, match):
