@@ -154,7 +154,7 @@ def test_grashofs_class_is_what_can_turn(seed):
     kinds = expected.get(tuple(grounded), "crank-rocker")
     assert said.partition(":")[0] in np.atleast_1d(kinds)
     if said.startswith("crank-rocker"):
-        assert said.endswith(f"{'crank' if grounded[0] else 'rocker'} turns all the way round")
+        assert said.endswith(f"{'crank' if grounded[0] else 'rocker'} turns fully")
     if not any(grounded):
         assert said.startswith("double") == turns(coupler, crank, rocker, ground)
 
