@@ -149,9 +149,7 @@ def test_where_the_branch_ends_another_one_is_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert_allclose(robot.assemble(fixed=beyond, branch="any"), q)
-    with pytest.raises(
-        sarrus.PathTrackingError, match="the branch of the start does not lead there: it ends, at pivot"
-    ) as end:
+    with pytest.raises(sarrus.PathTrackingError, match="the goal is not on the branch of the start: it ends, at pivot") as end:
         robot.assemble(fixed=beyond, branch="only")
     assert np.isfinite(end.value.last_configuration).all()
     assert np.abs(robot.constraint_residual(end.value.last_configuration)).max() < 1e-9
@@ -167,7 +165,7 @@ def test_where_the_branch_ends_another_one_is_told():
 def test_nothing_there_says_how_far_the_branch_goes():
     robot = mechanisms.four_bar()
     with pytest.raises(
-        sarrus.PathTrackingError, match=r"no configuration was found.*the branch of the start does not lead there"
+        sarrus.PathTrackingError, match=r"no configuration was found.*the goal is not on the branch of the start"
     ) as end:
         robot.assemble(fixed={"pivot": -0.2})
     assert end.value.path.shape == (1, 3)
@@ -199,7 +197,7 @@ def test_passed_singular_positions_are_counted_by_the_core():
     start = robot.assemble(fixed={"motor": 0.7}, branch="any")
     q, status = robot.assemble(start, fixed={"motor": -0.7}, return_status=True)
     assert status == Status.OTHER_BRANCH
-    with pytest.warns(sarrus.BranchWarning, match="a singular position lies on the way"):
+    with pytest.warns(sarrus.BranchWarning, match="a singular position lies on the path"):
         robot.assemble(start, fixed={"motor": -0.7})
 
 

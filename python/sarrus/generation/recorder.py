@@ -183,7 +183,7 @@ class Recorder:
         q = self._loop_coordinates(near)
         q[indices] = coordinates
         closed, residual = self.closed(q, joints, steps)
-        q = self._merged(closed, last)
+        q = self._merged(closed, near)
         q[indices] = coordinates
         return q, residual
 
