@@ -533,7 +533,7 @@ BAD_ELEMENTS = [
     (
         Sampled(lambda t, q, v: ([0.0], {"tip": np.ones(6)})),
         TypeError,
-        "that is Sampled returns efforts .*wrenches too",
+        "in Sampled returned wrenches; expected efforts",
     ),
     (Sampled(PID("pivot"), quantisation=-0.1), sarrus.ModelError, "position of Quantisation must not be negative"),
     (Sampled(PID("pivot"), quantisation=Quantisation(effort={"elbow": 1.0})), sarrus.NameNotFoundError, "elbow"),
