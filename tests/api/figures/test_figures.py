@@ -493,7 +493,7 @@ def test_tables_and_plots_show_rigid_contact(pyplot):
     ax = run.plot("contacts")
     assert ax.get_ylabel() == "force of contact [N]"
     assert {line.get_label(): line.get_ydata()[-1] for line in ax.lines} == pytest.approx(CARRIED)
-    with pytest.raises(sarrus.ModelError, match="no rigid contact acts"):
+    with pytest.raises(sarrus.ModelError, match="has no rigid contact"):
         fourbar_run().plot("contacts")
 
 

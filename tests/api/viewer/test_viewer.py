@@ -355,7 +355,7 @@ def test_arrows_are_the_joints_forces_at_rest_and_of_a_run(fourbar, shown):
     assert not forces._node.visible and not shown._panel.note.visible
     with View(fourbar, trajectory=swing(fourbar), port=0) as played:  # of which nobody said what acts
         played._panel.forces.value = True
-        assert "No forces: what acts in this Trajectory is unknown" in played._panel.note.content
+        assert "No forces: the applied forces of this Trajectory are unknown" in played._panel.note.content
 
 
 def test_arrows_of_a_run_show_rigid_contact():
