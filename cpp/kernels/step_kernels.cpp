@@ -41,14 +41,14 @@ void mark_acting(const ForceElements& elements, double from, double to, bool* ac
       if constexpr (std::is_same_v<X, Range>) acts[x.lower.at] = acts[x.upper.at] = true;
     };
     const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { mark(x); });  // only looked at
-    constexpr bool held = std::is_same_v<Kind, HeldEfforts>;
-    if constexpr (held || std::is_same_v<Kind, Efforts>) {
+    constexpr bool is_held = std::is_same_v<Kind, HeldEfforts>;
+    if constexpr (is_held || std::is_same_v<Kind, Efforts>) {
       double instant = 0.0;
-      if constexpr (held) instant = element.instant();
+      if constexpr (is_held) instant = element.instant();
       const auto& t = element.times;
       const auto begin = std::upper_bound(t.begin(), t.end(), from + instant),
                  end = std::lower_bound(t.begin(), t.end(), to - instant);
-      const auto last = held || end == t.end() ? end : end + 1;
+      const auto last = is_held || end == t.end() ? end : end + 1;
       const auto row = [&](auto at) {
         return acts + element.u.at + (at - t.begin()) * static_cast<std::ptrdiff_t>(element.motors.size());
       };
@@ -191,7 +191,7 @@ class Basis {
   }
 
  private:
-  double unit(int r) const { return Plan::one_of(s_.plan.velocity_unit, r); }
+  double unit(int r) const { return Plan::unit_of(s_.plan.velocity_unit, r); }
   P b(int part, int r, int j) const { return B_[(part + r) * count() + j] * P(1.0 / unit(r)); }
   /// Solve by Cholesky's factor of the products of n directions from the first.
   P solve(int first, int n, int part, P* lambda) {

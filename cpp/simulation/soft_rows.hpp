@@ -1,16 +1,18 @@
 // Springs and dampers between bodies in a step that is implicit in them: between points, and along joints that close loops.
 //
-// Each acts along one row J_s of the velocities, by -(k s + c s-dot). As K and D of joints do (implicit_rates.hpp), it adds b = theta h c + theta^2 h^2 k
-// to the matrix of the kick, but as a term J_s^T b J_s of rank one, which ties joints that the factor's pattern keeps apart:
+// Each acts along one row J_s of the velocities, by -(k s + c s-dot). As K and D of joints do (implicit_rates.hpp), it adds
+// b = theta h c + theta^2 h^2 k to the matrix of the kick, but as a term J_s^T b J_s of rank one, which couples joints that are independent in the
+// factor's pattern:
 //
 //   (A + J_s^T b J_s)^-1 = A^-1 - Z^T J_s A^-1,   Z = (b^-1 + J_s Y^T)^-1 Y,   Y = J_s A^-1    (Sherman, Morrison and Woodbury)
 //
-// Springs bend with the motion: of s along the drift, a straight line, h^2/8 J_s-dot v more is stretch at both ends of the step than in its middle, and
-// the rates there are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot v. The force is that at these ends, or a stiff wire that swings would store h^4 k.
+// The row of a spring turns with the motion. For s along the drift, a straight line, the stretch at both ends of the step exceeds that in its
+// middle by h^2/8 J_s-dot v, and the rates at the ends are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot v. The force is evaluated at these ends:
+// otherwise an oscillating stiff wire would gain an energy of the order h^4 k.
 //
-// A spring without damper whose rate the step resolves stays explicit, which is of second order too, and costs nothing.
+// A spring without damper whose rate the step resolves stays explicit: that is also of second order, and costs nothing.
 //
-//   cost    a solution of the factor's equation a row, and the cube of their number
+//   cost    a solution of the factor's equation per row, and the cube of the number of rows
 #pragma once
 
 #include "../contact/response.hpp"
@@ -20,7 +22,7 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// A rate, times the step, up to which springs without dampers are explicit.
+/// Largest rate, times the step, for which springs without dampers are explicit.
 constexpr double resolved = 0.1;
 }  // namespace contact_steps
 
@@ -37,13 +39,13 @@ class SoftRows {
     for (int k = nv_; k < nv_ + tree_.loop_nv; ++k)
       if (rates.stiffness[k] != 0.0 || rates.damping[k] != 0.0)
         row_[count_++] = {
-            all.J + (k - nv_) * nv_, rates.stiffness[k], rates.damping[k], all.v[k], 0.0, rates.of_elements[k], 0.0, 0.0};
+            all.J + (k - nv_) * nv_, rates.stiffness[k], rates.damping[k], all.v[k], 0.0, rates.element_stiffness[k], 0.0, 0.0};
   }
 
   bool empty() const { return count_ == 0; }
 
-  /// Takes part in the kick of an equation, from whose right-hand side, of impulses, goes what theta leaves of the stiffness. False: that is no
-  /// finite one.
+  /// Add the rows to the kick of an equation, and subtract from its right-hand side (impulses) the explicit part of the stiffness. False if the
+  /// result is not finite.
   bool join(LoopEquation<double>& e, const Factor<double>& factor) {
     int kept = 0;
     for (int i = 0; i < count_; ++i)
@@ -68,8 +70,8 @@ class SoftRows {
       const double ahead = h_ * (theta - 0.5) * row.rate + square(h_) * (0.125 - 0.5 * theta + square(theta)) * row.bend;
       subtract_scaled(e.b, row.J, h_ * row.stiffness * ahead + damped * h_ * (theta - 0.5) * row.bend, nv_);
       scale[i] = std::sqrt(by);
-      row_[i].late = theta * damped + square(theta * h_) * row.of_elements;
-      row_[i].ahead = damped * h_ * (theta - 0.5) * row.bend + h_ * row.of_elements * ahead;
+      row_[i].late = theta * damped + square(theta * h_) * row.element_stiffness;
+      row_[i].ahead = damped * h_ * (theta - 0.5) * row.bend + h_ * row.element_stiffness * ahead;
     }
     // 1 + b^1/2 S b^1/2: rows of metres and of radians alike
     for (int i = 0; i < count_; ++i)
@@ -85,7 +87,7 @@ class SoftRows {
     return true;
   }
 
-  /// Turn velocities, and multipliers of loops, of a solution by the factor into those of the kick.
+  /// Convert velocities, and multipliers of loops, of a solution by the factor into those of the kick.
   void soften(double* v, double* multipliers = nullptr) const {
     if (empty()) return;
     const Arena::Scope scope(arena_);
@@ -104,7 +106,7 @@ class SoftRows {
       subtract_scaled(impulse, row.J, row.late * change + row.ahead, nv_);
     }
   }
-  /// The same of G = J A^-1 J^T of rows J (count x nv).
+  /// Convert G = J A^-1 J^T of rows J (count x nv) in the same way.
   void soften(int count, const double* J, double* G) const {
     if (empty()) return;
     const Arena::Scope scope(arena_);
@@ -116,8 +118,8 @@ class SoftRows {
       }
     for (int i = 0; i < count; ++i)
       for (int j = 0; j <= i; ++j) {
-        const double given = scalar_product(Y + i * count_, Z + j * count_, count_);
-        G[i * count + j] = G[j * count + i] = i == j ? std::max(0.0, G[i * count + i] - given) : G[i * count + j] - given;
+        const double softening = scalar_product(Y + i * count_, Z + j * count_, count_);
+        G[i * count + j] = G[j * count + i] = i == j ? std::max(0.0, G[i * count + i] - softening) : G[i * count + j] - softening;
       }
   }
 
@@ -125,8 +127,8 @@ class SoftRows {
   struct Row {
     const double* J;
     double stiffness, damping, rate, bend;  // s-dot, and J_s-dot v
-    double of_elements;  // of the stiffness, what stores no energy of the mechanism
-    double late, ahead;  // of the impulse of dampers and elements: per change of velocity along the row, and besides
+    double element_stiffness;  // part of the stiffness that is due to force elements
+    double late, ahead;  // impulse of dampers and elements: per change of velocity along the row, and its constant part
   };
   double* doubles(int n) const { return arena_.take<double>(static_cast<std::size_t>(n)); }
 
@@ -138,21 +140,22 @@ class SoftRows {
     for (int i = 0; i < tree_.springs; ++i) {
       const PointSpring& spring = tree_.spring[i];
       const SpringForce<double> force = spring_force(spring, tree_.numbers<double>(), k);
-      const Vec3<double> way = force.end[1] - force.end[0];
-      const double length = way.norm();
+      const Vec3<double> difference = force.end[1] - force.end[0];
+      const double length = difference.norm();
       if (!(length > 0.0) || (spring.stiffness == 0.0 && spring.damping == 0.0)) continue;
       double* J = doubles(3 * nv_);  // along the spring, and across it
       std::fill(J, J + 3 * nv_, 0.0);
-      const Mat3<double> E = contact_axes(Vec3<double>(way / length));
+      const Mat3<double> E = contact_axes(Vec3<double>(difference / length));
       for (const int end : {0, 1}) add_point_rows(tree_, k, spring.link[end], force.end[end], E, end ? 1.0 : -1.0, J);
       Vec3<double> u[2], a[2];
       for (const int end : {0, 1}) point_motion(k.link[spring.link[end]], force.end[end], u[end], a[end]);
       const Vec3<double> passing = u[1] - u[0];
-      const double bend = dot(way, Vec3<double>(a[1] - a[0])) / length + (dot(passing, passing) - square(force.rate)) / length;
+      const double bend =
+          dot(difference, Vec3<double>(a[1] - a[0])) / length + (dot(passing, passing) - square(force.rate)) / length;
       row_[count_++] = {J, spring.stiffness, spring.damping, force.rate, bend, 0.0, 0.0, 0.0};
     }
   }
-  /// Whether the step follows it, by what moves its ends without loops.
+  /// Return true if the step resolves the spring, by the mobility of its ends without loops.
   bool is_resolved(const Row& row, const double* mobility) const {
     if (row.damping != 0.0) return false;
     double most = 0.0;
