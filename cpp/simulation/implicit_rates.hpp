@@ -18,7 +18,7 @@ namespace sarrus {
 /// Linear rates along joints of the tree, then along loop joints: [N m/rad, N/m], [N m s/rad, N s/m].
 struct LinearRates {
   double *stiffness, *damping;
-  const double* element_stiffness;  // part of the stiffness that is due to force elements
+  const double *stiffness_of_elements, *damping_of_elements;  // parts that are due to force elements
   bool any = false, any_closing = false;
 };
 
@@ -26,7 +26,7 @@ struct LinearRates {
 inline LinearRates linear_rates(const System<double>& s) {
   const Tree& tree = s.full_tree();  // with springs along angles of loop joints
   const int nv = tree.nv, all = nv + tree.loop_nv;
-  LinearRates rates = {s.arena.take<double>(all), s.arena.take<double>(all), s.stiffness};
+  LinearRates rates = {s.arena.take<double>(all), s.arena.take<double>(all), s.stiffness, s.damping};
   const auto begin = [&](int k, const PassiveTerms& terms) {
     rates.stiffness[k] = terms.stiffness, rates.damping[k] = terms.damping;
   };
