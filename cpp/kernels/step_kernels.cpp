@@ -40,7 +40,7 @@ void mark_acting(const ForceElements& elements, double from, double to, bool* ac
       if constexpr (std::is_same_v<X, Number>) acts[x.at] = true;
       if constexpr (std::is_same_v<X, Range>) acts[x.lower.at] = acts[x.upper.at] = true;
     };
-    const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { mark(x); });  // read only
+    const_cast<Kind&>(element).fields([&](const char*, const auto& x, auto...) { mark(x); });  // only looked at
     constexpr bool is_held = std::is_same_v<Kind, ZeroOrderHold>;
     if constexpr (is_held || std::is_same_v<Kind, EffortTable>) {
       double instant = 0.0;
@@ -196,7 +196,7 @@ class Basis {
   }
 
  private:
-  double unit(int r) const { return Plan::one_of(s_.plan.velocity_unit, r); }
+  double unit(int r) const { return Plan::unit_of(s_.plan.velocity_unit, r); }
   P b(int part, int r, int j) const { return B_[(part + r) * count() + j] * P(1.0 / unit(r)); }
   /// Solve by Cholesky's factor of the products of n directions from the first.
   P solve(int first, int n, int part, P* lambda) {

@@ -721,7 +721,7 @@ class AllThatActs {
     limits_[0] = {Quantity::position, joint.iq, -0.5, 0.5}, limits_[1] = {Quantity::effort, joint.iv, -0.1, 0.1};
     if (variants) {
       VariantCopy copy(variants->variants()->view(), 0, thread_arena());
-      for (const std::int64_t i : variants->variant_indices()) copy.take(i), taken_over_.look(copy.tree());
+      for (const std::int64_t i : variants->variant_indices()) copy.take(i), taken_over_.add(copy.tree());
     }
     frictions_ = taken_over_.frictions(t);
     plan.frictions = static_cast<int>(frictions_.size()), plan.friction = frictions_.data();
@@ -730,8 +730,8 @@ class AllThatActs {
     ForceElements& all = plan.force_elements;
     all = list_.all();
     all.parameters = static_cast<int>(std::size(parameter));
-    plan.loop_angle = angles.data(), plan.loop_angles = static_cast<int>(angles.size()), plan.counted = all.held;
-    if (plan.counts()) all.held += t.loop_nq, plan.drives_loop_joints = true;
+    plan.loop_angle = angles.data(), plan.loop_angles = static_cast<int>(angles.size()), plan.counted = all.held_size;
+    if (plan.counts()) all.held_size += t.loop_nq, plan.drives_loop_joints = true;
     plan.limits = 2, plan.limit = limits_, plan.records = plan.measures = true, plan.watches_rates = t.loops.pfaffian_values == 0;
     pfaffian_values_.resize(t.loops.pfaffian_values);
     plan.self = &pfaffian_values_;
@@ -756,7 +756,7 @@ class AllThatActs {
   AllThatActs& operator=(const AllThatActs&) = delete;
 
   const Tree& tree() const { return *tree_; }
-  int size() const { return m_.tree().nq + m_.tree().nv + plan.force_elements.nz + plan.force_elements.held; }
+  int size() const { return m_.tree().nq + m_.tree().nv + plan.force_elements.nz + plan.force_elements.held_size; }
   int wide() const { return size() + carried_size(plan); }
   /// Rows that begin at these states.
   std::vector<double> rows(const States& states) const {
@@ -821,7 +821,7 @@ void simulations(const Mechanism& m, const States& states) {
   std::copy_n(states.row("q").data(), t.nq, x.data());
   const double tolerance[] = {1e-6, 1e-9};
   std::vector<double> demanded(t.nv + t.loop_nv);  // by controllers
-  SimulationKernels::Taken taken = {0.0, 1.0, demanded.data()};
+  SimulationKernels::TrialResult taken = {0.0, 1.0, demanded.data()};
   double guard[Guard<double>::size];
   Guard<double>(guard).begin();
   kernels.try_step(t, plan, parameter, 0.0, 1e-5, tolerance, x.data(), guard, there.data(), dense.data(), taken);
