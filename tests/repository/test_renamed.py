@@ -95,9 +95,13 @@ def test_an_old_keyword_raises_with_the_new_one():
         robot.project_configuration(q, fixed=["motor"])
     with pytest.raises(TypeError, match="'frames'"):
         robot.inverse_kinematics(targets={})
+    for call in (
+        lambda: robot.complete_velocity(q, known={"motor": 1.0}),
+        lambda: robot.complete_acceleration(q, v, known={"motor": 1.0}),
+    ):
+        with pytest.raises(TypeError, match="'joints'"):
+            call()
     for call, old, new in (
-        (lambda: robot.complete_velocity(q, known={"motor": 1.0}), "known", "joints"),
-        (lambda: robot.complete_acceleration(q, v, known={"motor": 1.0}), "known", "joints"),
         (lambda: run.plot(what="q"), "what", "quantities"),
         (lambda: sarrus.derivatives.step(robot, q, v, 1e-3, z=[]), "z", "internal_state"),
         (lambda: sarrus.Trajectory(run.mechanism, run.t, run.q, run.v, z=run.internal_state), "z", "internal_state"),

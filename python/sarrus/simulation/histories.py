@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -190,8 +190,8 @@ class PinLoad(NamedTuple):
     rms: float
     indeterminate: str
 
-    if not TYPE_CHECKING:
-        __getattr__ = renamed_attribute
+    def __getattr__(self, name: str) -> NoReturn:
+        renamed_attribute(self, name)
 
 
 class JointWrenchHistory(JointWrenches):

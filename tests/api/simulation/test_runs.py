@@ -28,7 +28,7 @@ def sweep(duration=0.1, **options):
 
 
 def equal(one, other):
-    for name in ("t", "q", "v", "z", "status", "excess", "stiffness"):
+    for name in ("t", "q", "v", "internal_state", "status", "excess", "stiffness"):
         assert_array_equal(getattr(one, name), getattr(other, name))
     assert one.limits == other.limits and one.mechanism == other.mechanism
 
@@ -43,7 +43,7 @@ def test_a_run_is_a_trajectory():
         one = sarrus.simulate(FOURBAR, START[i], np.zeros(3), 0.1, drives(GAINS[i]), method="rk4")
         run = runs[i]
         assert (run.status, run.statistics["method"], len(run)) == ("finished", "rk4", 21)
-        for name, tolerance in (("q", 1e-11), ("v", 1e-10), ("z", 1e-10), ("tau", 1e-8), ("a", 1e-7)):
+        for name, tolerance in (("q", 1e-11), ("v", 1e-10), ("internal_state", 1e-10), ("tau", 1e-8), ("a", 1e-7)):
             assert_allclose(getattr(run, name), getattr(one, name)[::5], atol=tolerance)
         assert_allclose(run.reactions.wrenches["pin2"], one.reactions.wrenches["pin2"][::5], atol=1e-7)
     with pytest.raises(IndexError, match="index 11 is out of range: there are 11 runs"):

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import Array, checked_count, checked_time, checked_times, checked_truth, common_axes, into, real_array
 from ..._core import Status
-from ..._renamed import renamed_arguments
 from ...dynamics.loop_operations import LoopFunctions
 from ...dynamics.options import DEFAULTS, Branching, FrameTimeOptions, SearchOptions, Unpack, shows_options
 from ...errors import (
@@ -526,7 +525,6 @@ def follow(
     return path
 
 
-@renamed_arguments(known="joints")
 @shows_options
 def complete_velocity(
     robot: LoopFunctions, q: ArrayLike, joints: Rates, *, frames: Rates | None = None, **options: Unpack[FrameTimeOptions]
@@ -571,7 +569,6 @@ def complete_velocity(
     return answer
 
 
-@renamed_arguments(known="joints")
 @shows_options
 def complete_acceleration(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, joints: Rates, *, frames: Rates | None = None,
