@@ -279,7 +279,7 @@ class JointWrenchHistory(JointWrenches):
             ``wrench:pin:0 [N m]`` to ``wrench:pin:5 [N]`` and, for motors and prescribed motions, ``effort:motor [N m]``
         """
         pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
-        from ..figures.figures import of_effort
+        from ..figures.figures import effort_curves
         from .storage import wrench_columns
 
         if not samples:
@@ -288,7 +288,7 @@ class JointWrenchHistory(JointWrenches):
         for name, wrench in self.items():
             table |= zip(wrench_columns(name), wrench.T, strict=True)
         for name, u in self.efforts.items():
-            table |= {f"effort:{label} [{unit}]": x for label, unit, x in of_effort(self._at[0], name, u)}
+            table |= {f"effort:{label} [{unit}]": x for label, unit, x in effort_curves(self._at[0], name, u)}
         return pandas.DataFrame(table)
 
     def polar(self, joint: str | Sequence[str], ax: Axes | None = None) -> Axes:
