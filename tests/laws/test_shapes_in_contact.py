@@ -370,7 +370,7 @@ def test_what_is_refused():
         contact(robot, AT, None, 0.1, ShapeContacts(), ShapeContacts())
     with pytest.raises(sarrus.ModelError, match="ShapeContacts requires method='contact'"):
         sarrus.simulate(robot, AT, np.zeros(6), 0.1, ShapeContacts(), method="rk4")
-    with pytest.raises(sarrus.ModelError, match="no shapes of 'pendulum' may touch"):
+    with pytest.raises(sarrus.ModelError, match="'pendulum' has no pair of shapes that may touch"):
         sarrus.simulate(sarrus.mechanisms.pendulum(), [0.0], [0.0], 0.1, ShapeContacts())
     assert sarrus.simulate(robot, AT, np.zeros(6), 0.1, ShapeContacts()).statistics["method"] == "contact"
 
