@@ -191,7 +191,7 @@ CANNOT = [
     ({"controller": FeedforwardEffort("pivot", [1.0, 2.0, 3.0]), "q": np.zeros((2, 1))}, "different numbers of runs"),
     (
         {"controller": EffortTable(np.zeros((2, 3)), np.zeros((2, 3, 1)))},
-        r"times of EffortTable are \(n,\), the same in all runs",
+        r"times of EffortTable must be \(n,\), the same in all runs",
     ),
     ({"controller": SampleAndHold(PID("pivot"), [1e-3, 2e-3])}, "period of SampleAndHold must be a finite number"),
     ({"mechanism": [PENDULUM, sarrus.mechanisms.four_bar()]}, "differ in numbers only; .* other joints"),

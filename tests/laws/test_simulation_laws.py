@@ -820,7 +820,7 @@ def test_an_end_stop_brings_to_rest():
 # ---- steps and the rates of what acts --------------------------------------------------------------------------------
 
 
-def felt_inertia(robot, q, iv):
+def effective_inertia(robot, q, iv):
     """1 / (M^-1) of one velocity, on the loops."""
     rest, unit = np.zeros(robot.nv), np.eye(robot.nv)[iv]
     return 1.0 / (robot.forward_dynamics(q, rest, unit) - robot.forward_dynamics(q, rest, rest))[iv]
@@ -841,7 +841,7 @@ def test_the_fastest_rate(build, stiffness, damping, lanes):
     if build == "four-bar":
         robot, q, _ = four_bar()
         acts = sarrus.control.PID("motor", stiffness, 0.0, damping, target=q[0])
-        mass = felt_inertia(robot, q, 0)
+        mass = effective_inertia(robot, q, 0)
     elif build == "slider":
         robot, q, acts, mass = (
             slider(3.0),

@@ -114,7 +114,8 @@ def test_an_npz_takes_no_more_memory_than_it_is_long(tmp_path, monkeypatch):
     robot, bomb, boast = sarrus.mechanisms.pendulum(), tmp_path / "bomb.npz", tmp_path / "boast.npz"
     np.savez_compressed(bomb, t=np.zeros(10**6))
     with pytest.raises(
-        ValueError, match=r"bomb\.npz: .*compressed, \d+ bytes for 8000\d+; sarrus writes uncompressed arrays.*np\.savez"
+        ValueError,
+        match=r"bomb\.npz: .*compressed, \d+ bytes for 8000\d+; sarrus writes uncompressed arrays.*np\.savez",
     ):
         Trajectory.load(bomb, mechanism=robot)
     head = io.BytesIO()

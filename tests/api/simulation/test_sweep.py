@@ -603,7 +603,7 @@ BAD_MANY = [
     ({"v": [[0.0], [0.0, 1.0]]}, TypeError, "v must be numbers"),
     ({"q": None}, TypeError, "q must be numbers .*None"),
     ({"controller": lambda t, q, v: [0.0]}, TypeError, r"simulate\(\)"),
-    ({"controller": 3}, TypeError, "no element of control: 3"),
+    ({"controller": 3}, TypeError, "controller must be a function .*got 3"),
     ({"controller": PID("elbow")}, sarrus.NameNotFoundError, "elbow"),
     ({"controller": PID("pivot", np.ones(3)), "q": np.zeros((2, 1))}, sarrus.ShapeError, "different numbers of runs"),
     ({"controller": [PID("pivot", np.ones(3)), PID("pivot", np.ones(2))]}, sarrus.ShapeError, "equally many"),

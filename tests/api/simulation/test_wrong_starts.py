@@ -21,7 +21,7 @@ def test_a_checkpoint_with_a_stabilisation_that_there_is_not(robot):
 
 
 def test_joints_that_are_a_number():
-    with pytest.raises(TypeError, match="joints of EffortTable are a sequence of names; got 5"):
+    with pytest.raises(TypeError, match="joints of EffortTable must be a sequence of names; got 5"):
         sarrus.simulate(PENDULUM, [0.1], [0.0], 0.1, control.EffortTable([0.0, 1.0], [[1.0], [2.0]], joints=5))
 
 
