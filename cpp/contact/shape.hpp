@@ -61,6 +61,11 @@ template <class T> struct Manifold {
     at[count] = {on_second + normal * (distance * T(0.5)), normal, distance};
     feature[count++] = name;
   }
+  const ContactPoint<T>* of_feature(int name) const {
+    for (int k = 0; k < count; ++k)
+      if (feature[k] == name) return at + k;
+    return nullptr;
+  }
 };
 
 template <class T> SARRUS_INLINE T clamped(const T& x, const T& low, const T& high) {

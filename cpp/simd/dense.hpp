@@ -97,8 +97,13 @@ template <class Stops = NeverStops> bool cholesky(int n, double* A, Stops&& stop
   }
   return true;
 }
-inline void cholesky_solve(int n, const double* U, double* x) {
+/// x becomes U^-T x.
+inline void cholesky_forward(int n, const double* U, double* x) {
   for (int k = 0; k < n; ++k) x[k] *= U[k * n + k], subtract_scaled(x + k + 1, U + k * n + k + 1, x[k], n - k - 1);
+}
+/// x becomes A^-1 x.
+inline void cholesky_solve(int n, const double* U, double* x) {
+  cholesky_forward(n, U, x);
   for (int k = n - 1; k >= 0; --k) x[k] = (x[k] - scalar_product(U + k * n + k + 1, x + k + 1, n - k - 1)) * U[k * n + k];
 }
 

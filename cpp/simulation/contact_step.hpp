@@ -171,9 +171,11 @@ class ContactStep {
     for (int r = 0; r < loops.rows; ++r) e.b[nv_ + r] += 0.5 * h_ * turn[r];
 
     const Factor<double> factor = factorise_tightly(e, arena_);
-    SoftRows soft(s_, h_, now, x_.q, v, rates);
+    AllJoints<double> joints = {x_.q, v, nullptr, nv_};
+    if (rates.any_closing || s_.plan.frictions > 0 || s_.plan.drives_loop_joints) joints = s_.joints(now, x_.q, v);
+    SoftRows soft(s_, h_, joints, x_.q, v, rates);
     if (!soft.join(e, factor)) return false;
-    StepRows rows(s_, middle(), h_, x_);
+    StepRows rows(s_, joints, h_, x_);
     if (s_.status == caller_failed) return false;
     const double share = rates.any || !soft.empty() ? contact_steps::found_beside_rates : contact_steps::found;
     if (!bias.find(e, factor, soft, rows.guessed(doubles(nv_)), share)) return false;
@@ -205,7 +207,7 @@ class ContactStep {
       terms[k].armature += more[k], tree.has_armature |= more[k] != 0.0;
       tau[k] -= h_ * (theta - 0.5) * rates.stiffness[k] * x_.v[k];
       if (!s_.acting) continue;
-      const double of_elements = rates.of_elements[k];  // the tree's own springs store energy
+      const double of_elements = rates.stiffness_of_elements[k];  // the tree's own springs store energy
       late_[k] = theta * damped + square(theta * h_) * of_elements;
       s_.acting[k] -= h_ * (theta - 0.5) * of_elements * x_.v[k];
     }
@@ -230,14 +232,15 @@ class ContactStep {
 
   /// Work of the kick to v_end: impulses times mean velocities.
   void add_work(const double* J, const SoftRows& soft, const double* v_end) {
-    double *impulse = doubles(nv_), *passed = doubles(nv_), pushed = 0.0;
+    double *impulse = doubles(nv_), *passed = doubles(nv_), *mean = doubles(nv_), taken = 0.0;
     for (int k = 0; k < nv_; ++k) {
-      impulse[k] = h_ * s_.acting[k] - (late_ ? late_[k] * (v_end[k] - x_.v[k]) : 0.0), passed[k] = h_ * x_.v[k];
-      pushed += impulse_[k] * 0.5 * (x_.v[k] + v_end[k]);
+      impulse[k] = h_ * s_.acting[k] - (late_ ? late_[k] * (v_end[k] - x_.v[k]) : 0.0);
+      passed[k] = h_ * x_.v[k], mean[k] = 0.5 * (x_.v[k] + v_end[k]), taken += tree_.passive[k].damping * passed[k] * mean[k];
     }
     soft.add_late(x_.v, v_end, impulse);
     if (s_.drives) s_.add_drives(J, impulse_ + nv_, impulse);
-    s_.work.supplied += s_.impulse_work(impulse, passed, x_.q, x_.v, v_end), s_.work.pushed += pushed;
+    s_.work.supplied += scalar_product(impulse, mean, nv_) - taken - soft.damped(passed, mean);
+    s_.work.pushed += scalar_product(impulse_, mean, nv_);
   }
 
   /// Velocities without contacts.

@@ -18,7 +18,7 @@ namespace sarrus {
 /// Linear rates along joints of the tree, and behind them along those that close loops: [N m/rad, N/m], [N m s/rad, N s/m].
 struct LinearRates {
   double *stiffness, *damping;
-  const double* of_elements;  // their part of the stiffness
+  const double *stiffness_of_elements, *damping_of_elements;  // parts of both
   bool any = false, any_closing = false;
 };
 
@@ -26,7 +26,7 @@ struct LinearRates {
 inline LinearRates linear_rates(const System<double>& s) {
   const Tree& tree = s.whole();  // with springs along angles of joints that close loops
   const int nv = tree.nv, all = nv + tree.loop_nv;
-  LinearRates rates = {s.arena.take<double>(all), s.arena.take<double>(all), s.stiffness};
+  LinearRates rates = {s.arena.take<double>(all), s.arena.take<double>(all), s.stiffness, s.damping};
   const auto begin = [&](int k, const PassiveTerms& terms) {
     rates.stiffness[k] = terms.stiffness, rates.damping[k] = terms.damping;
   };

@@ -18,8 +18,8 @@ constexpr double sinks = 0.1;
 constexpr double moves = 0.1;
 /// Shapes look so many times as far ahead as they move in a step: an impact of something heavy doubles a speed.
 constexpr double ahead = 2.0;
-/// Rates of points that the caller's functions return are differences over so much motion [rad, sizes of the smaller shape].
-constexpr double difference = 1e-8;
+/// Rates of points are central differences over so much motion to either side [rad, sizes of the smaller shape].
+constexpr double difference = 1e-5;
 }  // namespace contact_steps
 
 /// A contact, whose impulse (n, t1, t2) lies in its cone, and moments against turning in theirs; or something along one velocity, whose impulse lies
@@ -52,7 +52,7 @@ struct StepRow {
 
 class StepRows {
  public:
-  StepRows(System<double>& s, double time, double h, const SimulationState<double>& x)
+  StepRows(System<double>& s, const AllJoints<double>& joints, double h, const SimulationState<double>& x)
       : s_(s), tree_(s.tree), arena_(s.arena), x_(x), h_(h), nv_(s.tree.nv) {
     gravity_ = std::sqrt(dot(tree_.gravity, tree_.gravity));
     const ForceElements& elements = s_.plan.force_elements;
@@ -68,11 +68,8 @@ class StepRows {
     row_ = arena_.take<StepRow>(contacts.count + touching.count + most_kept * stands_ + 2 * stops.count + s_.plan.frictions);
     for (const RigidContact& c : contacts) add_point(c, k);
     for (const TouchingPoint<double>& point : touching) add_point(*shapes.begin(), point, k);
-    const AllJoints<double> all = s_.plan.frictions > 0 || s_.plan.drives_loop_joints
-                                      ? s_.joints(time, x_.q, x_.v)
-                                      : AllJoints<double>{x_.q, x_.v, nullptr, nv_};
-    for (const EndStop& stop : stops) add_stop(stop, all);
-    for (int i = 0; i < s_.plan.frictions; ++i) add_friction(s_.plan.friction[i], all);
+    for (const EndStop& stop : stops) add_stop(stop, joints);
+    for (int i = 0; i < s_.plan.frictions; ++i) add_friction(s_.plan.friction[i], joints);
   }
 
   StepRow* begin() { return row_; }
@@ -174,56 +171,43 @@ class StepRows {
     if (square(h_) * (dot(at.n_dot, at.n_dot) + dot(at.p_dot, at.p_dot) / square(size)) > 1.0) return;  // a corner on a corner
     bend(row, point.at.distance, moving_bias(k, {row.first, row.second, row.friction}, row.position, row.axes, at));
   }
-  /// How a point moves and its normal turns; by a function of the caller from what that returns a moment later. False: it does not stay.
+  /// How a point moves and its normal turns, by central differences between `moment` ago and later. False: the point does not stay, or the
+  /// caller's function has failed.
   bool move(const StepRow& row, const ShapeContacts& all, const TouchingPoint<double>& point, const Kinematics<double>& k,
             double moment, MovingPlace& at) {
-    using Moving = Dual<double>;
     const auto [i, j] = all.scene->shapes_of(point.pair);
     const PlacedShape &one = all.scene->shapes[i], &other = all.scene->shapes[j];
-    const double within = ahead_[i] + ahead_[j];
     const PairFunction& function = all.scene->function(point.pair);
+    if (point.pair != moved_pair_) {  // points of a pair follow each other
+      moved_pair_ = point.pair, moved_by_ = moment;
+      const auto pose_after = [&](const PlacedShape& s,
+                                  double time) {  // about the point: far from the origin rounding would be larger
+        const LinkMotion<double>& body = k.link[link(all, s)];
+        const Vec3<double>& w = body.V.angular;
+        Transform<double> X = pose(all, s);
+        const Vec3<double> v = body.V.linear + cross(w, Vec3<double>(X.p - body.X.p));
+        X.p += v * time - row.position;
+        for (int c = 0; c < 3; ++c) X.R.col(c) += cross(w, Vec3<double>(X.R.col(c))) * time;
+        return X;
+      };
+      for (int side = 0; side < 2; ++side) {
+        const double time = side ? moment : -moment;
+        const Transform<double> X = pose_after(one, time), Y = pose_after(other, time);
+        const double within = ahead_[i] + ahead_[j];
+        const std::optional<Manifold<double>> points =
+            function ? function(X, Y, within) : touch(one.shape, X, other.shape, Y, within);
+        if (!points) return moved_pair_ = -1, s_.status = caller_failed, false;
+        moved_[side] = *points;
+      }
+    }
     const int feature = static_cast<int>(point.id % Scene::features);
-    const auto moving = [&](const PlacedShape& s) {
-      const LinkMotion<double>& body = k.link[link(all, s)];
-      const Transform<double> X = pose(all, s);
-      const Vec3<double>&w = body.V.angular, v = body.V.linear + cross(w, Vec3<double>(X.p - body.X.p));
-      Transform<Moving> now;
-      for (int c = 0; c < 3; ++c) {
-        const Vec3<double> turns = cross(w, Vec3<double>(X.R.col(c)));
-        now.p(c) = {X.p(c), v(c)};
-        for (int r = 0; r < 3; ++r) now.R(r, c) = {X.R(r, c), turns(r)};
-      }
-      return now;
-    };
-    const auto later = [&](const PlacedShape& s) {
-      const Transform<Moving> now = moving(s);
-      Transform<double> X;
-      for (int c = 0; c < 3; ++c) {
-        X.p(c) = now.p(c).value + moment * now.p(c).rate;
-        for (int r = 0; r < 3; ++r) X.R(r, c) = now.R(r, c).value + moment * now.R(r, c).rate;
-      }
-      return X;
-    };
-    if (function) {
-      const auto said = function(later(one), later(other), within);
-      if (!said) return s_.status = caller_failed, false;
-      for (int m = 0; m < said->count; ++m) {
-        if (said->feature[m] != feature) continue;
-        at.p_dot = (said->at[m].position - point.at.position) / moment,
-        at.n_dot = (said->at[m].normal - point.at.normal) / moment;
-        return true;
-      }
-      return false;
-    }
-    if (point.pair != moving_pair_) {  // points of a pair stand side by side
-      moving_pair_ = point.pair;
-      moving_ = touch<Moving>(one.shape, moving(one), other.shape, moving(other), Moving(within));
-    }
-    for (int m = 0; m < moving_.count; ++m) {
-      if (moving_.feature[m] != feature) continue;
-      for (int r = 0; r < 3; ++r) at.p_dot(r) = moving_.at[m].position(r).rate, at.n_dot(r) = moving_.at[m].normal(r).rate;
+    const ContactPoint<double>*before = moved_[0].of_feature(feature), *after = moved_[1].of_feature(feature);
+    if (before && after) {
+      at.p_dot = (after->position - before->position) / (2.0 * moved_by_);
+      at.n_dot = (after->normal - before->normal) / (2.0 * moved_by_);
       return true;
     }
+    if (all.scene->on_a_plane(point.pair).first < 0) return false;
     // one kept from the last step is a corner of what stands on a plane
     const bool stands = one.shape.kind != ShapeKind::plane;
     const LinkMotion<double>&body = k.link[stands ? row.first : row.second], &plane = k.link[stands ? row.second : row.first];
@@ -436,8 +420,9 @@ class StepRows {
   };
   Standing* stand_ = nullptr;
   int stands_ = 0;
-  int moving_pair_ = -1;
-  Manifold<Dual<double>> moving_;  // of that pair, with the rates of its points
+  int moved_pair_ = -1;
+  Manifold<double> moved_[2];  // points of that pair, `moved_by_` seconds ago and later
+  double moved_by_ = 0.0;
 };
 
 }  // namespace sarrus
