@@ -385,16 +385,16 @@ def test_convert_there_and_back(tmp_path, monkeypatch, capsys):
     assert out.splitlines() == [
         "wrote a.json", "wrote b.json", "wrote c.urdf and c.yaml", "wrote d.xml", "wrote e.sdf", "wrote f.json",
     ]  # fmt: skip
-    assert "sarrus: c.urdf: URDF cannot say, and the file does not: configurations 'home'" in err.splitlines()
+    assert "sarrus: c.urdf: URDF cannot represent, and the file omits: configurations 'home'" in err.splitlines()
     assert sarrus.load("b.json") == sarrus.mechanisms.four_bar()
     assert sarrus.load("f.json").loop_joints == ("pin2_A pin2_B",)
 
 
 def test_convert_says_what_is_lost(tmp_path, capsys):
-    wanted = "MJCF cannot say: constraint 'contact: Rolling"
+    wanted = "MJCF cannot represent: constraint 'contact: Rolling"
     assert main(["convert", "rolling_disc", str(tmp_path / "a.xml")]) == 1
     err = capsys.readouterr().err
-    assert wanted in err and "or with --lossy without that" in err and not list(tmp_path.iterdir())
+    assert wanted in err and "or with --lossy, which omits them" in err and not list(tmp_path.iterdir())
     assert main(["convert", "rolling_disc", str(tmp_path / "a.xml"), "--lossy"]) == 0
     assert "the file does not: constraint 'contact: Rolling" in capsys.readouterr().err
 

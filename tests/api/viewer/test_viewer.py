@@ -597,9 +597,9 @@ def test_meshes_are_found_where_the_field_looks(tmp_path, monkeypatch):
         ("b.stl", "b.stl: there is no such file in .*urdf"),
         (
             "package://robot/b.stl",
-            "no folder 'robot' with that file above .*urdf: load.*package_dirs.*ROS_PACKAGE_PATH",
+            "no folder 'robot' with this file above .*urdf: load.*package_dirs.*ROS_PACKAGE_PATH",
         ),
-        ("https://robot.org/b.stl", "https:// is not fetched"),
+        ("https://robot.org/b.stl", "https:// is not read"),
     ):
         with pytest.raises(shapes.MeshError, match=match):
             found(name)
@@ -641,7 +641,7 @@ LED_OUT = [
 @pytest.mark.parametrize("name", LED_OUT)
 def test_meshes_stay_in_their_folders(packages, name):
     """In that of the model file, in its package, in other packages, by real path."""
-    with pytest.raises(shapes.MeshError, match=r"leads out of|there is no"):
+    with pytest.raises(shapes.MeshError, match=r"outside of|there is no"):
         shapes.find(Mesh(name.format(packages), beside=str(packages / "pk/robots")))
 
 
