@@ -45,7 +45,10 @@ def main(output: Path | None = None, duration: float = 4.0, films: Path | None =
     impulse = ((force[1:] + force[:-1]) / 2 * np.diff(run.t)[:, None]).sum(axis=0)
     gained = run.momentum[-1, 3:] - run.momentum[0, 3:] - robot.mass * robot.gravity * run.t[-1]
     # effective inertia of the rim along the normal, with the horn's springs as they are
-    felt = 1.0 / sarrus.formulations.operational_inertia_inverse(robot, run.q[0], "rim1", expressed_in="world_aligned")[5, 5]
+    felt = (
+        1.0
+        / sarrus.formulations.operational_inertia_inverse(robot, run.q[0], "rim1", expressed_in="world_aligned")[5, 5]
+    )
     com = robot.center_of_mass(run.q)
     rebound = np.gradient(com[:, 2], run.t)[-1]
     results = {

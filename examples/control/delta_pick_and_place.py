@@ -50,7 +50,11 @@ def main(figures: Figures = None, duration: float = 0.736) -> dict[str, float]:
     ]
     runs = {
         name: sarrus.simulate(robot, q, np.zeros(robot.nv), duration, controller, dt=5e-4)
-        for name, controller in (("TaskControl", law), ("TaskControl at 1 kHz", control.SampleAndHold(law)), ("PID", pids))
+        for name, controller in (
+            ("TaskControl", law),
+            ("TaskControl at 1 kHz", control.SampleAndHold(law)),
+            ("PID", pids),
+        )
     }
     motors = [robot.joint(name).v_slice.start for name in robot.actuated]
     results, off = {}, {}

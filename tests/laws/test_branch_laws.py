@@ -149,7 +149,9 @@ def test_where_the_branch_ends_another_one_is_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert_allclose(robot.assemble(fixed=beyond, branch="any"), q)
-    with pytest.raises(sarrus.PathTrackingError, match="the goal is not on the branch of the start: it ends, at pivot") as end:
+    with pytest.raises(
+        sarrus.PathTrackingError, match="the goal is not on the branch of the start: it ends, at pivot"
+    ) as end:
         robot.assemble(fixed=beyond, branch="only")
     assert np.isfinite(end.value.last_configuration).all()
     assert np.abs(robot.constraint_residual(end.value.last_configuration)).max() < 1e-9

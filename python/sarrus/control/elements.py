@@ -257,7 +257,9 @@ class LuGreFriction(Element):
         sliding, sticking, stiffness = numbers_of(full, sliding="positive", sticking="positive", stiffness="positive")
         if less(sticking, sliding):
             expected = "no less than sliding"
-            raise ModelError(f"sticking of LuGreFriction must be {expected}; got {full.sticking!r} and {self.sliding!r}")
+            raise ModelError(
+                f"sticking of LuGreFriction must be {expected}; got {full.sticking!r} and {self.sliding!r}"
+            )
         values = {"sticking": sticking}
         if self.damping is None:
             joint_inertia = effective_inertia(mechanism, [velocity(mechanism, self.joint, self.index)], run.start)

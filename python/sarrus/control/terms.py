@@ -100,7 +100,9 @@ def _values(mechanism: LoopFunctions, element: Any, run: Run, forces: ForceEleme
         functions, controllers = functions_and_elements(element.law)
         for c in controllers:
             if not c.can_be_sampled:
-                raise ModelError(f"{type(c).__name__} cannot be sampled: give it outside SampleAndHold, in a list with it")
+                raise ModelError(
+                    f"{type(c).__name__} cannot be sampled: give it outside SampleAndHold, in a list with it"
+                )
         forces.sampled.append(functions)
         values |= {"calls": bool(functions), "controllers": terms_of(mechanism, controllers, run, forces)}
     return values

@@ -417,9 +417,7 @@ def base_reaction(
 def base_joint(robot: LoopFunctions, asks: str) -> Joint:
     """The joint that carries the base; ModelError where something ties the mechanism to the ground."""
     if robot._tie:
-        raise ModelError(
-            f"{asks} requires a floating mechanism, whose base is carried by a Free joint: {robot._tie}"
-        )
+        raise ModelError(f"{asks} requires a floating mechanism, whose base is carried by a Free joint: {robot._tie}")
     return next(j for j in map(robot.joint, robot.joints) if j.nv and j.v_slice.start == robot._base_velocity)
 
 

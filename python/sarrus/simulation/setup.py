@@ -316,7 +316,11 @@ def plane_contacts(setup: Setup, core: _core.Simulation) -> tuple[PlaneContact, 
 
 def shapes_that_touch(mechanism: Mechanism | Variants, method: str, elements: Iterable[Element]) -> list[Element]:
     """Return the contacts of shapes that act without an element of the caller."""
-    if not _core.methods[method].rigid or any(e._kind == "CollisionContacts" for e in elements) or not mechanism._may_touch:
+    if (
+        not _core.methods[method].rigid
+        or any(e._kind == "CollisionContacts" for e in elements)
+        or not mechanism._may_touch
+    ):
         return []
     from ..control.elements import CollisionContacts
 

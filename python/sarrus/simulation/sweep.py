@@ -392,7 +392,9 @@ def _prepared(
         for mechanism, of, share in zip(mechanisms, limits, rows, strict=True)
     ]
     if any(prepared[0].forces.sampled):
-        raise TypeError("simulate_many(): SampleAndHold has a function; expected elements of sarrus.control. Use simulate()")
+        raise TypeError(
+            "simulate_many(): SampleAndHold has a function; expected elements of sarrus.control. Use simulate()"
+        )
     return prepared
 
 

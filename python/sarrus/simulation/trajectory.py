@@ -316,7 +316,11 @@ class Trajectory:
         parts = ContactForces.from_planes(self.mechanism, self.q, self.internal_state, self.on_planes)
         if self.touching is not None:
             first, kept, each = self.touching
-            parts += [ContactForces.from_states(self.mechanism, self.internal_state[:, first : first + BEFORE + each * kept], kept)]
+            parts += [
+                ContactForces.from_states(
+                    self.mechanism, self.internal_state[:, first : first + BEFORE + each * kept], kept
+                )
+            ]
         return ContactForces.together(parts)
 
     @cached_property

@@ -577,8 +577,16 @@ BAD_ELEMENTS = [
         "position of Quantisation must not be negative",
     ),
     (SampleAndHold(PID("pivot"), quantisation=Quantisation(effort={"elbow": 1.0})), sarrus.NameNotFoundError, "elbow"),
-    (SampleAndHold(PID("pivot"), quantisation="fine"), sarrus.ModelError, "position of Quantisation must be a finite number"),
-    (EffortTable([0.0, 0.1], [[1.0]]), sarrus.ShapeError, r"u of EffortTable must be \(n, m\) = \(2, 1\) .*got \(1, 1\)"),
+    (
+        SampleAndHold(PID("pivot"), quantisation="fine"),
+        sarrus.ModelError,
+        "position of Quantisation must be a finite number",
+    ),
+    (
+        EffortTable([0.0, 0.1], [[1.0]]),
+        sarrus.ShapeError,
+        r"u of EffortTable must be \(n, m\) = \(2, 1\) .*got \(1, 1\)",
+    ),
     (EffortTable([0.1, 0.1], [[1.0], [2.0]]), sarrus.ModelError, "times of EffortTable must increase"),
     (
         EffortTable([], np.zeros((0, 1))),
@@ -586,7 +594,11 @@ BAD_ELEMENTS = [
         r"times of EffortTable must be \(n,\), the same in all runs; got \(0,\)",
     ),
     (EffortTable([0.0], [[np.nan]]), sarrus.ModelError, "u of EffortTable must be finite"),
-    (EffortTable([0.0], [[1.0]], joints="pivot"), TypeError, "joints of EffortTable must be a sequence of names; got 'pivot'"),
+    (
+        EffortTable([0.0], [[1.0]], joints="pivot"),
+        TypeError,
+        "joints of EffortTable must be a sequence of names; got 'pivot'",
+    ),
     (EffortTable([0.0], np.ones((3, 1, 1))), sarrus.ShapeError, "simulate_many"),
     (ActuatorModel("pivot"), sarrus.ModelError, "'pivot' has no effect: give a time_constant"),
     (ActuatorModel("pivot", 0.1, 3.0), sarrus.ModelError, "got both"),
