@@ -1,5 +1,5 @@
-// Efforts along velocities, held from each of the given times to the next. It holds:
-//   [0] how many rows have come to act    then the effort that acts
+// Efforts along velocities, held from each of the given times to the next. The held values are:
+//   [0] number of rows taken so far    then the effort that acts
 #pragma once
 
 #include "held.hpp"
@@ -11,7 +11,7 @@ struct ZeroOrderHold : HeldElement {
   std::vector<double> times;
   std::vector<JointVelocity> motors;
   NumberArray u;  // times x motors
-  double shortest = 1.0;  // time between two of them
+  double shortest = 1.0;  // shortest time between two of them
 
   template <class F> void fields(F field) { field("times", times), field("motors", motors), field("u", u); }
   void settle() {
@@ -19,25 +19,25 @@ struct ZeroOrderHold : HeldElement {
   }
   int held_size() const { return 1 + width; }
 
-  template <class T> double due(const T* held) const {
-    const auto taken = static_cast<std::size_t>(of_any_lane(held[place]));
-    return taken < times.size() ? times[taken] : never;
+  template <class T> double due(const T* held_values) const {
+    const auto rows_taken = static_cast<std::size_t>(first_lane(held_values[place]));
+    return rows_taken < times.size() ? times[rows_taken] : never;
   }
   double instant() const { return shortest * 1e-6; }
-  template <class T, class Ask> void take(const T* parameter, double, double upto, T* held, Ask&&, int) const {
-    const auto before = static_cast<std::size_t>(of_any_lane(held[place]));
-    std::size_t taken = before;
-    while (taken < times.size() && times[taken] <= upto) ++taken;
-    for (std::size_t k = 0; k < motors.size() && taken > before; ++k)
-      held[place + 1 + motors[k].iv] = parameter[u.at + (taken - 1) * motors.size() + k];
-    held[place] = T(static_cast<double>(taken));
+  template <class T, class Evaluate> void take(const T* parameter, double, double upto, T* held_values, Evaluate&&, int) const {
+    const auto before = static_cast<std::size_t>(first_lane(held_values[place]));
+    std::size_t rows_taken = before;
+    while (rows_taken < times.size() && times[rows_taken] <= upto) ++rows_taken;
+    for (std::size_t k = 0; k < motors.size() && rows_taken > before; ++k)
+      held_values[place + 1 + motors[k].iv] = parameter[u.at + (rows_taken - 1) * motors.size() + k];
+    held_values[place] = T(static_cast<double>(rows_taken));
   }
-  /// The parameter that acts along motor k, in a state that holds this; or -1.
-  int acting(double taken, std::size_t k) const {
-    return taken > 0.0 ? u.at + static_cast<int>((static_cast<std::size_t>(taken) - 1) * motors.size() + k) : -1;
+  /// Return the parameter that acts along motor k, in a state with this number of rows; or -1.
+  int acting(double rows_taken, std::size_t k) const {
+    return rows_taken > 0.0 ? u.at + static_cast<int>((static_cast<std::size_t>(rows_taken) - 1) * motors.size() + k) : -1;
   }
   template <class T> void apply(ElementCall<T>& e) const {
-    for (int k = 0; k < e.width; ++k) e.motor[k] += e.held[place + 1 + k];
+    for (int k = 0; k < e.width; ++k) e.motor[k] += e.held_values[place + 1 + k];
   }
 };
 

@@ -9,15 +9,16 @@
 
 namespace sarrus {
 
-/// Whatever the compiler, which is told that all numbers are finite, makes of comparisons.
+/// Return true if x is finite, although the compiler may assume that all numbers are.
 inline bool finite_bits(double x) {
   std::uint64_t bits;
   std::memcpy(&bits, &x, sizeof bits);
-  asm("" : "+r"(bits));  // and of bits whose origin it knows
+  asm("" : "+r"(bits));  // hides the origin of the bits from the optimiser
   return (bits >> 52 & 0x7ff) != 0x7ff;
 }
 
-/// So many pivots go before the rest is updated, once by all of them: in what does not fit a cache this is what counts. No digit depends on it.
+/// Number of pivots that are eliminated before the rest is updated, once by all of them, for matrices that do not fit a cache. The results do
+/// not depend on it.
 constexpr int panel_width = 8;
 
 /// The rows below a panel, from column `from` on, less scale(row, k) times its rows.
@@ -29,7 +30,7 @@ template <class Scale> void subtract_panel(int n, double* A, int first, int row,
   if (any) subtract_scaled(A + row * n + from, rows, scales, n - from);
 }
 
-/// For what need not be interrupted.
+/// The default of `stops`: never.
 struct NeverStops {
   bool operator()(double) const { return false; }
 };

@@ -1,18 +1,20 @@
 // Springs and dampers between bodies in a step that is implicit in them: between points, and along joints that close loops.
 //
-// Each acts along one row J_s of the velocities, by -(k s + c s-dot). As K and D of joints do (implicit_rates.hpp), it adds b = theta h c + theta^2 h^2 k
-// to the matrix of the kick, but as a term J_s^T b J_s of rank one, which ties joints that the factor's pattern keeps apart:
+// Each acts along one row J_s of the velocities, by -(k s + c s-dot). As K and D of joints do (implicit_rates.hpp), it adds
+// b = theta h c + theta^2 h^2 k to the matrix of the kick, but as a term J_s^T b J_s of rank one, which couples joints that are independent in the
+// factor's pattern:
 //
 //   (A + J_s^T b J_s)^-1 = A^-1 - W^T W,   U^T W = b^1/2 Y,   U^T U = 1 + b^1/2 J_s Y^T b^1/2,   Y = J_s A^-1
 //
-// (Sherman, Morrison and Woodbury; U is a Cholesky factor, in whose matrix rows of metres and of radians compare.)
+// (Sherman, Morrison and Woodbury). The matrix of the Cholesky factor U has no units: it mixes rows of metres and of radians.
 //
-// Springs bend with the motion: of s along the drift, a straight line, h^2/8 J_s-dot v more is stretch at both ends of the step than in its middle, and
-// the rates there are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot v. The force is that at these ends, or a stiff wire that swings would store h^4 k.
+// The row of a spring turns with the motion. For s along the drift, a straight line, the stretch at both ends of the step exceeds that in its
+// middle by h^2/8 J_s-dot v, and the rates at the ends are J_s v* - h/2 J_s-dot v and J_s v' + h/2 J_s-dot v. The force is evaluated at these ends:
+// otherwise an oscillating stiff wire would gain an energy of the order h^4 k.
 //
-// A spring without damper whose rate the step resolves stays explicit, which is of second order too, and costs nothing.
+// A spring without damper whose rate the step resolves stays explicit: that is also of second order, and costs nothing.
 //
-//   cost    a solution of the factor's equation for each register of rows, and the cube of their number
+//   cost    a solution of the factor's equation for each register of rows, and the cube of the number of rows
 #pragma once
 
 #include "../contact/response.hpp"
@@ -22,7 +24,7 @@
 namespace sarrus {
 
 namespace contact_steps {
-/// A rate, times the step, up to which springs without dampers are explicit.
+/// Largest rate, times the step, for which springs without dampers are explicit.
 constexpr double resolved = 0.1;
 }  // namespace contact_steps
 
@@ -51,8 +53,8 @@ class SoftRows {
 
   bool empty() const { return count_ == 0; }
 
-  /// Takes part in the kick of an equation, from whose right-hand side, of impulses, goes what theta leaves of the stiffness. False: that is no
-  /// finite one.
+  /// Add the rows to the kick of an equation, and subtract from its right-hand side (impulses) the explicit part of the stiffness. False if the
+  /// result is not finite.
   bool join(LoopEquation<double>& e, const Factor<double>& factor) {
     int kept = 0;
     for (int i = 0; i < count_; ++i)
@@ -60,7 +62,8 @@ class SoftRows {
     count_ = kept;
     if (empty()) return true;
     W_ = doubles(count_ * n_), U_ = doubles(count_ * count_), scale_ = doubles(count_);
-    const bool one_by_one = e.pieces || e.matrix.plan.fronts;  // as fronts fill registers with rows of one side
+    const bool one_by_one =
+        e.pieces || e.matrix.plan.fronts;  // because fronts fill registers with the rows of one right-hand side
     for (int i = 0; i < count_; i += one_by_one ? 1 : width_of<SideBySide>)
       one_by_one ? solve<double>(e, factor, i) : solve<SideBySide>(e, factor, i);
     for (int i = 0; i < count_; ++i) {
@@ -87,7 +90,7 @@ class SoftRows {
     return true;
   }
 
-  /// Turn velocities, and multipliers of loops, of a solution by the factor into those of the kick.
+  /// Convert velocities, and multipliers of loops, of a solution by the factor into those of the kick.
   void soften(double* v, double* multipliers = nullptr) const {
     if (empty()) return;
     const Arena::Scope scope(arena_);
@@ -107,7 +110,7 @@ class SoftRows {
       subtract_scaled(impulse, row.J, row.late * change + row.ahead, nv_);
     }
   }
-  /// Work that the mechanism's dampers take, moved by `passed` (nv), of a motion `mean` (nv).
+  /// Return the work that the mechanism's dampers, displaced by `passed` (nv), dissipate in a motion `mean` (nv).
   double damped(const double* passed, const double* mean) const {
     double work = 0.0;
     for (int i = 0; i < count_; ++i) {
@@ -116,7 +119,7 @@ class SoftRows {
     }
     return work;
   }
-  /// The same of G = J A^-1 J^T of rows J (count x nv).
+  /// Convert G = J A^-1 J^T of rows J (count x nv) in the same way.
   void soften(int count, const double* J, double* G) const {
     if (empty()) return;
     const Arena::Scope scope(arena_);
@@ -125,8 +128,8 @@ class SoftRows {
       for (int k = 0; k < count_; ++k) along[i * count_ + k] = scalar_product(J + i * nv_, W_ + k * n_, nv_);
     for (int i = 0; i < count; ++i)
       for (int j = 0; j <= i; ++j) {
-        const double given = scalar_product(along + i * count_, along + j * count_, count_);
-        G[i * count + j] = G[j * count + i] = i == j ? std::max(0.0, G[i * count + i] - given) : G[i * count + j] - given;
+        const double softening = scalar_product(along + i * count_, along + j * count_, count_);
+        G[i * count + j] = G[j * count + i] = i == j ? std::max(0.0, G[i * count + i] - softening) : G[i * count + j] - softening;
       }
   }
 
@@ -134,10 +137,10 @@ class SoftRows {
   struct Row {
     const double* J;
     double stiffness, damping, rate, bend;  // s-dot, and J_s-dot v
-    double stiffness_of_elements, damping_of_elements;  // parts that are not the mechanism's: they store no energy of it
-    double late, ahead;  // of the impulse of dampers and elements: per change of velocity along the row, and besides
+    double stiffness_of_elements, damping_of_elements;  // parts that are due to force elements
+    double late, ahead;  // impulse of dampers and elements: per change of velocity along the row, and its constant part
   };
-  /// Y of the rows from `first` on, as many as T has lanes.
+  /// Solve for Y of the rows from `first` on, as many as T has lanes.
   template <class T> void solve(const LoopEquation<double>& e, const Factor<double>& factor, int first) {
     const Arena::Scope scope(arena_);
     const int rows = std::min(width_of<T>, count_ - first), n = nv_ + tree_.loops.rows + tree_.loops.motor_rows;
@@ -163,21 +166,22 @@ class SoftRows {
     for (int i = 0; i < tree_.springs; ++i) {
       const PointSpring& spring = tree_.spring[i];
       const SpringForce<double> force = spring_force(spring, tree_.numbers<double>(), k);
-      const Vec3<double> way = force.end[1] - force.end[0];
-      const double length = way.norm();
+      const Vec3<double> difference = force.end[1] - force.end[0];
+      const double length = difference.norm();
       if (!(length > 0.0) || (spring.stiffness == 0.0 && spring.damping == 0.0)) continue;
       double* J = doubles(3 * nv_);  // along the spring, and across it
       std::fill(J, J + 3 * nv_, 0.0);
-      const Mat3<double> E = contact_axes(Vec3<double>(way / length));
+      const Mat3<double> E = contact_axes(Vec3<double>(difference / length));
       for (const int end : {0, 1}) add_point_rows(tree_, k, spring.link[end], force.end[end], E, end ? 1.0 : -1.0, J);
       Vec3<double> u[2], a[2];
       for (const int end : {0, 1}) point_motion(k.link[spring.link[end]], force.end[end], u[end], a[end]);
       const Vec3<double> passing = u[1] - u[0];
-      const double bend = dot(way, Vec3<double>(a[1] - a[0])) / length + (dot(passing, passing) - square(force.rate)) / length;
+      const double bend =
+          dot(difference, Vec3<double>(a[1] - a[0])) / length + (dot(passing, passing) - square(force.rate)) / length;
       row_[count_++] = {J, spring.stiffness, spring.damping, force.rate, bend, 0.0, 0.0, 0.0, 0.0};
     }
   }
-  /// Whether the step follows it, by what moves its ends without loops.
+  /// Return true if the step resolves the spring, by the mobility of its ends without loops.
   bool is_resolved(const Row& row, const double* mobility) const {
     if (row.damping != 0.0) return false;
     double most = 0.0;

@@ -223,7 +223,7 @@ def to_pinocchio_state(
     Raises
     ------
     ModelError
-        The two do not have the same joints; or a joint of several axes is reversed in the tree, so that Pinocchio has the
+        The two do not have the same joints; or a joint of several axes has its child nearer to the ground, so that Pinocchio has the
         coordinates of its inverse.
     ShapeError
         q or v has a wrong shape.
@@ -368,7 +368,7 @@ def _shared(robot: Mechanism, model: Any) -> Iterator[tuple[Joint, slice, slice,
                 fault = f"joint '{part_name}' is {joint.kind}, with {joint.nq} coordinates, and in Pinocchio a {pinocchio_joint.shortname()}"
                 raise ModelError(f"{fault}, with {part.nq}: the two are not the same model")
             if joint.reversed and (joint.type.quaternion or joint.kind == "Planar"):
-                fault = f"joint '{part_name}' ({joint.kind}) is reversed in the tree"
+                fault = f"joint '{part_name}' ({joint.kind}) has its child nearer to the ground"
                 raise ModelError(
                     f"{fault}, and Pinocchio has the coordinates of its inverse: exchange parent and child"
                 )

@@ -449,7 +449,7 @@ CALLS = {
     "wrenches in a list": (lambda: id_(wrenches=[np.zeros(6)]), TypeError, "wrenches must be a mapping of frame names"),
     "wrench on an unknown frame": (lambda: id_(wrenches={"amr": np.zeros(6)}), NameNotFoundError, "did you mean 'arm'?"),
     "wrench on a number": (lambda: id_(wrenches={3: np.zeros(6)}), TypeError, "frame must be the name of a frame"),
-    "wrench of three": (lambda: id_(wrenches={"arm": np.zeros(3)}), ShapeError, r"wrenches\['arm'\] has 3 entries in its last axis; it wants 6"),
+    "wrench of three": (lambda: id_(wrenches={"arm": np.zeros(3)}), ShapeError, r"wrenches\['arm'\] has 3 entries in its last axis; it must have 6"),
     "wrench in words": (lambda: id_(wrenches={"arm": "push"}), TypeError, r"wrenches\['arm'\] must hold real numbers"),
     "base velocity of three": (lambda: id_(base_velocity=np.zeros(3)), ShapeError, "base_velocity has 3 entries"),
     "base velocity by position": (lambda: PENDULUM.inverse_dynamics(Q, Q, Q, np.zeros(6)), TypeError, "takes 3 positional arguments"),

@@ -150,7 +150,7 @@ def test_where_the_branch_ends_another_one_is_told():
         warnings.simplefilter("error")
         assert_allclose(robot.assemble(fixed=beyond, branch="any"), q)
     with pytest.raises(
-        sarrus.PathTrackingError, match="the branch of the start does not lead there: it ends, at pivot"
+        sarrus.PathTrackingError, match="the goal is not on the branch of the start: it ends, at pivot"
     ) as end:
         robot.assemble(fixed=beyond, branch="only")
     assert np.isfinite(end.value.last_configuration).all()
@@ -167,7 +167,7 @@ def test_where_the_branch_ends_another_one_is_told():
 def test_nothing_there_says_how_far_the_branch_goes():
     robot = mechanisms.four_bar()
     with pytest.raises(
-        sarrus.PathTrackingError, match=r"no configuration was found.*the branch of the start does not lead there"
+        sarrus.PathTrackingError, match=r"no configuration was found.*the goal is not on the branch of the start"
     ) as end:
         robot.assemble(fixed={"pivot": -0.2})
     assert end.value.path.shape == (1, 3)
@@ -199,7 +199,7 @@ def test_passed_singular_positions_are_counted_by_the_core():
     start = robot.assemble(fixed={"motor": 0.7}, branch="any")
     q, status = robot.assemble(start, fixed={"motor": -0.7}, return_status=True)
     assert status == Status.OTHER_BRANCH
-    with pytest.warns(sarrus.BranchWarning, match="a singular position lies on the way"):
+    with pytest.warns(sarrus.BranchWarning, match="a singular position lies on the path"):
         robot.assemble(start, fixed={"motor": -0.7})
 
 
@@ -224,7 +224,7 @@ def test_joints_that_lead_determine_the_motion_of_those_that_follow(name):
     assert_allclose(projector @ projector, projector, atol=1e-9)
     names = sorted(robot.joints)
     groups = [(robot.joint(x).v_slice.start, robot.joint(x).v_slice.stop) for x in names]
-    leads = _core.leading(projector, groups)
+    leads = _core.determining_groups(projector, groups)
     columns = np.concatenate([np.arange(*g) for g, one in zip(groups, leads, strict=True) if one])
     basis = np.linalg.eigh(projector)[1][:, -int(count) :]
     assert np.linalg.matrix_rank(basis[columns], tol=1e-3) == count

@@ -154,5 +154,5 @@ def test_motors_that_cannot():
     b.set_joint("right_motor", actuated=False)
     weak, q = b.build(), robot.assemble()
     for law in (GravityCompensation(), ComputedTorque({"left_motor": 0.5, "right_motor": 0.5})):
-        with pytest.raises(sarrus.IntegrationError, match="motors cannot do what a control law asks"):
+        with pytest.raises(sarrus.IntegrationError, match="motors cannot realise the efforts of a control law"):
             sarrus.simulate(weak, q, np.zeros(robot.nv), 0.1, law)

@@ -153,7 +153,7 @@ def one_answer(robot, name, numbers, batch):
     for _ in range(len(inputs) + 2):
         given = {k: x if batch or x.ndim == 1 else x[0] for k, x in inputs.items()}
         said = outcome(lambda given=given: ASKED[name](robot, **given, **options))
-        if said[0] is sarrus.ShapeError and (wants := re.match(r"(\w+) has .*; it wants (\d+)", said[1])):
+        if said[0] is sarrus.ShapeError and (wants := re.match(r"(\w+) has .*; it must have (\d+)", said[1])):
             inputs[wants[1]] = np.linspace(0.1, 1.0, int(wants[2]))
         else:
             break

@@ -261,10 +261,10 @@ def test_contacts_that_contradict_the_mechanism_are_named(limits):
     robot, q, v = straight_arm()
     law = control.TaskControl(robot, control.JointTask("elbow", 0.0), limits, control.PointContact("tip"))
     for ask in (law, law.solve):
-        with pytest.raises(sarrus.StateError, match=r"TaskControl of 'arm': contacts contradict .*the contact of 'tip'; leave a contact out"):  # fmt: skip
+        with pytest.raises(sarrus.StateError, match=r"TaskControl of 'arm': contacts are inconsistent .*the contact of 'tip'; leave a contact out"):  # fmt: skip
             ask(0.0, q, v)
     for controller in (law, control.SampleAndHold(law, 1e-3), [control.FeedforwardEffort("elbow", 0.0), law]):
-        with pytest.raises(sarrus.IntegrationError, match=r"TaskControl of 'arm': contacts contradict .*'tip'"):
+        with pytest.raises(sarrus.IntegrationError, match=r"TaskControl of 'arm': contacts are inconsistent .*'tip'"):
             sarrus.simulate(robot, q, v, 0.01, controller, limits="ignore")
 
 
@@ -277,7 +277,7 @@ def test_a_hard_task_against_a_foot_is_named(limits):
     tasks = [held(robot, q)[0], control.FrameTask("foot", goal, "tz", hard=True)]
     feet = [control.PointContact(p) for p in RECTANGLE]
     law = control.TaskControl(robot, tasks, limits, feet)
-    said = r"TaskControl of 'humanoid leg': what must hold contradicts itself.*FrameTask\('foot'\) and the contact of 'a'.*make one of these tasks hard=False, or leave a contact out"  # fmt: skip
+    said = r"TaskControl of 'humanoid leg': hard tasks and contacts are inconsistent.*FrameTask\('foot'\) and the contact of 'a'.*make one of these tasks hard=False, or leave a contact out"  # fmt: skip
     with pytest.raises(sarrus.StateError, match=said):
         law.solve(0.0, q, v)
     with pytest.raises(sarrus.IntegrationError, match=said):

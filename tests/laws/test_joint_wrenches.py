@@ -139,7 +139,7 @@ def test_a_batch_marks_its_bad_states():
 def test_what_cannot_be_told():
     robot = sarrus.mechanisms.four_bar()
     q, rest = robot.assemble(), np.zeros(3)
-    with pytest.raises(sarrus.NotRealizableError, match="cannot bring this motion about"):
+    with pytest.raises(sarrus.NotRealizableError, match="cannot produce this motion"):
         robot.joint_wrenches(q, rest, rest, actuated=())
     a, loops = robot.forward_dynamics(q, rest, [0.0, 1.0, 0.0], return_reactions=True)
     with pytest.raises(sarrus.ModelError, match="name in actuated= the joints that are driven"):

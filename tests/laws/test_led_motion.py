@@ -180,7 +180,11 @@ def test_motors_that_do_not_determine_a_frame():
         ({"frames": {"platform": np.zeros(3)}, "expressed_in": "world"}, ValueError, "'frame' or 'world_aligned'"),
         ({"expressed_in": "world"}, ValueError, "'frame' or 'world_aligned'"),
         ({"frames": {"ground": np.zeros(3)}}, sarrus.ModelError, "fixed to the ground"),
-        ({"frames": {"motor1": 1.0}}, sarrus.ModelError, "'motor1' is a joint, no frame: it belongs to joints="),
+        (
+            {"frames": {"motor1": 1.0}},
+            sarrus.ModelError,
+            "'motor1' is a joint; expected a frame, pass joints to joints=",
+        ),
         ({"frames": {"plattform": np.zeros(3)}}, sarrus.NameNotFoundError, "platform"),
         ({"frames": [1.0]}, TypeError, "frames must be a mapping"),
         ({"joints": {"platform": 1.0}}, sarrus.NameNotFoundError, "platform"),

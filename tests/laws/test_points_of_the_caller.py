@@ -227,8 +227,8 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(sarrus.ModelError, match="points are of two shapes that touch"):
         b.set_contact("thing", "stones", points=balls)
     robot = falling(Sphere(0.1), ball_on_plane).build()
-    with pytest.raises(sarrus.ModelError, match=r"points.* is a function, which no file can hold"):
+    with pytest.raises(sarrus.ModelError, match=r"points.* is a function, which a file cannot contain"):
         robot.save(tmp_path / "fall.json")
-    with pytest.raises(sarrus.ModelError, match=r"points of shapes .* cannot run side by side: use simulate\(\)"):
+    with pytest.raises(sarrus.ModelError, match=r"points of shapes .* cannot run in parallel: use simulate\(\)"):
         sarrus.simulate_many(robot, Q, V, 0.1, method="contact", dt=2e-3)
     assert_array_equal(run(pickle.loads(pickle.dumps(robot))).q, run(robot).q)

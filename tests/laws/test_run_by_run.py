@@ -188,14 +188,14 @@ PENDULUM = sarrus.mechanisms.pendulum()
 CANNOT = [
     ({"controller": PID("pivot", target=[harmonic(1.0, 2.0), "up"])}, "target of 'pivot' is a law"),
     ({"controller": FeedforwardEffort("pivot", [])}, "effort of 'pivot' is a law or number, or one for each run"),
-    ({"controller": FeedforwardEffort("pivot", [1.0, 2.0, 3.0]), "q": np.zeros((2, 1))}, "not equally many runs"),
+    ({"controller": FeedforwardEffort("pivot", [1.0, 2.0, 3.0]), "q": np.zeros((2, 1))}, "different numbers of runs"),
     (
         {"controller": EffortTable(np.zeros((2, 3)), np.zeros((2, 3, 1)))},
-        r"times of EffortTable are \(n,\), the same in all runs",
+        r"times of EffortTable must be \(n,\), the same in all runs",
     ),
     ({"controller": SampleAndHold(PID("pivot"), [1e-3, 2e-3])}, "period of SampleAndHold must be a finite number"),
     ({"mechanism": [PENDULUM, sarrus.mechanisms.four_bar()]}, "differ in numbers only; .* other joints"),
-    ({"mechanism": [PENDULUM] * 3, "q": np.zeros((2, 1))}, "with 3 mechanisms, are not equally many runs"),
+    ({"mechanism": [PENDULUM] * 3, "q": np.zeros((2, 1))}, "with 3 mechanisms, have different numbers of runs"),
     ({"mechanism": [PENDULUM, 3]}, "mechanism must be a Mechanism"),
 ]
 
@@ -205,7 +205,7 @@ def test_what_cannot_differ_is_said(given, message):
     given = {"mechanism": PENDULUM, "q": [0.0], "v": [0.0], "duration": 0.1} | given
     with pytest.raises((sarrus.SarrusError, TypeError), match=message):
         sarrus.simulate_many(**given)
-    with pytest.raises(sarrus.ShapeError, match=re.escape("for simulate_many()")):
+    with pytest.raises(sarrus.ShapeError, match=re.escape("use simulate_many()")):
         sarrus.simulate(PENDULUM, [0.0], [0.0], 0.1, PID("pivot", target=[1.0, 2.0]))
 
 
@@ -220,7 +220,7 @@ def test_runs_of_several_mechanisms_are_drawn_and_written(tmp_path):
     assert again.mechanisms == robots and repr(again) == repr(runs)
     assert_array_equal(again[2].tau, runs[2].tau)
     assert again[2].mechanism.mass == 3.0
-    with pytest.raises(ValueError, match="each of its runs has a mechanism of its own"):
+    with pytest.raises(ValueError, match="its runs have different mechanisms"):
         sarrus.results.Sweep.load(tmp_path / "runs.npz", mechanism=robots[0])
     runs[1].save(tmp_path / "one.npz")
     assert_array_equal(sarrus.Trajectory.load(tmp_path / "one.npz").q, runs.q[1])

@@ -78,7 +78,7 @@ def test_limits_are_of_their_own_size(size, mass):
         return sarrus.simulate(b.build(), [0.0], [0.0], 1.0, push, dt=1e-2)
 
     assert run(1.01).statistics["limits"] == []
-    with pytest.warns(sarrus.LimitWarning, match="so do 2 others"):
+    with pytest.warns(sarrus.LimitWarning, match="2 more limits are exceeded"):
         beyond = run(0.99)
     assert {limit["quantity"] for limit in beyond.statistics["limits"]} == {"position", "velocity", "effort"}
 

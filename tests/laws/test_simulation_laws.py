@@ -820,7 +820,7 @@ def test_an_end_stop_brings_to_rest():
 # ---- steps and the rates of what acts --------------------------------------------------------------------------------
 
 
-def felt_inertia(robot, q, iv):
+def effective_inertia(robot, q, iv):
     """1 / (M^-1) of one velocity, on the loops."""
     rest, unit = np.zeros(robot.nv), np.eye(robot.nv)[iv]
     return 1.0 / (robot.forward_dynamics(q, rest, unit) - robot.forward_dynamics(q, rest, rest))[iv]
@@ -841,7 +841,7 @@ def test_the_fastest_rate(build, stiffness, damping, lanes):
     if build == "four-bar":
         robot, q, _ = four_bar()
         acts = sarrus.control.PID("motor", stiffness, 0.0, damping, target=q[0])
-        mass = felt_inertia(robot, q, 0)
+        mass = effective_inertia(robot, q, 0)
     elif build == "slider":
         robot, q, acts, mass = (
             slider(3.0),
@@ -950,10 +950,10 @@ def test_energy_that_comes_from_nowhere_is_warned_of(method, what):
     """Of a free motion, in steps too long for it; a tenth of the step keeps it, and is not warned of. Nor is a motor's work."""
     robot, q, v = in_free_motion(sarrus.mechanisms.four_bar())
     with pytest.warns(
-        sarrus.StiffnessWarning, match=f"{what} .* of its largest kinetic energy, though nothing .* it: the"
+        sarrus.StiffnessWarning, match=f"{what} .* of its largest kinetic energy, though no force .* it: the"
     ):
         sarrus.simulate(robot, q, v, 3.0, method=method, dt=0.1)
-    with pytest.warns(sarrus.StiffnessWarning, match=r"nothing .* it \(in 3 of 3 runs\)"):
+    with pytest.warns(sarrus.StiffnessWarning, match=r"no force .* it \(in 3 of 3 runs\)"):
         sarrus.simulate_many(robot, q, np.array([v, 0.1 * v, v]), 3.0, method=method, dt=0.1)
     sarrus.simulate(robot, q, v, 3.0, method=method, dt=0.01)
     sarrus.simulate(robot, q, v, 1.5, sarrus.control.FeedforwardEffort("motor", 0.1), method=method, dt=0.01)
@@ -1013,7 +1013,7 @@ def test_steps_in_which_feet_slip_to_and_fro_are_warned_of(dt):
     for name in robot.actuated:
         target = float(q[robot.joint(name).q_slice.start])
         acts.append(sarrus.control.PID(name, proportional=300.0, derivative=10.0, target=target))
-    with pytest.warns(sarrus.StiffnessWarning, match="is unstable for the forces that act"):
+    with pytest.warns(sarrus.StiffnessWarning, match="is unstable for the applied forces"):
         sarrus.simulate(robot, q, np.zeros(robot.nv), 0.5, acts, method="rk4", dt=dt, limits="ignore")
 
 

@@ -316,5 +316,5 @@ def test_lists_of_one_structure_are_side_by_side(monkeypatch):
 def test_a_controller_of_tasks_knows_one_mechanism():
     robot = sarrus.mechanisms.double_pendulum()
     law = control.TaskControl(robot, [control.PostureTask(np.zeros(2))], actuated=list(robot.joints))
-    with pytest.raises(sarrus.ModelError, match="made for one mechanism"):
+    with pytest.raises(sarrus.ModelError, match="was made for the mechanism"):
         sarrus.simulate_many(robot.variants(gravity=np.ones((3, 3))), [0.1, 0.2], [0.0, 0.0], 0.1, law)

@@ -64,7 +64,9 @@ def inputs_of(robot, name, numbers):
         given = {k: np.ones(1) if x is None else x[0] for k, x in inputs.items()}
         said = outcome(lambda given=given: ASKED[name](robot, **given, **options))
         found = (
-            re.match(r"(\w+) (?:has|is) .*; (?:it wants|it needs an axis of|this mechanism has nv =) (\d+)", said[1])
+            re.match(
+                r"(\w+) (?:has|is) .*; (?:it must have|it needs an axis of|this mechanism has nv =) (\d+)", said[1]
+            )
             if isinstance(said[0], type)
             else None
         )

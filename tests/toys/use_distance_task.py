@@ -63,6 +63,8 @@ again = pickle.loads(pickle.dumps(law(0.7, 400.0)))
 assert np.array_equal(again(0.0, q, v), law(0.7, 400.0)(0.0, q, v))
 with pytest.raises(sarrus.NameNotFoundError, match="pole"):
     control.TaskControl(robot, control.DistanceTask("tip", "pole", 0.7))
-with pytest.raises(sarrus.ShapeError, match=r"stiffness of DistanceTask\('tip'\) is a number, \(1,\) for its rows"):
+with pytest.raises(
+    sarrus.ShapeError, match=r"stiffness of DistanceTask\('tip'\) must be a number, \(1,\) for its rows"
+):
     law(0.7, [1.0, 2.0])
 print("an arm keeps its distance")

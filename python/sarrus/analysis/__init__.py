@@ -1,1 +1,1 @@
-"""Analysis of whole mechanisms: closed configurations, mobility, actuation, linear equations of motion."""
+"""Analysis of a mechanism: loop closure, mobility, motor efforts, reactions, linearisation and equilibrium."""

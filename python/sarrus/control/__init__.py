@@ -1,4 +1,4 @@
-"""Force elements of a simulation: controllers, friction, contact, end stops, and motions to follow."""
+"""Force elements of a simulation: controllers, friction, contact, end stops, and paths."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     for _module in (elements, path, sampling, task_control, tasks):
         __all__ += _module.__all__
 
-_MODULES = ("elements", "sampling", "path", "task_control", "tasks")  # those first that load least
+_MODULES = ("elements", "sampling", "path", "task_control", "tasks")  # in the order of their loading times
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Coordinates and velocities of joints at which controllers act: where they stand, what they count, and the inertia that is felt there."""
+"""Coordinates and velocities of joints at which controllers act: their indices, their turns, and the effective inertia along them."""
 
 from __future__ import annotations
 
@@ -14,68 +14,70 @@ from ..description.joints import JointType
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import AssemblyError, ModelError, StateError
 
-MOST_FELT = 1e6  # times what a joint would feel of an open tree: beyond that loops hold it, or nearly
+MOST_INERTIA = (
+    1e6  # largest effective inertia, relative to that of the open tree: a larger one means that loops lock the joint
+)
 
 
-def coordinate(mechanism: LoopFunctions, name: str, index: int, what: str) -> tuple[int, int]:
-    """Where a coordinate of a joint, and the velocity that is its rate, stand; ModelError where there are none."""
+def coordinate(mechanism: LoopFunctions, name: str, index: int, label: str) -> tuple[int, int]:
+    """Return the indices of a coordinate of a joint, and of the velocity that is its rate; raise ModelError if there are none."""
     joint = mechanism.joint(name)
     if joint.type.quaternion:
-        raise ModelError(f"{what} needs a joint whose coordinates add up; '{name}' is {joint.type}")
+        raise ModelError(f"{label} needs a joint without quaternion; '{name}' is {joint.type}")
     k = checked_index(name, joint.type.nv, index, "coordinates")
     if not joint.type.rates[k]:
         raise ModelError(
-            f"{what} needs a coordinate whose rate is one of the velocities; that of coordinate {k} of '{name}', {joint.type}, is not, "
-            "as its velocities are along axes that turn with it"
+            f"{label} needs a coordinate whose rate is a velocity; coordinate {k} of '{name}', {joint.type}, is none, "
+            "because its velocities are along axes that turn with it"
         )
     return joint._all_q.start + k, joint._all_v.start + k
 
 
-def one_a_coordinate(value: Any, count: int) -> list[Any]:
-    """Targets of a joint's coordinates; of a single coordinate a longer sequence is one a run."""
+def joint_targets(value: Any, count: int) -> list[Any]:
+    """Return the targets of a joint's coordinates; for a single coordinate, a longer sequence has a target for each run."""
     several = isinstance(value, (tuple, list)) and (count != 1 or len(value) == 1)
     return list(value) if several else [value]
 
 
 def loses_turns(mechanism: LoopFunctions, name: str, index: int) -> bool:
-    """Whether a coordinate is an angle whose whole turns no pose tells: of a joint that closes a loop, which a screw's displacement tells."""
+    """Return True if a coordinate is an angle of a loop joint whose full turns poses do not determine, as a screw's displacement does."""
     joint = mechanism.joint(name)
     returns = joint.type.whole_turns_return or getattr(joint.type, "pitch", None) == 0.0
     return bool(joint.closes_loop and returns and joint.type.coordinates[index][1] == "rad")
 
 
 def turning(kind: JointType) -> list[bool]:
-    """Of each velocity of a joint, whether it is angular."""
+    """Return True for each angular velocity of a joint."""
     return [unit.startswith("rad") for _, unit in kind.velocities]
 
 
-def checked_index(name: str, count: int, index: Any, what: str) -> int:
+def checked_index(name: str, count: int, index: Any, label: str) -> int:
     if isinstance(index, bool) or not isinstance(index, Integral) or not 0 <= int(index) < count:
-        raise ModelError(f"joint '{name}' has {count} {what}; index={index!r} is none of them")
+        raise ModelError(f"joint '{name}' has {count} {label}; index {index!r} is out of range")
     return int(index)
 
 
 def velocity(mechanism: LoopFunctions, name: str, index: Any) -> int:
-    """Where a velocity of a joint stands."""
+    """Return the index of a velocity of a joint."""
     joint = mechanism.joint(name)
     return int(joint._all_v.start) + checked_index(name, joint.type.nv, index, "velocities")
 
 
 def velocities(mechanism: LoopFunctions, names: Iterable[str]) -> list[int]:
-    """Where all velocities of joints stand."""
+    """Return the indices of all velocities of joints."""
     return [k for name in names for k in range(*mechanism.joint(name)._all_v.indices(2**31))]
 
 
-def motors(mechanism: LoopFunctions, what: str) -> list[int]:
-    """The velocity that each motor drives."""
+def motors(mechanism: LoopFunctions, label: str) -> list[int]:
+    """Return the indices of the velocities that motors drive."""
     if not mechanism.actuated:
-        raise ModelError(f"{what} needs motors, and no joint has one: give those that do actuated=True")
+        raise ModelError(f"{label} needs motors, but no joint is actuated: build joints with actuated=True")
     return velocities(mechanism, mechanism.actuated)
 
 
-def check_independent(mechanism: Any, what: str, names: list[tuple[str, int]]) -> None:
-    """ModelError where in none of several configurations these coordinates determine the motion, and do not depend on one another."""
-    mechanism = mechanism._base  # of variants, which have the same freedoms
+def check_independent(mechanism: Any, label: str, names: list[tuple[str, int]]) -> None:
+    """Raise ModelError unless these coordinates are independent and determine the motion, in at least one of several configurations."""
+    mechanism = mechanism._base  # variants have the same freedoms
     rest, wrong = np.zeros(mechanism.nv), None
     for draw in range(4):
         try:
@@ -85,38 +87,38 @@ def check_independent(mechanism: Any, what: str, names: list[tuple[str, int]]) -
         try:
             reduced_form(mechanism, q, rest, names)
             return
-        except StateError as error:  # perhaps only there
+        except StateError as error:  # possibly only in this configuration
             wrong = wrong or error
     if wrong:
         raise ModelError(
-            f"targets of {what} must be as many independent coordinates as there are degrees of freedom: {wrong}"
+            f"targets of {label} must be as many independent coordinates as there are degrees of freedom: {wrong}"
         )
 
 
-def felt_inertia(mechanism: Any, velocities: Sequence[int], start: Any) -> Array:
-    """What a force along the sum of some velocities accelerates where a run begins, or each of them does, at rest: on the loops, which know no cut."""
+def effective_inertia(mechanism: Any, velocities: Sequence[int], start: Any) -> Array:
+    """Return the effective inertia along the sum of these velocities at the start of a run, or of each run: at rest, on the loops."""
     q = mechanism.neutral() if start is None else np.asarray(start, dtype=np.float64)
-    return felt_along(mechanism, np.sum([direction(mechanism, iv, q) for iv in velocities], axis=0), q)
+    return effective_inertia_along(mechanism, np.sum([direction(mechanism, iv, q) for iv in velocities], axis=0), q)
 
 
-def felt_along(mechanism: Any, along: Array, q: Array) -> Array:
-    """The same along directions (..., nv)."""
+def effective_inertia_along(mechanism: Any, along: Array, q: Array) -> Array:
+    """Return the effective inertia along directions (..., nv) at q (..., nq), at rest."""
     rest = np.zeros_like(q[..., : mechanism.nv])
-    asked = {"check": False} if mechanism.nc else {}
-    left = np.asarray(mechanism.forward_dynamics(q, rest, rest, **asked))
+    options = {"check": False} if mechanism.nc else {}
+    unforced = np.asarray(mechanism.forward_dynamics(q, rest, rest, **options))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         free = (along * (np.asarray(mechanism.mass_matrix(q)) @ along[..., None])[..., 0]).sum(axis=-1)
-        # as hard as what acts there, beside which a push of 1 N is nothing to a large mechanism
-        push = np.where(free > 0.0, free * (1.0 + np.abs((left * along).sum(axis=-1))), 1.0)
-        pushed = np.asarray(mechanism.forward_dynamics(q, rest, push[..., None] * along, **asked))
-        felt = push / ((pushed - left) * along).sum(axis=-1)
-    # a joint that loops hold fast feels no end of it
-    sound = np.isfinite(felt) & (felt > 0.0) & (felt < MOST_FELT * free)
-    return np.asarray(np.where(sound, felt, np.where(free > 0.0, free, 1.0)))
+        # a force as large as those that act, because the effect of 1 N on a large mechanism is rounding
+        push = np.where(free > 0.0, free * (1.0 + np.abs((unforced * along).sum(axis=-1))), 1.0)
+        pushed = np.asarray(mechanism.forward_dynamics(q, rest, push[..., None] * along, **options))
+        effective = push / ((pushed - unforced) * along).sum(axis=-1)
+    # the effective inertia of a locked joint is infinite
+    sound = np.isfinite(effective) & (effective > 0.0) & (effective < MOST_INERTIA * free)
+    return np.asarray(np.where(sound, effective, np.where(free > 0.0, free, 1.0)))
 
 
 def direction(mechanism: Any, iv: int, q: Array) -> Array:
-    """(..., nv) of the tree's velocities, what a velocity of any joint is made of."""
+    """Return the velocity of any joint as a combination (..., nv) of the tree's velocities."""
     if iv >= mechanism.nv:
         return np.asarray(mechanism._loop_joint_jacobian(q))[..., iv - mechanism.nv, :]
     return np.broadcast_to(np.eye(mechanism.nv)[iv], (*q.shape[:-1], mechanism.nv))

@@ -1,4 +1,4 @@
-"""What every force element is: a dataclass, of whose fields the core's struct of the same name says of which sort each is."""
+"""Base class of force elements: dataclasses whose fields are checked by the core's struct of the same name."""
 
 from __future__ import annotations
 
@@ -15,21 +15,30 @@ from ..errors import ModelError, ShapeError
 from ..laws import law_terms_of_runs
 
 Function = Callable[..., Any]
-# of each kind (key, sort, sign) of its fields
+# (key, sort, sign) of the fields of each kind
 KINDS: dict[str, tuple[tuple[str, str, str], ...]] = _core.element_table()
-TYPED = ("coordinate", "velocity", "frame", "direction", "constant", "number", "range", "law")  # sorts that say it all
+TYPED = (
+    "coordinate",
+    "velocity",
+    "frame",
+    "direction",
+    "constant",
+    "number",
+    "range",
+    "law",
+)  # sorts that need no code
 
 
 @dataclass(frozen=True)
 class Run:
-    """What elements are told of the run besides the mechanism.
+    """Data of a run on which elements depend, in addition to the mechanism.
 
     Attributes
     ----------
-    effort_limits : (nv,) or none; what they give in all along a velocity is kept within them
-    start : configuration (nq,), or (runs, nq) of many, in which the run begins, from which defaults take the inertia that they feel; None: the
+    effort_limits : (nv,) limits of the sum of all efforts along each velocity, or empty
+    start : configuration (nq,), or (runs, nq) of many, at the start of the run, by whose effective inertia defaults are computed; None: the
         neutral one
-    rows, runs : which of so many runs are of the mechanism, where several are side by side; None: all
+    rows, runs : indices of the runs of this mechanism, and the number of all runs, if several mechanisms run in parallel; None: all
     rigid : True if end stops are rows of the steps, without compliance
     """
 
@@ -41,32 +50,32 @@ class Run:
 
 
 class Element:
-    """A force element; its fields are those that its kind has in the core, or `_values` makes these of them."""
+    """Force element; its attributes are the fields of its kind in the core, or `_values` computes these from them."""
 
-    one_a_velocity: ClassVar[bool] = False
-    one_a_run: ClassVar[bool] = False
-    can_be_sampled: ClassVar[bool] = False  # whether a clock may ask it
-    rigid: ClassVar[bool] = False  # it acts in steps of method="contact" alone
-    stiff: ClassVar[bool] = False  # its friction is too stiff for explicit steps of any length that one would ask for
-    stores: ClassVar[bool] = False  # it gives back at most what it took
+    unique_per_joint: ClassVar[bool] = False
+    unique: ClassVar[bool] = False
+    can_be_sampled: ClassVar[bool] = False  # it is allowed in Sampled
+    rigid: ClassVar[bool] = False  # it requires method="contact"
+    stiff: ClassVar[bool] = False  # its friction is too stiff for explicit steps of any usual length
+    stores: ClassVar[bool] = False  # it returns at most the energy that it absorbed
 
     @property
     def _kind(self) -> str:
-        """Its name in the core."""
+        """Name of the kind in the core."""
         return next(kind.__name__ for kind in type(self).__mro__ if kind.__name__ in KINDS)
 
     @property
     def native(self) -> bool:
-        """True if it runs in C++ during a simulation."""
+        """True if the element runs in C++ during a simulation."""
         return True
 
     @property
     def _place(self) -> str:
-        """The joint or frame at which it is."""
+        """Name of the joint or frame at which the element acts."""
         return str(getattr(self, "joint", getattr(self, "frame", "")))
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        """Of fields in the core that are none of its own, or have no value yet."""
+        """Return values of the core's fields that are not attributes, or whose attribute has no value."""
         return {}
 
 
@@ -75,7 +84,7 @@ Term = dict[str, Any]
 
 
 def declared(kind: str, module: str) -> type[Element]:
-    """The class of a kind that has none in Python: its fields, as the core's struct names them."""
+    """Make a class for a kind of the core that has no class in Python, with the fields of the core's struct."""
     rows = KINDS[kind]
     described = ", ".join(" ".join(filter(None, (sign, key, f"({sort})"))) for key, sort, sign in rows)
     return make_dataclass(
@@ -89,28 +98,27 @@ def declared(kind: str, module: str) -> type[Element]:
 
 
 def functions_and_elements(controller: Any) -> tuple[list[Function], list[Element]]:
-    """Of one controller, or several in a list: functions, which Python answers at each evaluation, and elements."""
+    """Split a controller, or a list of several, into functions, which Python evaluates, and elements."""
     several = list(controller) if isinstance(controller, (list, tuple)) else [] if controller is None else [controller]
     functions: list[Function] = []
     elements: list[Element] = []
     for c in several:
         if isinstance(c, type):
-            raise TypeError(f"{c.__name__} is a class: give one of it, {c.__name__}(...)")
+            raise TypeError(f"controller: {c.__name__} is a class; expected an instance, {c.__name__}(...)")
         if isinstance(c, Element) and c.native:
             elements.append(c)
         elif callable(c):  # also a TaskControl with functions for targets
             functions.append(c)
         else:
             raise TypeError(
-                f"no element of control: {c!r}; a controller is a function (t, q, v) -> tau, an element such as "
-                "sarrus.control.PID, or a list of these"
+                f"controller must be a function (t, q, v) -> tau, an element such as sarrus.control.PID, or a list of these; got {c!r}"
             )
     return functions, elements
 
 
 @dataclass(eq=False)
 class ForceElements:
-    """Terms of force elements in the order of their kinds, their numbers (..., n), and functions that are asked at samples."""
+    """Terms of force elements in the order of their kinds, their numbers (..., n), and sampled functions."""
 
     terms: list[Term] = field(default_factory=list)
     effort_limits: list[float] = field(default_factory=list)
@@ -118,17 +126,17 @@ class ForceElements:
     sampled: list[list[Function]] = field(default_factory=list)
     width: int = 0  # of a row of parameters
     run: Run = field(default_factory=Run)
-    names: dict[str, slice] = field(default_factory=dict)  # of numbers of elements, where they stand in a row
+    names: dict[str, slice] = field(default_factory=dict)  # slices of a row of parameters by names of numbers
 
     def named(self, name: str, first: int) -> int:
-        """The numbers from the first on, under a name that no others have."""
-        count = sum(known.partition(" #")[0] == name for known in self.names)
+        """Register the numbers from the first on under a unique name."""
+        count = sum(existing.partition(" #")[0] == name for existing in self.names)
         self.names[f"{name} #{count + 1}" if count else name] = slice(first, self.width)
         return first
 
     def add(self, *numbers: Array) -> int:
-        """Numbers (..., n) for the end of a row of parameters; where the first one stands there."""
-        return self._append(*(self._those(x) if x.ndim > 1 else x for x in numbers))
+        """Append numbers (..., n) to the row of parameters, and return the index of the first."""
+        return self._append(*(self._for_rows(x) if x.ndim > 1 else x for x in numbers))
 
     def _append(self, *numbers: Array) -> int:
         first = self.width
@@ -136,25 +144,27 @@ class ForceElements:
         self.width += sum(x.shape[-1] for x in numbers)
         return first
 
-    def add_law(self, law: Any, what: str) -> Any:
-        """Of a law, or of several, one a run."""
+    def add_law(self, law: Any, label: str) -> Any:
+        """Return the terms of a law, or of a sequence with one for each run."""
         several = isinstance(law, (list, tuple)) or np.ndim(law) == 1
-        terms, whose = law_terms_of_runs(self._those(law) if several else law, what, self.width)
-        self._append(*(x[..., None] for x in whose))
+        terms, numbers = law_terms_of_runs(self._for_rows(law) if several else law, label, self.width)
+        self._append(*(x[..., None] for x in numbers))
         return terms
 
-    def _those(self, of_runs: Any) -> Any:
-        """Of what there is one of a run, those of the runs that are of the mechanism."""
+    def _for_rows(self, per_run: Any) -> Any:
+        """Return the items of the runs of this mechanism, of a sequence with an item for each run."""
         rows, runs = self.run.rows, self.run.runs
-        if rows is None or len(of_runs) == 1:
-            return of_runs
-        if len(of_runs) != runs:
-            raise ShapeError(f"numbers and laws that differ from run to run are {len(of_runs)}, with {runs} mechanisms")
-        return of_runs[rows] if isinstance(of_runs, np.ndarray) else [of_runs[k] for k in rows]
+        if rows is None or len(per_run) == 1:
+            return per_run
+        if len(per_run) != runs:
+            raise ShapeError(
+                f"numbers and laws that differ from run to run must be {runs}, as many as mechanisms; got {len(per_run)}"
+            )
+        return per_run[rows] if isinstance(per_run, np.ndarray) else [per_run[k] for k in rows]
 
     @property
     def parameters(self) -> Array:
-        """(parameters,), or (runs, parameters) if some number differs from run to run."""
+        """Row (parameters,), or rows (runs, parameters) if a number differs from run to run."""
         if not self.numbers:
             return np.zeros(0)
         if all(x.ndim == 1 for x in self.numbers):
@@ -169,80 +179,80 @@ class ForceElements:
             raise ShapeError(f"numbers that differ from run to run must be equally many; got shapes {sizes}") from None
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """Terms and parameters, for a checkpoint."""
+        """Return terms and parameters for a checkpoint."""
         return self.terms, self.effort_limits, self.parameters.tolist()
 
     @classmethod
     def of(cls, mechanism: LoopFunctions, elements: Sequence[Element], run: Run | None = None) -> ForceElements:
-        """What the core takes of elements; ModelError if they do not fit the mechanism."""
+        """Return the core's input for these elements; raise ModelError if they do not fit the mechanism."""
         run = Run() if run is None else run
-        made = cls(effort_limits=list(run.effort_limits), run=run)
+        forces = cls(effort_limits=list(run.effort_limits), run=run)
         if elements:
             from .terms import terms_of
 
-            made.terms = terms_of(mechanism, elements, run, made)
-        return made
+            forces.terms = terms_of(mechanism, elements, run, forces)
+        return forces
 
 
 # ---- numbers that may differ from run to run -------------------------------------------------------------------------
 
 
-def array(what: str, value: Any, *, finite: bool = True) -> Array:
+def array(label: str, value: Any, *, finite: bool = True) -> Array:
     if is_masked(value):
-        raise TypeError(f"{what} has masked entries, whose hidden values would count; give .filled(value)")
+        raise TypeError(f"{label} has masked entries, whose hidden values would be used; give .filled(value)")
     try:
         x = np.asarray(value)
     except ValueError:  # rows of unequal lengths
         x = np.asarray(None)
     if x.dtype.kind not in "fiu" and x.size:
-        raise ModelError(f"{what} must be a number, or one a run; got {value!r}")
+        raise ModelError(f"{label} must be a number, or (runs,) numbers; got {value!r}")
     if finite and not np.isfinite(x.astype(np.float64)).all():
-        raise ModelError(f"{what} must be finite; got {value!r}")
+        raise ModelError(f"{label} must be finite; got {value!r}")
     return x.astype(np.float64)
 
 
-def number(what: str, value: Any, sign: str = "") -> Array:
-    """() or (runs,), of a sign that the core knows; ModelError says what is wrong."""
-    if type(value) is float and 0.0 < value < np.inf:  # as most are, and right whatever the sign
+def number(label: str, value: Any, sign: str = "") -> Array:
+    """Return a checked number () or (runs,) of the sign "", "positive" or "not negative", with or without " or infinite"."""
+    if type(value) is float and 0.0 < value < np.inf:  # the usual case, valid for every sign
         return np.array(value)
     sign, _, infinite = sign.partition(" or ")
-    x = array(what, value, finite=not infinite)
+    x = array(label, value, finite=not infinite)
     if x.ndim > 1:
-        raise ShapeError(f"{what} is a number, or (runs,); got {x.shape}")
+        raise ShapeError(f"{label} must be a number, or (runs,); got {x.shape}")
     if sign and not ((x > 0.0) if sign == "positive" else (x >= 0.0)).all():  # so that NaN fails too
-        raise ModelError(f"{what} must {'be positive' if sign == 'positive' else 'not be negative'}; got {value!r}")
+        raise ModelError(f"{label} must {'be positive' if sign == 'positive' else 'not be negative'}; got {value!r}")
     return x
 
 
 def numbers_of(element: Any, **signs: str) -> list[Array]:
-    """Some of an element's numbers, by their names."""
+    """Return checked numbers of an element by their names and signs."""
     return [number(f"{name} of {type(element).__name__}", getattr(element, name), sign) for name, sign in signs.items()]
 
 
-def constant(what: str, value: Any, sign: str = "") -> float:
-    """The same in all runs."""
+def constant(label: str, value: Any, sign: str = "") -> float:
+    """Return a checked number that is the same in all runs."""
     try:
-        x = checked_number(what, value, "")
+        x = checked_number(label, value, "")
     except (TypeError, ValueError):
-        raise ModelError(f"{what} must be a finite number; got {value!r}") from None
-    return float(number(what, x, sign))
+        raise ModelError(f"{label} must be a finite number; got {value!r}") from None
+    return float(number(label, x, sign))
 
 
-def bounds(what: str, value: Any) -> list[Array]:
-    """Lower and upper, each a number or (runs,), or infinite."""
+def bounds(label: str, value: Any) -> list[Array]:
+    """Return checked lower and upper limits, each a number or (runs,), or infinite."""
     if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
-        raise ModelError(f"{what} are two, (lower, upper); got {value!r}")
-    lower, upper = (array(what, x, finite=False) for x in value)
+        raise ModelError(f"{label} must be two, (lower, upper); got {value!r}")
+    lower, upper = (array(label, x, finite=False) for x in value)
     if max(lower.ndim, upper.ndim) > 1:
-        raise ShapeError(f"{what} are numbers, or (runs,) each; got {lower.shape} and {upper.shape}")
-    # so that NaN fails too; an effort must be left between them
+        raise ShapeError(f"{label} must be numbers, or (runs,) each; got {lower.shape} and {upper.shape}")
+    # so that NaN fails too; the interval must contain a finite value
     if not ((lower < np.inf).all() and (upper > -np.inf).all()) or less(upper, lower):
-        raise ModelError(f"{what} are (lower, upper), the one no greater than the other; got {value!r}")
+        raise ModelError(f"{label} must be (lower, upper), with lower not greater than upper; got {value!r}")
     return [lower, upper]
 
 
 def less(x: Array, y: Array) -> bool:
-    """Whether some x is less than its y; where they are not equally many, ForceElements.parameters says so."""
+    """Return True if an item of x is less than that of y; False if they do not broadcast, which ForceElements.parameters reports."""
     try:
         return bool((x < y).any())
     except ValueError:

@@ -1,8 +1,7 @@
-"""Force elements of a simulation, which run in C++: controllers, also through a clock, drives, prescribed efforts, sticking friction,
-contact, end stops, thrusters, reaction wheels.
+"""Force elements of a simulation, which run in C++: controllers, drives, prescribed efforts, friction, contact, end stops, actuators.
 
-Any of them, or several in a list, is a ``controller`` of :func:`~sarrus.simulate`. Targets are :mod:`laws <sarrus.laws>` of time, or
-numbers. For :func:`~sarrus.simulate_many` numbers may be arrays (runs,), and a law a sequence of laws, one a run.
+One of them, or a list of several, is a ``controller`` of :func:`~sarrus.simulate`. Targets are :mod:`laws <sarrus.laws>` of time, or
+numbers. For :func:`~sarrus.simulate_many` numbers may be arrays (runs,), and a law may be a sequence with a law for each run.
 
 >>> import sarrus
 >>> robot = sarrus.mechanisms.pendulum()
@@ -28,7 +27,7 @@ from ..description.specs import Description
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import ModelError, ShapeError, check_name
 from ..laws import Law
-from .coordinates import check_independent, coordinate, felt_inertia, motors, one_a_coordinate, velocity
+from .coordinates import check_independent, coordinate, effective_inertia, joint_targets, motors, velocity
 from .element import KINDS, TYPED, Element, Run, array, bounds, constant, declared, less, number, numbers_of
 
 __all__ = [
@@ -49,23 +48,23 @@ __all__ = [
 ]  # fmt: skip
 
 Number = float | ArrayLike
-MOST = 1e300  # for infinity, where compilers are told that numbers are finite
-Laws = Law | Number | Sequence[Law | float]  # the last: one a run
+MOST = 1e300  # in place of infinity, because the core is compiled for finite numbers
+Laws = Law | Number | Sequence[Law | float]  # a sequence has an item for each run
 
 
 @dataclass(frozen=True, eq=False)
 class PID(Element):
     """Proportional, integral and derivative control of one joint coordinate, within limits.
 
-    u = kp e + kd de/dt + z with dz/dt = ki e and e = target(t) - q. Towards a limit z
-    goes no faster than u would reach it in 1 ms, so that it rests there and does not wind up.
+    u = kp e + kd de/dt + z with dz/dt = ki e and e = target(t) - q. The integral z approaches a limit of u at most so fast that u reaches it
+    in 1 ms. So z does not wind up.
 
     Attributes
     ----------
-    joint, index : the joint, and which of its coordinates
+    joint, index : the joint, and the index of its coordinate
     proportional, integral, derivative : kp [N m/rad or N/m], ki [kp's per s], kd [kp's times s]
     target : law, or number [rad or m]
-    limits : (lower, upper) of the effort [N m or N]; infinity: none
+    limits : (lower, upper) limits of the effort [N m or N]; infinity: no limit
     """
 
     joint: str
@@ -81,13 +80,13 @@ class PID(Element):
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         if not run.effort_limits:
             return {}
-        most = run.effort_limits[coordinate(mechanism, self.joint, self.index, "PID")[1]]  # beyond it z would wind up
+        most = run.effort_limits[coordinate(mechanism, self.joint, self.index, "PID")[1]]  # above it z would wind up
         return {"limits": [np.clip(x, -most, most) for x in bounds("limits of PID", self.limits)]}
 
 
 @dataclass(frozen=True, eq=False)
 class FeedforwardEffort(Element):
-    """An effort that is a law of time, along one velocity of a joint [N m or N]."""
+    """Effort along one velocity of a joint as a law of time [N m or N]."""
 
     joint: str
     law: Laws
@@ -101,7 +100,7 @@ class FeedforwardEffort(Element):
 
 @dataclass(frozen=True, eq=False)
 class _Tracking(Element):
-    """By the motors, with a law that knows the mechanism."""
+    """Tracking of coordinates by all motors, with a model of the mechanism."""
 
     targets: Mapping[str, Any]
     proportional: Number = 100.0
@@ -110,55 +109,55 @@ class _Tracking(Element):
     can_be_sampled = True
 
     def _values(self, mechanism: Any, run: Run) -> dict[str, Any]:
-        """Targets of coordinates, in the order in which gains are theirs."""
-        what = type(self).__name__
+        """Return targets of coordinates, in the order of the gains, and the motors."""
+        kind = type(self).__name__
         if not isinstance(self.targets, Mapping):
-            raise ModelError(f"targets of {what} map joints to laws or numbers; got {self.targets!r}")
+            raise ModelError(f"targets of {kind} must map joints to laws or numbers; got {self.targets!r}")
         closed = bool(mechanism.nc) or any(mechanism.joint(name).closes_loop for name in mechanism.actuated)
         if not closed and mechanism.nq != mechanism.nv:
-            raise ModelError(f"{what} needs joints whose coordinates are as many as their velocities")
-        # on a tree all joints have one, in their order
+            raise ModelError(f"{kind} needs joints with as many coordinates as velocities; got a ball or free joint")
+        # on a tree all joints have a target, in their order
         targets: dict[tuple[int, int], Any] = {} if closed else {(k, k): (0.0, "") for k in range(mechanism.nv)}
         names: list[tuple[str, int]] = []
-        for name, asked in self.targets.items():
-            joint = mechanism._tree_joint(name, f"target of {what}")
-            laws = one_a_coordinate(asked, joint.nv)
+        for name, value in self.targets.items():
+            joint = mechanism._tree_joint(name, f"target of {kind}")
+            laws = joint_targets(value, joint.nv)
             if len(laws) != joint.nv:
-                raise ShapeError(f"joint '{name}' has {joint.nv} coordinates; it was given {len(laws)} targets")
+                raise ShapeError(f"joint '{name}' has {joint.nv} coordinates; got {len(laws)} targets")
             for k, target in enumerate(laws):
                 on_tree = (joint.v_slice.start + k,) * 2
-                at = coordinate(mechanism, name, k, f"a target of {what}") if closed else on_tree
+                at = coordinate(mechanism, name, k, f"a target of {kind}") if closed else on_tree
                 targets[at] = target, name
                 names.append((name, k))
         if closed:
-            check_independent(mechanism, what, names)
+            check_independent(mechanism, kind, names)
         n = len(targets)
         gains = {}
         for key in ("proportional", "derivative"):
-            gain = array(f"{key} of {what}", getattr(self, key))
+            gain = array(f"{key} of {kind}", getattr(self, key))
             if gain.shape not in ((), (n,)) and not (gain.ndim == 2 and gain.shape[1] in (1, n)):
-                of = "n" if closed else "nv"
-                expected = f"a number, ({of},) = ({n},), or of many runs (runs, {n}) or (runs, 1)"
-                raise ShapeError(f"{key} of {what} is {expected}; got {gain.shape}")
+                size = "n" if closed else "nv"
+                expected = f"a number, ({size},) = ({n},), or for many runs (runs, {n}) or (runs, 1)"
+                raise ShapeError(f"{key} of {kind} must be {expected}; got {gain.shape}")
             gains[key] = np.broadcast_to(gain, (*gain.shape[:-1], n))
-        driven = motors(mechanism, what) if closed else []
+        driven = motors(mechanism, kind) if closed else []
         return {"targets": [(*at, *target) for at, target in targets.items()], "motors": driven, **gains}
 
 
 @dataclass(frozen=True, eq=False)
 class ComputedTorque(_Tracking):
-    """tau = M a + h with a = g'' + kd (g' - v) + kp (g - q): errors die as those of linear oscillators.
+    """Computed torque: tau = M a + h with a = g'' + kd (g' - v) + kp (g - q). Errors decay like linear oscillators.
 
-    On a tree all joints have a target, and a motor. Where loops close, as many independent coordinates as there are degrees of freedom
-    have one; the loops complete their accelerations to those of all joints, and the motors share the effort, redundant ones so that it is
-    least. The simulation fails where no motion on the loops, or no effort of the motors, does what is asked: at singular positions, or with too
-    few motors.
+    On a tree all joints have a target and a motor. With loops, as many independent coordinates have a target as there are degrees of freedom.
+    The loop constraints determine the accelerations of all joints, and redundant motors share the effort of least norm. The simulation fails
+    if no motion on the loops, or no effort of the motors, realises the acceleration: at singular positions, or with too few motors.
 
     Attributes
     ----------
-    targets : joint of the tree to law or number, or to one a run; of several coordinates to a sequence of these. On a tree: joints not named, 0
-    proportional, derivative : kp [1/s2], kd [1/s]; numbers, or one a target, (n,), or (runs, n) and (runs, 1): in the order of v
-        on a tree, (nv,), in that of ``targets`` where loops close
+    targets : joint of the tree to law or number, or to a sequence with one for each run; for several coordinates to a sequence of these. On
+        a tree the default target is 0
+    proportional, derivative : kp [1/s2], kd [1/s]; numbers, or one for each target, (n,), or (runs, n) and (runs, 1). On a tree (nv,), in
+        the order of v; with loops in the order of ``targets``
 
     References
     ----------
@@ -178,16 +177,17 @@ class ComputedTorque(_Tracking):
 
 @dataclass(frozen=True, eq=False)
 class PDPlus(_Tracking):
-    """tau = M g'' + C(q, v) g' + n + kp (g - q) + kd (g' - v): PD that tracks, with n what gravity and springs do (Paden and Panja 1988).
+    """PD+ tracking control: tau = M g'' + C(q, v) g' + n + kp (g - q) + kd (g' - v), n from gravity and springs (Paden and Panja 1988).
 
-    The energy of the error, (v - g')' M (v - g') / 2 + kp (q - g)^2 / 2, never grows: it is lost to kd and to friction. Stable for any
-    positive gains, without those being masses; where :class:`ComputedTorque` makes errors decouple, this leaves the mechanism its inertia.
-    On loops g' and g'' are completed as there, and C is the matrix with dM/dt - 2 C skew. Dampers between bodies are not compensated.
+    The energy of the error, (v - g')' M (v - g') / 2 + kp (q - g)^2 / 2, never grows, because kd and friction dissipate it. It is stable for
+    any positive gains, which need not be scaled by masses. :class:`ComputedTorque` decouples the errors; PD+ retains the mechanism's inertia.
+    With loops g' and g'' are completed as in ComputedTorque, and C is the matrix with dM/dt - 2 C skew. Dampers between bodies are not
+    compensated.
 
     Attributes
     ----------
     targets : as of :class:`ComputedTorque`
-    proportional, derivative : kp [N m/rad, N/m], kd [N m s/rad, N s/m]; as there
+    proportional, derivative : kp [N m/rad, N/m], kd [N m s/rad, N s/m]; shapes as of :class:`ComputedTorque`
 
     References
     ----------
@@ -197,14 +197,14 @@ class PDPlus(_Tracking):
 
 @dataclass(frozen=True, eq=False)
 class GravityCompensation(Element):
-    """The efforts with which motors hold gravity and springs at rest, beside other controllers.
+    """Motor efforts that balance gravity and springs at rest, in addition to other controllers.
 
-    Where loops close motors share them, redundant ones so that they are least, and the simulation fails where they cannot hold the
-    mechanism. On a tree each joint holds its own: actuated joints where some are marked so, else all.
+    With loops, redundant motors share the effort of least norm, and the simulation fails if the motors cannot hold the mechanism. On a tree each
+    joint balances its own load: the actuated joints, or all joints if none is marked as actuated.
 
     Attributes
     ----------
-    scale : 1: all of it
+    scale : share of the load that is balanced; 1: all
 
     Examples
     --------
@@ -227,18 +227,18 @@ class GravityCompensation(Element):
 
 @dataclass(frozen=True, eq=False)
 class LuGreFriction(Element):
-    """Friction of a joint that sticks: bristles that bend by z, and slip beyond `sticking` (Canudas de Wit and others 1995).
+    """LuGre friction of a joint, with sticking: bristles deflect by z, and slip beyond `sticking` (Canudas de Wit and others 1995).
 
     s0 z + c dz/dt with dz/dt = (v - r z) / (1 + r 1 ms), r = |v| s0 / F(v) and F(v) = sliding + (sticking - sliding) exp(-(v/v_s)^2).
-    This is LuGre's model but for two things: bristles settle no faster than in 1 ms, and c is not the constant s1 but the smaller one of
-    s1 and s0/r, so that friction of fast motion is F(v) and has no viscous part. In slow motion, |v| < F(v)/s1, it is LuGre's.
+    It differs from the LuGre model in two points. Bristles settle no faster than in 1 ms. And c is the smaller of the constant s1 and s0/r,
+    so that friction of fast motion is F(v), without a viscous part. In slow motion, |v| < F(v)/s1, both are equal.
 
     Attributes
     ----------
-    sliding, sticking : friction in motion, and that which must be overcome, no less [N m or N]; sticking default: as sliding
-    stribeck_velocity : at which the one goes over into the other [rad/s or m/s]
-    stiffness, damping : of the bristles [N m/rad, N m s/rad]; damping default: 2 sqrt(stiffness times
-        the inertia that a force on the joint feels where the run begins), critical
+    sliding, sticking : friction in motion, and breakaway friction, not less [N m or N]; default of sticking: sliding
+    stribeck_velocity : v_s, at which breakaway friction changes into sliding friction [rad/s or m/s]
+    stiffness, damping : s0 and s1 of the bristles [N m/rad, N m s/rad]; default of damping: critical,
+        2 sqrt(stiffness times the effective inertia of the joint at the start of the run)
     """
 
     joint: str
@@ -253,32 +253,32 @@ class LuGreFriction(Element):
     stores = True
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        whole = self if self.sticking is not None else replace(self, sticking=self.sliding)
-        sliding, sticking, stiffness = numbers_of(whole, sliding="positive", sticking="positive", stiffness="positive")
+        full = self if self.sticking is not None else replace(self, sticking=self.sliding)
+        sliding, sticking, stiffness = numbers_of(full, sliding="positive", sticking="positive", stiffness="positive")
         if less(sticking, sliding):
             expected = "no less than sliding"
             raise ModelError(
-                f"sticking of LuGreFriction must be {expected}; got {whole.sticking!r} and {self.sliding!r}"
+                f"sticking of LuGreFriction must be {expected}; got {full.sticking!r} and {self.sliding!r}"
             )
         values = {"sticking": sticking}
         if self.damping is None:
-            felt = felt_inertia(mechanism, [velocity(mechanism, self.joint, self.index)], run.start)
-            values["damping"] = 2.0 * np.sqrt(stiffness * felt)
+            joint_inertia = effective_inertia(mechanism, [velocity(mechanism, self.joint, self.index)], run.start)
+            values["damping"] = 2.0 * np.sqrt(stiffness * joint_inertia)
         return values
 
 
 @dataclass(frozen=True, eq=False)
 class CompliantContact(Element):
-    """A point or sphere of a body against the ground: k d^n (1 + c d') (Hunt and Crossley 1975), smooth Coulomb friction.
+    """Compliant contact of a point or sphere with the ground: k d^n (1 + c d') (Hunt and Crossley 1975), smooth Coulomb friction.
 
     Attributes
     ----------
     frame : body or frame; its origin is the centre
     radius : [m]; 0: a point
-    normal, offset : the plane normal . x = offset; an axis or a vector, away from what is solid [m]
-    height : of rough ground above that plane [m], a law of the distance along . x [m]; None: the plane. What is touched is the nearest place,
-        found from below the centre: valleys must be wider than the sphere
-    along : the direction in which the ground's height changes, across the normal
+    normal, offset : the plane normal . x = offset [m]; the normal is an axis or a vector, out of the ground
+    height : height of rough ground above that plane [m], a law of the distance along . x [m]; None: the plane. The contact point is the
+        nearest point, searched from below the centre: valleys must be wider than the sphere
+    along : the direction in which the ground's height changes, perpendicular to the normal
     stiffness, exponent, dissipation : k [N/m^n], n, c [s/m]
     friction, slip_velocity : coefficient, and the speed at which friction has 0.7 of it [m/s]
     """
@@ -301,7 +301,7 @@ class CompliantContact(Element):
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         if self.height is not None and not abs(unit_axis(self.along) @ unit_axis(self.normal)) < 1e-9:
             got = f"{self.along!r} and {self.normal!r}"
-            raise ModelError(f"along of CompliantContact must be across its normal; got {got}")
+            raise ModelError(f"along of CompliantContact must be perpendicular to its normal; got {got}")
         return {}
 
 
@@ -312,27 +312,27 @@ def _is_poisson(element: RigidContact | CollisionContacts) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class RigidContact(Element):
-    """A point or sphere of a body on a plane of the world, or of another body, without compliance, for steps of ``method="contact"``.
+    """Rigid contact of a point or sphere of a body with a plane of the world, or of another body, for ``method="contact"``.
 
-    Of one state that is known to touch, :class:`sarrus.ContactPoint` is the same contact.
+    For the dynamics of a single state, :class:`sarrus.ContactPoint` is the same contact.
 
-    Where it touches, its impulse lies within Coulomb's cone; what hits comes back by `restitution`, but for hits slower than gravity makes in three
-    steps. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the forces. Of a run's :attr:`Trajectory.internal_state <sarrus.Trajectory.internal_state>` each has four
-    numbers: the mean force of the step that leads to a sample, along the normal and two tangents [N], the least ones where forces are not unique (squares
-    times each contact's own inverse mass), and how far the step's conditions are off [m/s]; with friction against spinning or rolling three more, their
-    moments about these axes [N m].
+    The contact impulse is within Coulomb's cone. Impacts rebound by `restitution`, unless they are slower than the velocity that gravity causes in
+    three steps. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the forces. Each contact has four numbers in
+    :attr:`Trajectory.internal_state <sarrus.Trajectory.internal_state>`: the mean force of the step before a sample, along the normal and two tangents [N], and the residual of
+    the contact conditions [m/s]. Indeterminate forces are of least norm (squares times the inverse effective mass of each contact).
+    Torsional or rolling friction adds three more, their moments about these axes [N m].
 
     Attributes
     ----------
     frame : body or frame; its origin is the centre
     radius : [m]; 0: a point
-    on : body or frame in whose axes the plane is
-    normal, offset : the plane normal . x = offset; an axis or a vector, away from what is solid [m]
+    on : body or frame in whose axes the plane is given
+    normal, offset : the plane normal . x = offset [m]; the normal is an axis or a vector, out of the solid
     friction : Coulomb's coefficient
     restitution : from 0 to 1
-    restitution_law : "newton": of the normal velocity so much comes back; "poisson": of the normal impulse of compression
-    torsional_friction, rolling_friction : against spinning about the normal and against rolling, by moments of up to so much times the impulse along
-        the normal [m]; in a :class:`TaskControl` they do not act, which it says
+    restitution_law : "newton": ratio of the normal velocities; "poisson": ratio of the normal impulses of restitution and compression
+    torsional_friction, rolling_friction : largest moments against spinning about the normal and against rolling, per normal force [m]. A
+        :class:`TaskControl` ignores them, with a ModelWarning
 
     Examples
     --------
@@ -369,16 +369,15 @@ class RigidContact(Element):
 
 @dataclass(frozen=True, eq=False)
 class CollisionContacts(Element):
-    """What a mechanism's shapes do to each other in steps of ``method="contact"``: there it acts without being given, if there are such shapes.
+    """Rigid contact between the shapes of a mechanism, for ``method="contact"``, which adds it automatically.
 
-    It is given where numbers are to be other ones, run by run say. Points touch as :meth:`sarrus.Mechanism.contacts` says, and push as those of
-    :class:`RigidContact`: within Coulomb's cones. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the
-    forces.
+    Give it to change coefficients, for each run if needed. Contact points are those of :meth:`sarrus.Mechanism.contacts`, and their forces are
+    within Coulomb's cones, as for :class:`RigidContact`. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the forces.
 
     Attributes
     ----------
-    friction, restitution, torsional_friction, rolling_friction : of all pairs, (runs,) of many runs; or a dict of such numbers by pairs of names of shapes, (one, other); default: what
-        shapes and :meth:`~sarrus.Builder.set_contact` say
+    friction, restitution, torsional_friction, rolling_friction : coefficients of all pairs, or (runs,) for many runs; or a dict of these by pairs of
+        names of shapes, (first, second). Default: those of the shapes and of :meth:`~sarrus.Builder.set_contact`
     restitution_law : of all pairs, as of :class:`RigidContact`
 
     Examples
@@ -398,7 +397,7 @@ class CollisionContacts(Element):
     [1.0, 0.019, 0.0]
     """
 
-    one_a_run = True
+    unique = True
 
     friction: Number | Mapping[tuple[str, str], Number] | None = None
     restitution: Number | Mapping[tuple[str, str], Number] | None = None
@@ -413,7 +412,7 @@ class CollisionContacts(Element):
         pairs = robot._may_touch
         if not pairs:
             raise ModelError(
-                f"no shapes of '{robot.name}' may touch, and CollisionContacts does nothing: see Builder.add_shape"
+                f"CollisionContacts: '{robot.name}' has no pair of shapes that may touch: see Builder.add_shape"
             )
         terms, bodies = scene(robot.description, robot._solids, pairs)
         numbers = {key: self._of_pairs(key, robot) for key in COEFFICIENTS}
@@ -421,44 +420,44 @@ class CollisionContacts(Element):
         return {"scene": terms, "bodies": bodies, "turns": turns, "poisson": _is_poisson(self)} | numbers
 
     def _of_pairs(self, key: str, robot: Any) -> Any:
-        """(..., pairs)"""
-        what, numbers = f"{key} of CollisionContacts", getattr(self, key)
+        """Return the coefficients (..., pairs)."""
+        label, numbers = f"{key} of CollisionContacts", getattr(self, key)
         names = [frozenset(robot.description.shapes[k].name for k in pair[:2]) for pair in robot._may_touch]
         by_pair = dict.fromkeys(names, numbers)
         if isinstance(numbers, Mapping):
             by_pair = {frozenset(pair): x for pair, x in numbers.items()}
             for pair in by_pair.keys() - set(names):
-                raise ModelError(f"{what}: {tuple(sorted(pair))} is no pair of shapes that may touch")
-        of_shapes = [getattr(pair, key) for pair in robot._may_touch]
+                raise ModelError(f"{label}: {tuple(sorted(pair))} is no pair of shapes that may touch")
+        defaults = [getattr(pair, key) for pair in robot._may_touch]
         each = [
-            number(what, x if (mine := by_pair.get(name)) is None else mine, "not negative")
-            for name, x in zip(names, of_shapes, strict=True)
+            number(label, x if (value := by_pair.get(name)) is None else value, "not negative")
+            for name, x in zip(names, defaults, strict=True)
         ]
         if key == "restitution" and any((x > 1.0).any() for x in each):
-            raise ModelError(f"{what} must be from 0 to 1; got {numbers!r}")
+            raise ModelError(f"{label} must be from 0 to 1; got {numbers!r}")
         try:
             return np.stack(np.broadcast_arrays(*each), axis=-1)
         except ValueError:
-            raise ShapeError(f"{what}: of some pairs there are more numbers than of others") from None
+            raise ShapeError(f"{label}: all pairs must have equally many numbers, (runs,) or one") from None
 
 
 @dataclass(frozen=True, eq=False)
 class EndStop(Element):
-    """A spring and a damper where a joint coordinate is beyond its limits: k d + c d', with |c d'| no more than k d.
+    """Spring and damper beyond the limits of a joint coordinate: k d + c d', with |c d'| at most k d.
 
-    So it never pulls, sets in without a jump and takes energy out at every impact. What its spring holds is no part of
-    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`. In steps of ``method="contact"`` there is no spring: what stops goes no farther. Then `run.internal_state`
-    has the mean force of the step that leads to a sample, with which `run.tau`, `run.a` and reactions are.
+    The force never pulls, is continuous at the limit, and every impact dissipates energy. The spring's energy is not included in
+    :attr:`Trajectory.energy <sarrus.Trajectory.energy>`. With ``method="contact"`` the stop is rigid. Then `run.internal_state` has the mean force of the step
+    before a sample, and `run.tau`, `run.a` and reactions include it.
 
-    Of several joints it is the sum of their coordinates that stops: a rope that runs over pulleys, each :meth:`cable
-    <sarrus.Builder.add_cable>` one fall of it, is taut where all together are as long as it is.
+    For several joints, the limits apply to the sum of their coordinates. An example is a rope over pulleys, each :meth:`cable
+    <sarrus.Builder.add_cable>` one fall of it: it is taut when the sum of all lengths reaches the rope's length.
 
     Attributes
     ----------
-    joint, index : the joint, and which of its coordinates; or several joints, one named twice counts twice
-    limits : (lower, upper) [rad or m], infinity: none; default: the joint's
-    stiffness : k [N m/rad or N/m]; default: 2.5e5/s2 times the inertia that a force on the joint feels, on the loops, where the run begins, so
-        that what hits it at v goes on for about v/(600/s), which steps of 1 ms can follow
+    joint, index : the joint, and the index of its coordinate; or several joints, where a repeated one counts twice
+    limits : (lower, upper) [rad or m], infinity: no limit; default: the joint's
+    stiffness : k [N m/rad or N/m]; default: 2.5e5/s2 times the effective inertia of the joint, on the loops, at the start of the run. An
+        impact at v then penetrates by about v/(600/s), which steps of 1 ms resolve
     damping : c [N m s/rad or N s/m]; default: sqrt(k times that inertia), half of critical
 
     Examples
@@ -484,37 +483,37 @@ class EndStop(Element):
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         names = [self.joint] if isinstance(self.joint, str) else list(self.joint)
         if not names:
-            raise ModelError("an end stop needs a joint, or several; got none")
+            raise ModelError("joint of EndStop must be a joint or several; got none")
         places = [coordinate(mechanism, name, self.index, "an end stop") for name in names]
         values: dict[str, Any] = {"joint": places, "rigid": run.rigid}
         if self.limits is None:
             if len(names) > 1:
                 raise ModelError(
-                    f"the sum of {', '.join(map(repr, names))} has no limits: give limits=(lower, upper) to its EndStop"
+                    f"EndStop: the sum of {', '.join(map(repr, names))} has no limits: give limits=(lower, upper)"
                 )
             limits = mechanism.joint(names[0]).limits
             if limits is None:
-                raise ModelError(f"joint '{names[0]}' has no limits: give limits=(lower, upper) to its EndStop")
+                raise ModelError(f"EndStop: joint '{names[0]}' has no limits: give limits=(lower, upper)")
             values["limits"] = [bound[self.index] for bound in limits]
         if self.stiffness is None or self.damping is None:
-            felt = felt_inertia(mechanism, [iv for _, iv in places], run.start)
-            stiffness = 2.5e5 * felt if self.stiffness is None else numbers_of(self, stiffness="positive")[0]
+            joint_inertia = effective_inertia(mechanism, [iv for _, iv in places], run.start)
+            stiffness = 2.5e5 * joint_inertia if self.stiffness is None else numbers_of(self, stiffness="positive")[0]
             values["stiffness"] = stiffness
             if self.damping is None:
-                values["damping"] = np.sqrt(stiffness * felt)
+                values["damping"] = np.sqrt(stiffness * joint_inertia)
         return values
 
 
 @dataclass(frozen=True, eq=False)
 class Thruster(Element):
-    """A force along an axis of a frame, at its origin: it goes with the body, and pushes to one side only.
+    """Force along an axis of a frame, at its origin, within limits; by default it cannot pull.
 
     Attributes
     ----------
     frame : body or frame
-    thrust : law, or number [N]; kept within limits
-    axis : of the frame, "x", "-z" or a vector: the direction of the force on the body
-    limits : (least, greatest) thrust [N]; infinity: none
+    thrust : law, or number [N]; saturated by `limits`
+    axis : direction of the force on the body, in the frame: "x", "-z" or a vector
+    limits : (least, greatest) thrust [N]; infinity: no limit
 
     Examples
     --------
@@ -523,7 +522,7 @@ class Thruster(Element):
     >>> robot = sarrus.mechanisms.free_flyer()
     >>> push = sarrus.control.Thruster("satellite", 30.0, "x", limits=(0.0, 20.0))
     >>> run = sarrus.simulate(robot, robot.assemble(), np.zeros(robot.nv), 1.0, push)
-    >>> (run.momentum[-1, 3:].round(3) + 0.0).tolist()                # 20 N for a second; it has turned a little
+    >>> (run.momentum[-1, 3:].round(3) + 0.0).tolist()                # 20 N for a second; the satellite has turned a little
     [20.0, 0.0, 0.001]
     """
 
@@ -535,21 +534,21 @@ class Thruster(Element):
 
 @dataclass(frozen=True, eq=False)
 class ActuatorModel(Element):
-    """A drive at a joint: it delivers what controllers ask for along a velocity with a lag, and less the faster it turns.
+    """Drive of a joint: a lag between commanded and delivered effort along a velocity, and a torque-speed line.
 
-    First order: T dz/dt = u - z. Second order: d2z/dt2 = w^2 (u - z) - 2 d w dz/dt. Here u is what all controllers ask for, functions of
-    the caller too, and z is delivered, from zero at the start. A torque-speed line then keeps it, where it drives the joint, within
-    stall (1 - |v|/v0), and where it brakes it, within stall.
+    First order: T dz/dt = u - z. Second order: d2z/dt2 = w^2 (u - z) - 2 d w dz/dt. Here u is the sum of all controllers' efforts, including
+    functions of the caller, and z is the delivered effort, zero at the start. The torque-speed line limits an effort that drives the joint to
+    stall (1 - |v|/v0), and one that brakes it to stall.
 
-    The inertia of a rotor behind a gear is the joint's own ``armature`` = gear_ratio^2 J, which all dynamics know: it has no place here.
+    The inertia of a rotor behind a gear is the joint's ``armature`` = gear_ratio^2 J, which all dynamics include, not a field of this element.
 
     Attributes
     ----------
-    joint, index : the joint, and which of its velocities
-    time_constant : T of a lag of first order [s]; None: none
-    natural_frequency, damping_ratio : w [rad/s] and d of one of second order; None: none
+    joint, index : the joint, and the index of its velocity
+    time_constant : T of a first-order lag [s]; None: no such lag
+    natural_frequency, damping_ratio : w [rad/s] and d of a second-order lag; None: no such lag
     torque_speed : (stall torque, no-load speed) of the motor [N m, rad/s or N, m/s]; None: no such line
-    gear_ratio : turns of the motor for one of the joint: at the joint the torque is so many times larger, the speed so many times less
+    gear_ratio : turns of the motor for one of the joint. At the joint the torque is larger by this factor, and the speed smaller
 
     Examples
     --------
@@ -570,18 +569,18 @@ class ActuatorModel(Element):
     gear_ratio: Number = 1.0
     index: int = 0
 
-    one_a_velocity = True
+    unique_per_joint = True
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        """Its lag and its line, at the joint."""
+        """Return the lag, and the torque-speed line at the joint."""
         if self.time_constant is not None and self.natural_frequency is not None:
             raise ModelError(
-                f"ActuatorModel of '{self.joint}' has a time_constant (first order) or a natural_frequency (second order); got both"
+                f"ActuatorModel of '{self.joint}': expected a time_constant (first order) or a natural_frequency (second order); got both"
             )
         order = 1 if self.time_constant is not None else 2 if self.natural_frequency is not None else 0
         if order == 0 and self.torque_speed is None:
             raise ModelError(
-                f"ActuatorModel of '{self.joint}' does nothing: give a time_constant, a natural_frequency or torque_speed"
+                f"ActuatorModel of '{self.joint}' has no effect: give a time_constant, a natural_frequency or torque_speed"
             )
         bandwidth: Any = 1.0
         if order == 1:
@@ -591,7 +590,7 @@ class ActuatorModel(Element):
         (gear,) = numbers_of(self, gear_ratio="positive")
         line: Any = (np.inf, np.inf) if self.torque_speed is None else self.torque_speed
         if not isinstance(line, (tuple, list, np.ndarray)) or len(line) != 2:
-            raise ModelError(f"torque_speed of ActuatorModel is (stall torque, no-load speed); got {line!r}")
+            raise ModelError(f"torque_speed of ActuatorModel must be (stall torque, no-load speed); got {line!r}")
         stall, fastest = (number("torque_speed of ActuatorModel", x, "positive or infinite") for x in line)
         at_joint = {"stall": np.minimum(stall * gear, MOST), "no_load_speed": np.minimum(fastest / gear, MOST)}
         return {"order": order, "bandwidth": bandwidth, **at_joint}
@@ -599,17 +598,17 @@ class ActuatorModel(Element):
 
 @dataclass(frozen=True, eq=False)
 class ReactionWheel(Element):
-    """A wheel's motor, of limited torque, on a wheel of limited momentum.
+    """Reaction wheel: a motor of limited torque on a wheel of limited momentum.
 
-    Whatever is asked of the joint's motor, by this element, others or a function of the caller, is kept within ``torque_limit``. Towards its
-    greatest momentum the wheel goes no faster than it would reach it in 10 ms; beyond, it is braked.
+    The total effort of the joint's motor, from all elements and functions of the caller, is saturated by ``torque_limit``. The wheel
+    approaches its largest momentum at most so fast that it reaches it in 10 ms; above, it is braked.
 
     Attributes
     ----------
-    joint : that turns the wheel, Revolute
+    joint : Revolute joint of the wheel
     torque : law, or number, on the wheel [N m]
     torque_limit : [N m]
-    momentum_limit : of the wheel's inertia about the joint's axis, times the joint's velocity [N m s]
+    momentum_limit : limit of the wheel's inertia about the joint's axis, times the joint's velocity [N m s]
 
     Examples
     --------
@@ -628,21 +627,21 @@ class ReactionWheel(Element):
     torque_limit: Number = np.inf
     momentum_limit: Number = np.inf
 
-    one_a_velocity = True
+    unique_per_joint = True
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        """Its inertia about the joint's axis."""
+        """Return the wheel's inertia about the joint's axis."""
         joint = mechanism.joint(self.joint)
         spec = next(j for j in mechanism.description.joints if j.name == self.joint)
         if not isinstance(spec.joint, Revolute):
             raise ModelError(f"a ReactionWheel needs a Revolute joint; '{self.joint}' is {joint.type}")
         each: Any = mechanism if mechanism._base is not mechanism else [mechanism]
-        inertias = [_inertia_about(one.description, self.joint) for one in each]
+        inertias = [_inertia_about(m.description, self.joint) for m in each]
         return {"inertia": inertias[0] if len(inertias) == 1 else np.array(inertias)}
 
 
 def _inertia_about(description: Description, joint: str) -> float:
-    """Of what a revolute joint carries."""
+    """Return the inertia of a revolute joint's child about its axis [kg m2]."""
     spec = next(j for j in description.joints if j.name == joint)
     wheel = next(b for b in description.bodies if b.name == spec.child)
     about = wheel.inertia.transformed(spec.at_child.inverse()).about_origin
@@ -657,7 +656,14 @@ for _kind, _rows in KINDS.items():
 
 
 def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.0, order: int = 5) -> Law:
-    """A law that goes from one value to another, at rest at both ends: cubic, or quintic with no jump of acceleration.
+    """Return a law from one value to another, at rest at both ends: cubic, or quintic with continuous acceleration.
+
+    Parameters
+    ----------
+    start, end : values before and after the motion [rad or m]
+    duration : of the motion [s]
+    begin : time at which the motion begins [s]
+    order : 3 for a cubic, 5 for a quintic
 
     >>> from sarrus.control import rest_to_rest
     >>> law = rest_to_rest(0.0, 0.25, 2.0)
@@ -665,22 +671,22 @@ def rest_to_rest(start: float, end: float, duration: float, *, begin: float = 0.
     (0.0, 0.125, 0.25)
     """
     if not isinstance(order, Integral) or order not in (3, 5):
-        raise ModelError(f"rest_to_rest is cubic (order=3) or quintic (order=5); got order={order!r}")
+        raise ModelError(f"order of rest_to_rest must be 3 (cubic) or 5 (quintic); got {order!r}")
     start, end, duration, begin = (
         constant(f"{name} of rest_to_rest", x)
         for name, x in (("start", start), ("end", end), ("duration", duration), ("begin", begin))
     )
     if not duration > 0.0:
-        raise ModelError(f"rest_to_rest needs a positive duration; got {duration!r}")
+        raise ModelError(f"duration of rest_to_rest must be positive; got {duration!r}")
     shape = (0.0, 0.0, 3.0, -2.0, 0.0, 0.0) if order == 3 else (0.0, 0.0, 0.0, 10.0, -15.0, 6.0)
     path = [start]
-    for k, c in enumerate(shape[1:], 1):  # by one factor at a time: powers of a short duration would be zero
+    for k, c in enumerate(shape[1:], 1):  # one factor at a time, because powers of a short duration would underflow
         path.append((end - start) * c)
         for _ in range(k):
             path[k] /= duration
     if not np.isfinite(path).all():
         raise ModelError(
-            f"rest_to_rest cannot go from {start!r} to {end!r} within {duration!r} s: too fast for numbers"
+            f"rest_to_rest from {start!r} to {end!r} within {duration!r} s: the polynomial coefficients overflow"
         )
     hold = [0.0] * 5
     return Law((begin - 1.0, begin, begin + duration), ((start, *hold), tuple(path), (end, *hold)))

@@ -1,4 +1,4 @@
-"""What the core is told of motors, contacts and limits of a :class:`~sarrus.control.TaskControl`, and what limits are called in its answers."""
+"""The core's input for motors, contacts and limits of a :class:`~sarrus.control.TaskControl`, and names of limits in its solutions."""
 
 from __future__ import annotations
 
@@ -16,66 +16,66 @@ from ..errors import ModelError, ShapeError
 from ..laws import as_law, law_terms
 from ..mechanism import Mechanism
 from .coordinates import turning
-from .shared_rows import of_one_body
+from .shared_rows import rigid_groups
 from .task_terms import check_frame, coordinate_terms
 from .tasks import Limits, PointContact, SurfaceContact
 
-FAR = 1e300  # no limit: the core knows no infinity
+FAR = 1e300  # no limit, because the core does not support infinity
 NO_LIMITS = Limits(np.inf, np.inf, {})
 
 
 def contact_terms(robot: Mechanism, contact: Any) -> dict[str, Any]:
-    """A contact, with the axes along which it pushes: of the frame, or of the world."""
-    what = f"{type(contact).__name__} of '{contact.frame}'"
+    """Return the core's input for a contact, with the axes of its force: those of the frame, or in the world."""
+    label = f"{type(contact).__name__} of '{contact.frame}'"
     check_frame(robot, contact.frame)
     friction, damping = (
-        checked_number(f"{name} of {what}", getattr(contact, name), "") for name in ("friction", "damping")
+        checked_number(f"{name} of {label}", getattr(contact, name), "") for name in ("friction", "damping")
     )
     if friction < 0.0 or damping < 0.0:
-        raise ModelError(f"friction and damping of {what} must not be negative; got {friction!r} and {damping!r}")
+        raise ModelError(f"friction and damping of {label} must not be negative; got {friction!r} and {damping!r}")
     torsion, size, axes = 0.0, np.zeros(2), None
     plane = {"radius": 0.0, "offset": 0.0, "within": np.inf}
     if isinstance(contact, PointContact):
-        plane = _plane(robot, contact, what)
-        torsion = checked_number(f"torsion of {what}", contact.torsion, "")
+        plane = _plane(robot, contact, label)
+        torsion = checked_number(f"torsion of {label}", contact.torsion, "")
         if torsion < 0.0 or (torsion and not friction):
-            raise ModelError(f"torsion of {what} must not be negative, and needs friction; got {contact.torsion!r}")
+            raise ModelError(f"torsion of {label} must not be negative, and needs friction; got {contact.torsion!r}")
         axes = [*np.ravel(_core.axis_frame(tuple(unit_axis(contact.normal)))).tolist(), 0.0, 0.0, 0.0]
     else:
-        size = real_array(f"size of {what}", contact.size)
+        size = real_array(f"size of {label}", contact.size)
         torsion = friction * 0.5 * float(size.min(initial=np.inf)) if contact.torsion is None else contact.torsion
-        torsion = checked_number(f"torsion of {what}", torsion, "")
+        torsion = checked_number(f"torsion of {label}", torsion, "")
         if size.shape != (2,) or not (size > 0.0).all() or torsion < 0.0:
-            raise ModelError(f"size of {what} is two positive lengths, and torsion not negative; got {contact!r}")
+            raise ModelError(f"size of {label} must be two positive lengths, and torsion not negative; got {contact!r}")
     half_x, half_y = (0.5 * size).tolist()
     return {
         "frame": contact.frame, "world_axes": axes, "rows": contact._rows, "friction": friction, "torsion": torsion,
         "half_x": half_x, "half_y": half_y, "damping": damping, "together": [], **plane,
-        "stands": None if contact.stands is None else law_terms(as_law(contact.stands, f"stands of {what}")),
+        "stands": None if contact.stands is None else law_terms(as_law(contact.stands, f"stands of {label}")),
     }  # fmt: skip
 
 
-def _plane(robot: Mechanism, contact: PointContact, what: str) -> dict[str, float]:
-    """Of the sphere, and of the plane which it has to touch, if there is one."""
-    within = 1e-3 * robot._length if contact.within is None else contact.within  # as of steps with contact
+def _plane(robot: Mechanism, contact: PointContact, label: str) -> dict[str, float]:
+    """Return the numbers of a contact's sphere and plane; without a plane it is always within reach."""
+    within = 1e-3 * robot._length if contact.within is None else contact.within  # as in method="contact"
     numbers = {
         "radius": contact.radius, "offset": 0.0 if contact.offset is None else contact.offset, "within": within,
     }  # fmt: skip
-    numbers = {name: checked_number(f"{name} of {what}", x, "") for name, x in numbers.items()}
+    numbers = {name: checked_number(f"{name} of {label}", x, "") for name, x in numbers.items()}
     if numbers["radius"] < 0.0 or numbers["within"] < 0.0:
-        raise ModelError(f"radius and within of {what} must not be negative; got {contact.radius!r} and {within!r}")
+        raise ModelError(f"radius and within of {label} must not be negative; got {contact.radius!r} and {within!r}")
     if contact.offset is None:
         if contact.within is not None:
-            raise ModelError(f"within of {what} is of a plane that it touches: give its offset")
+            raise ModelError(f"within of {label} needs a plane: give its offset")
         numbers["within"] = np.inf
     return numbers
 
 
 def all_contact_terms(robot: Mechanism, contacts: Sequence[Any]) -> list[dict[str, Any]]:
-    """Of all contacts; those of one rigid body are told of each other, and have their mean damping."""
+    """Return the core's input for all contacts; contacts of one rigid body share a group and their mean damping."""
     terms = [contact_terms(robot, contact) for contact in contacts]
     frames = [term["frame"] for term in terms]
-    for group in of_one_body(robot, frames) if len(frames) > 1 else ():
+    for group in rigid_groups(robot, frames) if len(frames) > 1 else ():
         if len(group) > 1:
             members = [k for k, frame in enumerate(frames) if frame in group]
             damping = math.fsum(terms[k]["damping"] for k in members) / len(members)
@@ -87,18 +87,16 @@ def all_contact_terms(robot: Mechanism, contacts: Sequence[Any]) -> list[dict[st
 def motor_terms(
     robot: Mechanism, limits: Limits | None, actuated: Sequence[str], weights: Array
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Motors with their limits, and the names of these."""
+    """Return the core's input for motors with their limits, and the names of the limits."""
     limits, motors, names = limits or NO_LIMITS, list[dict[str, Any]](), list[str]()
     for name in actuated:
         joint = robot.joint(name)
         n, first = joint.type.nv, joint._all_v.start
         rated = np.inf if joint.type.effort_limit is None else real_array("effort limit", joint.type.effort_limit)
-        asked, power = _of_joint(limits.effort, name, None), _of_joint(limits.power, name, np.inf)
-        low, high = (-rated, rated) if asked is None else _both("effort", name, asked)
+        effort, power = _of_joint(limits.effort, name, None), _of_joint(limits.power, name, np.inf)
+        low, high = (-rated, rated) if effort is None else _both("effort", name, effort)
         if not (np.all(np.asarray(low) <= 0.0) and np.all(np.asarray(high) >= 0.0) and np.all(np.asarray(power) >= 0)):
-            raise ModelError(
-                f"limits of effort and power of '{name}' must leave 0 between them; got {asked!r}, {power!r}"
-            )
+            raise ModelError(f"limits of effort and power of '{name}' must include 0; got {effort!r}, {power!r}")
         bounds = np.stack([np.broadcast_to(np.clip(x, -FAR, FAR), (n,)) for x in (low, high, power)], axis=-1)
         angular = turning(joint.type)
         for k, (lower, upper, most) in enumerate(bounds.tolist()):
@@ -108,17 +106,17 @@ def motor_terms(
                 "upper": upper, "power": most,
             })  # fmt: skip
         names += _named("effort", name, n)
-    for what in ("effort", "velocity", "position", "power", "braking"):
-        if isinstance(named := getattr(limits, what), Mapping):
+    for quantity in ("effort", "velocity", "position", "power", "braking"):
+        if isinstance(named := getattr(limits, quantity), Mapping):
             for name in named:
                 robot.joint(name)
-                if what in ("effort", "power") and name not in actuated:
-                    raise ModelError(f"{what} of Limits names '{name}', which has no motor here")
+                if quantity in ("effort", "power") and name not in actuated:
+                    raise ModelError(f"{quantity} of Limits: joint '{name}' has no motor in this controller")
     return motors, names
 
 
 def motion_terms(robot: Mechanism, limits: Limits | None) -> tuple[list[dict[str, Any]], list[str]]:
-    """Limits of position and velocity of all joints, and their names."""
+    """Return the core's input for position and velocity limits of all joints, and their names."""
     terms, names = list[dict[str, Any]](), list[str]()
     for name in () if limits is None else (*robot.joints, *robot.loop_joints):
         assert limits is not None
@@ -133,10 +131,10 @@ def motion_terms(robot: Mechanism, limits: Limits | None) -> tuple[list[dict[str
             low, high = joint.limits  # type: ignore[assignment]
         braking = checked_number(f"braking of '{name}'", _of_joint(limits.braking, name, 10.0))
         ends = {"velocity": np.inf if velocity is None else velocity, "lower position": low, "upper position": high}
-        columns = [np.broadcast_to(real_array(f"{what} of '{name}'", x), (n,)).tolist() for what, x in ends.items()]
+        columns = [np.broadcast_to(real_array(f"{key} of '{name}'", x), (n,)).tolist() for key, x in ends.items()]
         for k, (speed, lower, upper) in enumerate(zip(*columns, strict=True)):
             if not speed >= 0.0 or not lower < upper:
-                raise ModelError(f"limits of '{name}' leave it no motion: velocity {speed!r}, position {lower, upper}")
+                raise ModelError(f"limits of '{name}' allow no motion: velocity {speed!r}, position {lower, upper}")
             placed = np.isfinite([lower, upper]).any()
             if not placed and not np.isfinite(speed):
                 continue
@@ -150,7 +148,7 @@ def motion_terms(robot: Mechanism, limits: Limits | None) -> tuple[list[dict[str
 
 
 def cone_names(contact: PointContact | SurfaceContact) -> list[str]:
-    """What the sides of a contact's cone are called."""
+    """Return the names of the sides of a contact's cone."""
     frame, names = contact.frame, [f"contact of '{contact.frame}' pulls"]
     if contact._rows > 1:
         names += [f"friction of '{frame}' along {axis}" for axis in "xxyy"]
@@ -163,13 +161,13 @@ def cone_names(contact: PointContact | SurfaceContact) -> list[str]:
 
 
 def _velocity_terms(robot: Mechanism, name: str, index: int) -> dict[str, Any]:
-    """A velocity of any joint, whose coordinate does not matter."""
+    """Return the core's input for a velocity of any joint, without its coordinate."""
     joint = robot.joint(name)
     return {"q": joint._all_q.start, "v": joint._all_v.start + index, "turns": False, "angular": turning(joint.type)[index]}  # fmt: skip
 
 
-def _named(what: str, name: str, count: int) -> list[str]:
-    return [f"{what} of '{name}'" + (f"[{k}]" if count > 1 else "") for k in range(count)]
+def _named(label: str, name: str, count: int) -> list[str]:
+    return [f"{label} of '{name}'" + (f"[{k}]" if count > 1 else "") for k in range(count)]
 
 
 def _of_joint(value: Any, name: str, default: Any) -> Any:
@@ -180,12 +178,12 @@ def _of_joint(value: Any, name: str, default: Any) -> Any:
     return value
 
 
-def _both(what: str, name: str, value: Any) -> tuple[Any, Any]:
-    """(lower, upper) of a number that holds both ways, or of two."""
+def _both(label: str, name: str, value: Any) -> tuple[Any, Any]:
+    """Return (lower, upper) of a symmetric limit, or of a pair."""
     if isinstance(value, (tuple, list)):
         if len(value) != 2:
-            raise ShapeError(f"{what} of '{name}' is a number or (lower, upper); got {value!r}")
+            raise ShapeError(f"{label} of '{name}' must be a number or (lower, upper); got {value!r}")
         return value[0], value[1]
-    if what == "position":
-        raise ShapeError(f"position of '{name}' is (lower, upper); got {value!r}")
+    if label == "position":
+        raise ShapeError(f"position of '{name}' must be (lower, upper); got {value!r}")
     return -np.asarray(value, dtype=float), np.asarray(value, dtype=float)

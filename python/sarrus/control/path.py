@@ -1,18 +1,18 @@
-"""Paths through way-points, with continuous velocity and acceleration: splines on the configurations of a mechanism.
+"""Paths through way-points, with continuous velocity and acceleration: splines on the configuration manifold of a mechanism.
 
-Between two way-points every joint goes as in :mod:`~sarrus.control.interpolation`: on the cubic that has the configurations and velocities of both.
-The velocities at the way-points are those for which accelerations have no jumps: for coordinates that add up, and for the origins
-of free and planar joints, the complete cubic spline of :func:`sarrus.laws.spline`; for rotations the spline of Kang and Park,
+Between two way-points every joint follows the cubic Hermite polynomial of :mod:`~sarrus.control.interpolation`. The velocities at the way-points
+make accelerations continuous. For coordinates that are numbers, and for the origins of free and planar joints, the path is the complete cubic
+spline of :func:`sarrus.laws.spline`. For rotations it is the spline of Kang and Park,
 
     R(t) = R_k exp(x(t)),  x cubic,  of which ω and ω̇ are continuous.
 
-Where loops close, that spline p(t) leaves them between way-points. The path is then what both the loops and a guide determine,
+With loops, this spline p(t) violates them between way-points. The loops and a guide then determine the path,
 
     φ(q, t) = 0,    K(t) (q - p(t)) = 0          q - p in the coordinates of the joints, rotations as vectors
 
 with K = N^T at a way-point, N an orthonormal basis (van der Merwe's E) of the motions that the loops allow there, and a blend σ = s²(3 - 2s)
-of both in between. Its derivatives are exact, J v = c and J a = γ with those of the guide. q - p vanishes at way-points, and so does σ', so
-that no jump of K'' is felt.
+of both in between. Its derivatives are exact, from J v = c and J a = γ with those of the guide. q - p and σ' vanish at way-points, so that
+jumps of K'' have no effect.
 """
 
 from __future__ import annotations
@@ -40,41 +40,41 @@ from .interpolation import Chart, Motion, parted, pieces
 __all__ = ["Path", "path_through"]
 
 TOGETHER = 512  # times whose equations are solved at once
-HALF_TURN = 1e-9  # cosine of half an angle up to which both ways count as half a turn: there signs of quaternions decide, not rounding
-LAW_ERROR = 1e-10  # of a law that stands for a coordinate which loops move, relative to how far it goes
+HALF_TURN = 1e-9  # largest cosine of half an angle that counts as half a turn, so that signs of quaternions and not rounding decide
+LAW_ERROR = 1e-10  # error of a law for a coordinate with loops, relative to the range of the coordinate
 
 
 def path_through(
     mechanism: Mechanism, times: ArrayLike, q: ArrayLike, *, v: tuple[ArrayLike, ArrayLike] | None = None
 ) -> Path:
-    """A path through configurations at given times, with continuous velocity and acceleration.
+    """Return a path through configurations at given times, with continuous velocity and acceleration.
 
-    Coordinates that add up go on cubic splines, rotations on piecewise exponentials of cubics, origins of free joints on splines in the axes of
-    their predecessors. A ball or free joint goes the shorter way from one way-point to the next, whatever the signs of the quaternions; where
-    both are half a turn, about the vector part of q_k^-1 q_k+1 as they are given. For the longer way, add way-points. Joint limits are not
-    asked for.
+    Coordinates that are numbers follow cubic splines, rotations piecewise exponentials of cubics, origins of free joints splines in the axes of
+    their predecessors. A ball or free joint takes the shorter rotation from one way-point to the next, independent of the quaternions' signs. If
+    both rotations are half a turn, it turns about the vector part of q_k^-1 q_k+1 as given. For the longer rotation, add way-points. Joint
+    limits are not checked.
 
-    Where loops close, way-points must be on them, and between them the path stays on them. There it goes as the spline does along the motions
-    that the loops allow; what else the spline wants is left out. That costs no continuity where J keeps its rank. The way-points should be so
-    near to each other that the loops do not turn far from one to the next.
+    With loops, way-points must be on them, and the path stays on them. Between way-points it follows the spline along the motions that the
+    loops allow, and the rest of the spline's motion is projected out. The path remains continuous if J keeps its rank. The way-points should be
+    so near to each other that the directions of these motions change little from one to the next.
 
     Parameters
     ----------
-    mechanism : without constraints that hold velocities only, such as rolling, if loops close
+    mechanism : with loops, it must have no velocity constraints such as rolling
     times : (n,) increasing, n at least 2 [s]
-    q : (n, nq) way-points; quaternions are made unit [rad, m, quaternions (x, y, z, w)]
-    v : velocities (nv,) at the first and at the last way-point, which the loops must allow; default: at rest, or as near to it as prescribed
-        motion lets it be
+    q : (n, nq) way-points; quaternions are normalised [rad, m, quaternions (x, y, z, w)]
+    v : velocities (nv,) at the first and at the last way-point, consistent with the loops; default: at rest, or as near to rest as prescribed
+        motions allow
 
     Raises
     ------
     ModelError
-        Times that do not increase; a mechanism that rolls.
+        Times do not increase, or the mechanism has velocity constraints.
     ShapeError
-        Arrays of other shapes.
+        Arrays have wrong shapes.
     StateError
-        Numbers that are not finite, quaternions that are no rotation; way-points or velocities that the loops do not allow, or way-points too
-        far apart, or where loops lose rank; rotations so uneven in time that no spline was found.
+        Numbers are not finite, or quaternions are zero. Way-points or velocities violate the loops, way-points are too far apart, or the
+        loops lose rank there. Or rotations are so uneven in time that no spline was found.
 
     References
     ----------
@@ -95,35 +95,36 @@ def path_through(
     >>> bool(abs(run.q - path.at(run.t)[0]).max() < 1e-6)
     True
     """
-    t, given_q = _way_points(mechanism, times, q)
-    unit, status = mechanism.normalize(given_q, return_status=True)
+    t, configurations = _way_points(mechanism, times, q)
+    unit, status = mechanism.normalize(configurations, return_status=True)
     if status.any():
-        raise StateError(f"way-point {int(status.argmax())}: a quaternion is [0, 0, 0, 0], which is no rotation")
+        raise StateError(f"way-point {int(status.argmax())}: a quaternion is [0, 0, 0, 0]; expected a rotation")
     chart, q = Chart(mechanism), _same_signs(mechanism, unit)
     end_velocities: Any = np.zeros((2, mechanism.nv)) if v is None else v
     if not isinstance(end_velocities, (tuple, list, np.ndarray)) or len(end_velocities) != 2:
-        raise ShapeError(f"v of a path is two velocities, at its first and at its last way-point; got {v!r}")
-    ends = [_numbers("v", one, "two velocities of (nv,)", (mechanism.nv,)) for one in end_velocities]
+        raise ShapeError(f"v of a path must be two velocities, at its first and at its last way-point; got {v!r}")
+    ends = [_numbers("v", x, "two velocities of (nv,)", (mechanism.nv,)) for x in end_velocities]
     if not mechanism.nc:
         return Path(mechanism, t, q, _velocities(chart, t, q, ends))
     q, loops, K = _on_loops(mechanism, t, q, ends if v is not None else None)
     spline_v = _velocities(chart, t, q, ends)
     guide = Guide(mechanism, t, q, spline_v, loops.row_scale, loops.column_scale, K)
     path = Path(mechanism, t, q, Path(mechanism, t, q, spline_v, guide).at(t)[1], guide)
-    _check_way(path, guide)
+    _check_continuity(path, guide)
     return path
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Path:
-    """A motion q(t), v(t), a(t) through way-points, made by :func:`path_through`; what a designed mechanism is to trace is a
-    :class:`sarrus.design.FramePath`.
+    """Motion q(t), v(t), a(t) through way-points, from :func:`path_through`.
+
+    The desired path of a frame in the design of a mechanism is a :class:`sarrus.design.FramePath`.
 
     Attributes
     ----------
-    mechanism : whose motion it is
+    mechanism : the moving mechanism
     t : (n,) times of the way-points [s]
-    q : (n, nq) way-points; quaternions with the signs with which they go on from one to the next
+    q : (n, nq) way-points; the signs of quaternions are continuous from one to the next
     v : (n, nv) velocities at the way-points
     """
 
@@ -137,7 +138,7 @@ class Path:
         t, q = _way_points(self.mechanism, self.t, self.q)
         v = _numbers("v", self.v, "a velocity for each time, (n, nv)", (len(t), self.mechanism.nv))
         if not isinstance(self._guide, Guide | None):
-            raise TypeError(f"a path along loops is made by path_through(); got the guide {self._guide!r}")
+            raise TypeError(f"a path with loops must be made by path_through(); got the guide {self._guide!r}")
         for name, array in (("t", t), ("q", q), ("v", v)):
             kept = array.copy()
             kept.flags.writeable = False
@@ -145,19 +146,19 @@ class Path:
 
     @cached_property
     def _pieces(self) -> Array:
-        """(n, numbers) between way-points, for the core; the last row is the last piece seen from its end, where it goes on."""
+        """(n, numbers) pieces between way-points, for the core; the last row is the last piece backwards, for extrapolation."""
         to = np.append(np.arange(1, len(self.t)), len(self.t) - 2)
         v = self.v if self._guide is None else self._guide.v
         return pieces(self.t, self.q, v, np.arange(len(self.t)), to)
 
     @cached_property
     def _starts(self) -> list[float]:
-        """At which times pieces after the first one start; beyond the last way-point is a piece, too."""
+        """Start times of all pieces but the first; the last one is after the last way-point."""
         return [*self.t[1:-1].tolist(), math.nextafter(self.t[-1], math.inf)]
 
     @cached_property
-    def _asked(self) -> list[tuple[Array, ...]]:
-        """What the core is told of each piece."""
+    def _core_input(self) -> list[tuple[Array, ...]]:
+        """The core's input for each piece."""
         guide = self._guide
         return [
             (piece,) if guide is None else (piece, guide.scale, guide.rows[k]) for k, piece in enumerate(self._pieces)
@@ -170,18 +171,18 @@ class Path:
         return f"<Path of '{self.mechanism.name}' through {len(self.t)} way-points, {self.t[0]:.9g} s to {self.t[-1]:.9g} s>"
 
     def at(self, t: ArrayLike) -> Motion:
-        """Configuration q (..., nq), velocity v and acceleration a (..., nv) at times (...) [s].
+        """Return configurations q (..., nq), velocities v and accelerations a (..., nv) at times (...) [s].
 
-        v and a are the derivatives of q, in the axes that v has in each joint. Before and after its way-points the path goes straight on with
-        the velocities that it has there: at rest, it stays. At the first and at the last one a jumps, as it does at the ends of a spline.
+        v and a are the derivatives of q, in the axes of each joint's velocity. Before the first and after the last way-point the path continues
+        with constant velocity: from rest, it stays there. At these two way-points a jumps, as at the ends of a spline.
 
         Raises
         ------
         ShapeError, StateError
-            Times that are no numbers, or not finite; or where the loops cannot close, as they may before and after the way-points.
+            Times are not numbers, or not finite; or the loops cannot close, which may happen before and after the way-points.
         """
         if type(t) is float and math.isfinite(t):
-            return self._at_one(bisect.bisect_right(self._starts, t), t)
+            return self._at_time(bisect.bisect_right(self._starts, t), t)
         instants = _numbers("t", t)
         times = instants.reshape(-1)
         k = np.searchsorted(self._starts, times, side="right")
@@ -190,15 +191,15 @@ class Path:
         q, v, a = (np.concatenate(x).reshape(*instants.shape, x[0].shape[-1]) for x in zip(*parts, strict=True))
         return q, v, a
 
-    def _at_one(self, k: int, time: float) -> Motion:
-        """Of piece k: the call of a control loop."""
-        numbers = self.mechanism._path_motion(*self._asked[k], time=time)
+    def _at_time(self, k: int, time: float) -> Motion:
+        """Return the motion at one time in piece k, for calls from a control loop."""
+        numbers = self.mechanism._path_motion(*self._core_input[k], time=time)
         if self._guide is not None and numbers[-1]:
             raise self._guide.lost(time, k)
         return parted(self.mechanism, numbers)
 
     def _at(self, k: NDArray[np.intp], times: Array) -> Motion:
-        """Of pieces k, at times in them."""
+        """Return the motion at times in pieces k."""
         robot, guide = self.mechanism, self._guide
         if guide is None:
             return parted(robot, robot._path_motion(self._pieces[k], time=times))
@@ -209,18 +210,22 @@ class Path:
         return parted(robot, numbers)
 
     def law(self, joint: str, index: int = 0) -> Law:
-        """One coordinate of a joint as a law of time: target of a controller that runs without Python in the loop.
+        """Return one coordinate of a joint as a law of time, such as the target of a controller that runs in C++.
 
-        Without loops it is the path. With loops it has the values, rates and accelerations of the path at so many times that it is off by less
-        than 1e-10 of the way that the coordinate goes.
+        Without loops it equals the path. With loops it interpolates the path's values, rates and accelerations at so many times that its error
+        is less than 1e-10 of the coordinate's range.
 
-        Raises ModelError for ball and free joints, whose coordinates are not as many as their velocities, and for joints that close loops.
+        Parameters
+        ----------
+        joint, index : a joint of the tree, and the index of its coordinate
+
+        Raises ModelError for ball and free joints, which have more coordinates than velocities, and for loop joints.
         """
         j = self.mechanism._tree_joint(joint)
         if j.type.quaternion:
-            raise ModelError(f"a law is one coordinate's; those of '{joint}', {j.type}, do not add up: use Path.at")
+            raise ModelError(f"a law needs a joint without quaternion; '{joint}' is {j.type}: use Path.at")
         if not isinstance(index, Integral) or isinstance(index, bool) or index not in range(j.nq):
-            raise ModelError(f"joint '{joint}' has {j.nq} coordinates; index={index!r} is none of them")
+            raise ModelError(f"joint '{joint}' has {j.nq} coordinates; index {index!r} is out of range")
         k = j.q_slice.start + int(index)
         if self._guide is None:
             rates = self.mechanism._coordinate_rate(self.q[[0, -1]], self.v[[0, -1]])[:, k].tolist()
@@ -228,7 +233,7 @@ class Path:
         return self._fitted(k, self.mechanism._length if j.type.coordinates[int(index)][1] == "m" else 1.0)
 
     def _fitted(self, k: int, size: float) -> Law:
-        """Quintics between times that are halved until the law is good enough, beside how far the coordinate goes and a thousandth of a size."""
+        """Return quintics between times whose number doubles until the error is small, relative to the coordinate's range or a thousandth of `size`."""
         robot, count = self.mechanism, 4
         while True:
             times = _divided(self.t, 2 * count)
@@ -242,16 +247,16 @@ class Path:
             count *= 2
 
 
-def _quintics(t: Array, known: Array) -> Law:
-    """The law that has values, rates and accelerations known (n, 3) at t (n,), and goes straight on before and after."""
+def _quintics(t: Array, values: Array) -> Law:
+    """Return the law with values, rates and accelerations (n, 3) at t (n,), linear before and after."""
     h = np.diff(t)
-    (x0, r0, b0), (x1, r1, b1) = known[:-1].T, known[1:].T
-    # what value, rate and acceleration still lack at the end of each piece
+    (x0, r0, b0), (x1, r1, b1) = values[:-1].T, values[1:].T
+    # differences of value, rate and acceleration at the end of each piece to those of its quadratic part
     x = x1 - x0 - h * (r0 + h * b0 / 2.0)
     r, b = (r1 - r0 - h * b0) * h, (b1 - b0) * h**2
     third, fourth, fifth = 10 * x - 4 * r + b / 2, -15 * x + 7 * r - b, 6 * x - 3 * r + b / 2
     inner = np.stack([x0, r0, b0 / 2.0, third / h**3, fourth / h**4, fifth / h**5], axis=-1)
-    rows = np.array([[*known[0, :2], 0, 0, 0, 0], *inner, [*known[-1, :2], 0, 0, 0, 0]])
+    rows = np.array([[*values[0, :2], 0, 0, 0, 0], *inner, [*values[-1, :2], 0, 0, 0, 0]])
     return Law((t[0], *t.tolist()), tuple(map(tuple, rows.tolist())))
 
 
@@ -259,10 +264,10 @@ def _quintics(t: Array, known: Array) -> Law:
 
 
 def _velocities(chart: Chart, t: Array, q: Array, ends: Sequence[Array]) -> Array:
-    """(n, nv) with which the accelerations of all joints are continuous."""
+    """Return the velocities (n, nv) that make the accelerations of all joints continuous."""
     end_rates, turns = chart.rates(q[[0, -1]], np.array(ends)), chart.difference(q[:-1], q[1:])
     rates = np.empty((len(t), chart.robot.nv))
-    for x, k in zip(chart.plain, chart.of_q, strict=True):
+    for x, k in zip(chart.plain, chart.plain_q, strict=True):
         first, last = end_rates[:, x].tolist()
         rates[:, x] = spline(t, q[:, k], slopes=(first, last)).derivatives(t)[1]
     names = [name for name in chart.robot.joints if chart.robot.joint(name).type.quaternion]
@@ -274,12 +279,12 @@ def _velocities(chart: Chart, t: Array, q: Array, ends: Sequence[Array]) -> Arra
 
 
 def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
-    """Angular velocities (n, 3) with which the angular acceleration is continuous, by Newton's method on
+    """Return the angular velocities (n, 3) that make the angular acceleration continuous, by Newton's method on
 
-    ω̇ at the end of piece k - 1 = ω̇ at the start of piece k,
+    ω̇ at the end of piece k - 1 = ω̇ at the start of piece k.
 
-    in which each depends on the velocities at both ends of its piece: at most as their squares, of which central differences are exact.
-    Pieces one after the other (Kang and Park) would be shorter, but errors would grow from piece to piece.
+    Each side is at most quadratic in the velocities at both ends of its piece, so that central differences are exact. Solving piece by piece
+    (Kang and Park) would be shorter, but errors would grow from piece to piece.
     """
     h, vector_rates = np.diff(t)[:, None], left_jacobian_inverse(-x)
 
@@ -305,7 +310,7 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
             return spin
         steps = size * np.eye(6).reshape(6, 1, 2, 3)
         ahead, back = (jumps(spin[:-1] + s * steps[..., 0, :], spin[1:] + s * steps[..., 1, :]) for s in (1.0, -1.0))
-        # of start and end, by the first and by the second velocity
+        # derivatives of the accelerations at start and end by the first and the second velocity
         (start_by_first, start_by_second), (end_by_first, end_by_second) = (
             ((a - b) / (2.0 * size)).reshape(2, 3, -1, 3).transpose(0, 2, 3, 1)
             for a, b in zip(ahead, back, strict=True)
@@ -324,7 +329,7 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
         if not np.isfinite(jumped).all():
             break
         spin, left = tried, jumped
-        if np.abs(step).max() <= 1e-9 * size:  # Newton's next would be 1e-18
+        if np.abs(step).max() <= 1e-9 * size:  # the next step would be 1e-18
             return spin
     angle = np.linalg.norm(x, axis=1)
     worst = int(angle.argmax())
@@ -334,10 +339,10 @@ def _spins(name: str, t: Array, x: Array, ends: Array) -> Array:
     )
 
 
-def _tridiagonal(below: Array, diagonal: Array, above: Array, known: Array) -> Array:
-    """Solution (m, 3) of a block tridiagonal system, of blocks (m, 3, 3): forth and back."""
+def _tridiagonal(below: Array, diagonal: Array, above: Array, right_side: Array) -> Array:
+    """Return the solution (m, 3) of a block tridiagonal system with blocks (m, 3, 3), by elimination and substitution."""
     m = len(diagonal)
-    x, ratio = known.copy(), np.empty_like(above)
+    x, ratio = right_side.copy(), np.empty_like(above)
     for k in range(m):
         pivot = diagonal[k] - (below[k] @ ratio[k - 1] if k else 0.0)
         right = x[k] - (below[k] @ x[k - 1] if k else 0.0)
@@ -349,7 +354,7 @@ def _tridiagonal(below: Array, diagonal: Array, above: Array, known: Array) -> A
 
 
 def _same_signs(mechanism: Mechanism, q: Array) -> Array:
-    """Way-points in which quaternions have the signs with which each is near to the one before."""
+    """Return the way-points with signs of quaternions by which each is nearest to the previous one."""
     q = q.copy()
     for name in mechanism.joints:
         joint = mechanism.joint(name)
@@ -366,27 +371,26 @@ def _same_signs(mechanism: Mechanism, q: Array) -> Array:
 def _on_loops(
     mechanism: Mechanism, t: Array, q: Array, ends: Sequence[Array] | None
 ) -> tuple[Array, ScaledLoops, Array]:
-    """The way-points, closed to rounding, the scale of the loops, and K (n, d, nv) at the way-points."""
+    """Return the way-points, closed to rounding, the scaled loops, and K (n, d, nv) at the way-points."""
     loops = ScaledLoops(mechanism, q[0], float(t[0]))
     if not loops.holonomic.all():
         rolls = [name for name in mechanism.constraints if not all(mechanism.constraint(name).holonomic)]
         raise ModelError(
-            f"constraint '{rolls[0]}' holds velocities only: which way-points it lets one reach depends on the way, and a path through "
-            "way-points cannot ask it"
+            f"constraint '{rolls[0]}' constrains velocities only, so that reachable way-points depend on the path; expected position constraints"
         )
     off = np.abs(loops.row_scale * mechanism.constraint_residual(q, time=t))
     if off.max(initial=0.0) > CLOSED:
         k, row = divmod(int(off.argmax()), mechanism.nc)
         raise StateError(
             f"way-point {k} does not close the loops: '{mechanism._row_names[row]}' is off by {mechanism.constraint_residual(q[k], time=t[k])[row]:.3g} "
-            f"({off[k, row]:.1g} of the mechanism's size, {CLOSED:g} is allowed); mechanism.project_configuration(q) leads to one nearby that "
-            "does, mechanism.assemble(near=q) from farther away"
+            f"({off[k, row]:.1g} of the mechanism's size, {CLOSED:g} is allowed); project it by mechanism.project_configuration(q), or from "
+            "farther away by mechanism.assemble(near=q)"
         )
     q, status = mechanism.project_configuration(q, metric="euclidean", time=t, return_status=True)
     if status.any():
         raise StateError(
-            f"way-point {int(np.argmax(status != 0))} does not close the loops, and small steps do not lead onto them: "
-            "mechanism.assemble(near=q) goes farther"
+            f"way-point {int(np.argmax(status != 0))} does not close the loops, and the projection onto them failed: "
+            "try mechanism.assemble(near=q)"
         )
     q = _same_signs(mechanism, q)
     J = loops.row_scale[:, None] * mechanism.constraint_jacobian(q, time=t) * loops.column_scale
@@ -395,18 +399,18 @@ def _on_loops(
         wrong = float(np.abs(J[at] @ x - c).max())
         if wrong > CLOSED * max(1.0, float(np.abs(x).max())):
             raise StateError(
-                f"the loops do not allow the velocity at the {'last' if at else 'first'} way-point: J v - c is up to {wrong:.3g} there; "
-                "mechanism.project_velocity(q, v) is the nearest that they do"
+                f"the velocity at the {'last' if at else 'first'} way-point violates the loops: J v - c is up to {wrong:.3g}; "
+                "give mechanism.project_velocity(q, v), the nearest consistent one"
             )
     bases = [null_space(rows, PRESENT) for rows in J]
     freedoms = [basis.shape[1] for basis in bases]
     most, least = max(freedoms), min(freedoms)
     if most > least:
         raise StateError(
-            f"at way-point {freedoms.index(most)} the loops allow {most} motions at once, elsewhere {least}: they lose rank there, and a path "
-            "through it would have to choose a branch; go round it, or take a way-point nearby"
+            f"at way-point {freedoms.index(most)} the loops allow {most} independent motions, elsewhere {least}: they lose rank there, and "
+            "branches of motion meet; avoid this way-point, or give one nearby"
         )
-    for k in range(1, len(bases)):  # the basis that is nearest to the one before, so that their blend is one too
+    for k in range(1, len(bases)):  # the basis nearest to the previous one, so that their blend is a basis too
         U, cosines, V = np.linalg.svd(bases[k].T @ bases[k - 1])
         if cosines.min(initial=1.0) < 0.1:
             raise too_far(k - 1)
@@ -414,10 +418,10 @@ def _on_loops(
     return q, loops, np.swapaxes(np.array(bases), 1, 2)
 
 
-def _check_way(path: Path, guide: Guide) -> None:
-    """Say here what cannot be, not to a controller: a way that does not close, or that jumps to where the loops close otherwise.
+def _check_continuity(path: Path, guide: Guide) -> None:
+    """Raise StateError now, and not in a controller, if the path cannot close the loops, or jumps to another branch.
 
-    Where there is a jump, what cubics say of the middle stays wrong however short the pieces are.
+    At a jump, the error of cubic interpolation in the middle of a piece does not vanish with the length of the pieces.
     """
     times = _divided(path.t, 8)
     first, last = times[:-1], times[1:]
@@ -426,8 +430,8 @@ def _check_way(path: Path, guide: Guide) -> None:
         ends, (q, _, _) = path.at(np.concatenate([first, last])), path.at(middle)
         robot, k = path.mechanism, np.arange(len(middle))
         cubics = pieces(np.concatenate([first, last]), *ends[:2], k, k + len(k))
-        said = parted(robot, robot._path_motion(cubics, time=middle))[0]
-        off = np.abs(robot.difference(said, q) / guide.column_scale).max(axis=1)
+        interpolated = parted(robot, robot._path_motion(cubics, time=middle))[0]
+        off = np.abs(robot.difference(interpolated, q) / guide.column_scale).max(axis=1)
         first, middle, last = first[off > 1e-4], middle[off > 1e-4], last[off > 1e-4]
         if len(middle) == 0:
             return
@@ -436,19 +440,19 @@ def _check_way(path: Path, guide: Guide) -> None:
 
 
 def _divided(t: Array, pieces: int) -> Array:
-    """Times t (n,) and those that divide what is between them into equal pieces."""
+    """Return times t (n,), with each interval divided into equal pieces."""
     return np.append(t[:-1, None] + np.diff(t)[:, None] * np.arange(pieces) / pieces, t[-1])
 
 
-# ---- what callers give ---------------------------------------------------------------------------------------------------------------
+# ---- checks of arguments -------------------------------------------------------------------------------------------------------------
 
 
 def _way_points(mechanism: Mechanism, times: ArrayLike, q: ArrayLike) -> tuple[Array, Array]:
-    """Increasing times (n,) and as many configurations (n, nq)."""
+    """Return checked increasing times (n,) and configurations (n, nq)."""
     checked_mechanism(mechanism)
     t = _numbers("times", times)
     if t.ndim != 1 or len(t) < 2:
-        raise ShapeError(f"times of a path are (n,) for two way-points or more; got shape {t.shape}")
+        raise ShapeError(f"times of a path must be (n,) for two way-points or more; got shape {t.shape}")
     late = np.flatnonzero(~(np.diff(t) > 0.0))
     if late.size:
         raise ModelError(f"times of a path must increase; got {t[late[0]]:.9g} and then {t[late[0] + 1]:.9g}")
@@ -456,10 +460,10 @@ def _way_points(mechanism: Mechanism, times: ArrayLike, q: ArrayLike) -> tuple[A
 
 
 def _numbers(name: str, value: ArrayLike, expected: str = "", shape: tuple[int, ...] = ()) -> Array:
-    """An array of finite numbers, of that shape where one is wanted; TypeError, ShapeError or StateError where it is none."""
+    """Return an array of finite numbers, of the expected shape if given; raise TypeError, ShapeError or StateError otherwise."""
     array = real_array(f"{name} of a path", value)
     if expected and array.shape != shape:
-        raise ShapeError(f"{name} of a path is {expected} = {shape}; got shape {array.shape}")
+        raise ShapeError(f"{name} of a path must be {expected} = {shape}; got shape {array.shape}")
     if not np.isfinite(array).all():
         wrong = np.argwhere(~np.isfinite(array))[0]
         at = f"[{', '.join(map(str, wrong))}]" if wrong.size else ""
@@ -468,12 +472,11 @@ def _numbers(name: str, value: ArrayLike, expected: str = "", shape: tuple[int, 
 
 
 # ---- paths of mechanisms with loops ----------------------------------------------------------------------------------
-# What keeps a path on closed loops near the spline through its way-points.
 
 
 @dataclass(frozen=True, eq=False)
 class Guide:
-    """The spline p, and along which combinations K (n, d, nv) of velocities, in the loops' scale, the path keeps to it at each way-point."""
+    """Spline p, and combinations K (n, d, nv) of velocities, in the loops' scale, along which the path equals it at each way-point."""
 
     mechanism: Mechanism
     t: Array
@@ -485,7 +488,7 @@ class Guide:
 
     @cached_property
     def rows(self) -> Array:
-        """(n - 1, numbers) for the core, K at both ends of each piece; and of the last one backwards, beyond the last way-point."""
+        """(n, numbers) K at both ends of each piece, for the core; the last row is the last piece backwards, for extrapolation."""
         K = self.K.reshape(len(self.K), -1)
         both = np.concatenate([np.column_stack([K[:-1], K[1:]]), [np.concatenate([K[-1], K[-2]])]])
         rows = np.zeros((len(both), 1 + 2 * self.mechanism.nv**2))
@@ -501,12 +504,12 @@ class Guide:
         if t[0] <= time <= t[-1]:
             return too_far(k)
         return StateError(
-            f"at t = {time:.9g} s the loops cannot close: the path has no way-points beyond {t[0]:.9g} s to {t[-1]:.9g} s, and goes straight on"
+            f"at t = {time:.9g} s the loops cannot close: the way-points are from {t[0]:.9g} s to {t[-1]:.9g} s, and the path is extrapolated"
         )
 
 
 def too_far(k: int) -> StateError:
     return StateError(
-        f"the loops turn too far between way-points {k} and {k + 1} for a path to be led along them, or the way-points are on different "
-        "branches: add way-points in between, such as mechanism.follow finds"
+        f"way-points {k} and {k + 1} are too far apart for a path along the loops, or on different branches: "
+        "add way-points in between, for example by mechanism.follow"
     )

@@ -1,4 +1,4 @@
-"""Control through a clock: controllers that are asked at samples, and efforts that were computed beforehand."""
+"""Digital control: sampled controllers with hold and delay, and tables of precomputed efforts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Steps = float | Mapping[str, float]
 
 @dataclass(frozen=True, eq=False)
 class Quantisation:
-    """What a sampled controller sees, and gives, in steps: the nearest multiple of each; 0: as it is.
+    """Quantisation of a sampled controller's inputs and outputs, which are rounded to multiples of a step; 0: not rounded.
 
     Attributes
     ----------
-    position : of encoders, 2 pi / counts per turn [rad or m]; a number for all coordinates, but for quaternions, or joint to number
-    velocity : of tachometers [rad/s or m/s], as well
-    effort : of what it asks motors for [N m or N], as well
+    position : step of encoders, 2 pi / counts per turn [rad or m]: a number for all coordinates except quaternions, or joint to number
+    velocity : step of tachometers [rad/s or m/s]: a number, or joint to number
+    effort : step of motor commands [N m or N]: a number, or joint to number
     """
 
     position: Steps = 0.0
@@ -40,18 +40,18 @@ class Quantisation:
 
 
 def _steps(mechanism: LoopFunctions, quantity: str, periods: Any) -> list[float]:
-    """Of every coordinate or velocity, in the order of the tree's and of those of joints that close loops; none where all are zero."""
-    what = f"{quantity} of Quantisation"
+    """Return the steps of all coordinates or velocities, first of the tree, then of loop joints; empty if all are zero."""
+    label = f"{quantity} of Quantisation"
     names = (*mechanism.joints, *mechanism.loop_joints)
     places = {name: getattr(mechanism.joint(name), "_all_q" if quantity == "position" else "_all_v") for name in names}
     steps = np.zeros(max((place.stop for place in places.values()), default=0))
     for name, step in periods.items() if isinstance(periods, Mapping) else ((name, periods) for name in names):
-        joint, size = mechanism.joint(name), constant(what, step)
+        joint, size = mechanism.joint(name), constant(label, step)
         if size < 0.0:
-            raise ModelError(f"{what} must not be negative; got {step!r}")
+            raise ModelError(f"{label} must not be negative; got {step!r}")
         if quantity == "position" and joint.type.quaternion:
             if isinstance(periods, Mapping):
-                raise ModelError(f"{what} needs coordinates that add up; '{name}' is {joint.type}")
+                raise ModelError(f"{label} needs a joint without quaternion; '{name}' is {joint.type}")
             continue
         steps[places[name]] = size
     return steps.tolist() if steps.any() else []
@@ -59,20 +59,20 @@ def _steps(mechanism: LoopFunctions, quantity: str, periods: Any) -> list[float]
 
 @dataclass(frozen=True, eq=False)
 class SampleAndHold(Element):
-    """Controllers that are asked every ``period``, and whose efforts are held in between (zero-order hold).
+    """Digital controller: controllers that are evaluated every ``period``, with a zero-order hold and a delay.
 
-    The first sample is at the start of the run. The efforts of the sample at t act from t + ``delay`` on, until those of the next one do;
-    before the first ones act there are none. Steps of every method end where a sample or a change of effort is due, those of fixed
-    length too, so that no step sees a jump; a function is asked once a sample where `dt` divides the period and no event is watched for in
-    longer steps. A PID's integral goes on by Euler's method, one period a sample. What is held is part of the state: behind the internal
-    states in ``Trajectory.internal_state``, and in checkpoints. With ``delay=0`` and a period of one step of "euler" or "semi_implicit" the motion is that of
-    the controller itself, to the last bit.
+    The first sample is at the start of the run. The efforts of the sample at t act from t + ``delay`` on, until those of the next sample
+    act; before the first ones the efforts are zero. Steps of every method, including those of fixed length, end at samples and at changes of
+    effort, so that efforts are constant within a step. A function is called once a sample if `dt` divides the period and there are no events
+    in longer steps. A PID's integral advances by Euler's method, one period a sample. The current efforts are part of the state: after the
+    internal states in ``Trajectory.internal_state``, and in checkpoints. With ``delay=0`` and a period of one step of "euler" or "semi_implicit" the motion
+    is that of the controller without Sampled, bit for bit.
 
     Attributes
     ----------
     law : a function (t, q, v) -> tau (nv,), a :class:`TaskControl`, :class:`PID`, :class:`ComputedTorque`, :class:`PDPlus`,
-        :class:`GravityCompensation` or :class:`FeedforwardEffort`, or several of these in a list
-    period, delay : [s]; the delay may be a part of the period, or several periods
+        :class:`GravityCompensation` or :class:`FeedforwardEffort`, or a list of several
+    period, delay : [s]; the delay may be shorter or longer than the period
     quantisation : :class:`Quantisation`, or the step of all encoders [rad or m]
 
     Examples
@@ -92,13 +92,11 @@ class SampleAndHold(Element):
     quantisation: Quantisation | float | None = None
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
-        """All but its controllers."""
+        """Return all fields except the controllers."""
         period, delay = (constant(f"{name} of SampleAndHold", getattr(self, name)) for name in ("period", "delay"))
         number("period of SampleAndHold", period, "positive")
         if not 0.0 <= delay <= 1e4 * period:
-            raise ModelError(
-                f"delay of SampleAndHold must be from 0 to 10000 periods; got {delay!r} s, the period being {period!r} s"
-            )
+            raise ModelError(f"delay of SampleAndHold must be from 0 to 10000 periods of {period!r} s; got {delay!r} s")
         steps = self.quantisation
         if not isinstance(steps, Quantisation):
             steps = Quantisation(position=0.0 if steps is None else steps)
@@ -107,17 +105,17 @@ class SampleAndHold(Element):
 
 @dataclass(frozen=True, eq=False)
 class EffortTable(Element):
-    """Efforts of motors that were computed beforehand: an optimal trajectory's, a recording's.
+    """Table of motor efforts over time, such as those of an optimal trajectory or a recording.
 
-    Before the first time there are none, after the last one they stay. Steps end at the times of efforts that are held.
+    Before the first time the efforts are zero, after the last one they are constant. With `hold`, steps end at the times of the table.
 
     Attributes
     ----------
-    times : (n,) [s], each after the one before
-    u : (n, m) [N m, N], or (runs, n, m) for :func:`~sarrus.simulate_many`
-    joints : whose velocities, m in all, the columns are; default: the actuated joints in the order of ``mechanism.actuated``, or, where none is
-        marked, all joints of the tree
-    hold : whether each row acts until the next one does; else efforts go from row to row in straight lines
+    times : (n,) [s], increasing
+    u : (n, m) efforts [N m, N], or (runs, n, m) for :func:`~sarrus.simulate_many`
+    joints : names of the joints whose velocities, m in all, are the columns; default: the actuated joints in the order of
+        ``mechanism.actuated``, or all joints of the tree if none is actuated
+    hold : True: each row acts until the next one (zero-order hold). False: linear interpolation
 
     Examples
     --------
@@ -140,15 +138,15 @@ class EffortTable(Element):
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         times, u = array("times of EffortTable", self.times), array("u of EffortTable", self.u)
         if times.ndim != 1 or not len(times):
-            raise ShapeError(f"times of EffortTable are (n,), the same in all runs; got {times.shape}")
+            raise ShapeError(f"times of EffortTable must be (n,), the same in all runs; got {times.shape}")
         if not (np.diff(times) > 0.0).all():
             raise ModelError("times of EffortTable must increase")
         if isinstance(self.joints, str) or not (self.joints is None or isinstance(self.joints, Iterable)):
-            raise TypeError(f"joints of EffortTable are a sequence of names; got {self.joints!r}")
+            raise TypeError(f"joints of EffortTable must be a sequence of names; got {self.joints!r}")
         names = tuple(mechanism.actuated or mechanism.joints) if self.joints is None else tuple(self.joints)
         motors = velocities(mechanism, names)
         if u.ndim not in (2, 3) or u.shape[-2:] != (len(times), len(motors)):
             raise ShapeError(
-                f"u of EffortTable is (n, m) = ({len(times)}, {len(motors)}) for joints {', '.join(names)}, or (runs, n, m); got {u.shape}"
+                f"u of EffortTable must be (n, m) = ({len(times)}, {len(motors)}) for joints {', '.join(names)}, or (runs, n, m); got {u.shape}"
             )
         return {"times": times.tolist(), "motors": motors, "u": u.reshape(*u.shape[:-2], -1)}

@@ -1,4 +1,4 @@
-"""Rows that others share: a warning of forces that no rigid-body model determines, and which contacts are of one rigid body."""
+"""Redundancy of constraint rows and contacts: a warning of indeterminate forces, and groups of contacts on one rigid body."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..analysis.scaling import PRESENT, ScaledLoops, null_space
 from ..errors import AssemblyError, StateError, warn_of_model
 from ..mechanism import Mechanism
 
-ASIDE = 0.1  # [rad/s, m/s], for a second: how far from home it is looked too
+ASIDE = 0.1  # [rad/s, m/s], for a second: distance of a second configuration from home
 
 
-def warn_of_shared_rows(robot: Mechanism, constraint: str, rows: Sequence[int], what: str) -> None:
-    """ModelWarning where redundant rows carry what others might: at home and beside it, as home may be a singular position."""
+def warn_of_shared_rows(robot: Mechanism, constraint: str, rows: Sequence[int], label: str) -> None:
+    """Issue a ModelWarning if rows are redundant at home and in a configuration nearby, because home may be a singular position."""
     shared, places = set(rows), _places(robot)
     for q in places:
         J = ScaledLoops(robot, q, None).jacobian(q)
@@ -25,20 +25,20 @@ def warn_of_shared_rows(robot: Mechanism, constraint: str, rows: Sequence[int], 
     if shared and places:
         first = robot.constraint(constraint).rows.start
         warn_of_model(
-            f"{what}: what rows {sorted(r - first for r in shared)} carry is not unique, as redundant rows might carry it instead; "
-            "the target is that of one choice of many. Name in rows= those that JointWrenches.indeterminate does not list"
+            f"{label}: the forces of rows {sorted(r - first for r in shared)} are not unique, because redundant rows share them; "
+            "the target selects one of many distributions. Give rows= without those that JointWrenches.indeterminate lists"
         )
 
 
-def of_one_body(robot: Mechanism, frames: Sequence[str]) -> list[list[str]]:
-    """The frames in groups that do not move relative to each other: on one body, or on bodies that welds or loops hold together."""
+def rigid_groups(robot: Mechanism, frames: Sequence[str]) -> list[list[str]]:
+    """Return groups of frames without relative motion: on one body, or on bodies that are welded or rigidly connected by loops."""
     alike = _move_alike(robot, frames, robot.neutral(), np.eye(robot.nv))
     if robot.nc and not alike.all() and (places := _places(robot)):
-        held = []
+        rigid = []
         for q in places:
             loops = ScaledLoops(robot, q, None)
-            held.append(_move_alike(robot, frames, q, loops.column_scale[:, None] * _null_space(loops.jacobian(q))))
-        alike |= np.all(held, axis=0)
+            rigid.append(_move_alike(robot, frames, q, loops.column_scale[:, None] * _null_space(loops.jacobian(q))))
+        alike |= np.all(rigid, axis=0)
     groups: list[list[int]] = []
     for k in range(len(frames)):
         group = next((g for g in groups if alike[g[0], k]), None)
@@ -47,7 +47,7 @@ def of_one_body(robot: Mechanism, frames: Sequence[str]) -> list[list[str]]:
 
 
 def _move_alike(robot: Mechanism, frames: Sequence[str], q: Array, free: Array) -> NDArray[np.bool_]:
-    """Whether the free motions (nv, k) give two frames the same twist, for each pair."""
+    """Return True for each pair of frames that have the same twist in all free motions (nv, k)."""
     length, twists = robot._length, []
     middle = robot.pose(q, frames[0])[:3, 3]
     for frame in frames:
@@ -59,7 +59,7 @@ def _move_alike(robot: Mechanism, frames: Sequence[str], q: Array, free: Array) 
 
 
 def _places(robot: Mechanism) -> list[Array]:
-    """Home and a place beside it, as home may be a singular position; none where it is not known where the loops are closed."""
+    """Return home and a configuration nearby, because home may be a singular position; none if the loops cannot be closed."""
     try:
         home = robot.assemble()
         aside = robot.project_velocity(home, ASIDE * np.random.default_rng(0).normal(size=robot.nv))

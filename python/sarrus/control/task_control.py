@@ -1,4 +1,4 @@
-"""A controller that brings tasks about: of loops, passive joints, redundant motors, floating bases and contacts it knows by itself."""
+"""Operational-space control of any mechanism: with loops, passive joints, redundant motors, floating bases and contacts."""
 
 from __future__ import annotations
 
@@ -25,69 +25,72 @@ from .tasks import Limits, PointContact, SurfaceContact, Task, as_contact
 __all__ = ["TaskControl", "TaskSolution"]
 
 
-# ---- the answer in one state -----------------------------------------------------------------------------------------
+# ---- solution in one state -------------------------------------------------------------------------------------------
 
 
-CONTACTS = 3  # of what the core calls a conflict: contacts contradict each other, or loops
+CONTACTS = 3  # the core's code of a conflict between contacts, or of contacts with the loops
 STATES_AT_FAULT = (_core.Status.INVALID_STATE, _core.Status.OFF_LOOPS)
 
 
 def refusal(law: TaskControl, report: dict[str, Any]) -> str | None:
-    """Why there is no answer, and what to do about it; None where there is one."""
-    status, who = report["status"], f"TaskControl of '{law.robot.name}': "
+    """Return the message of a failed solution, with its cure; None if there is a solution."""
+    status, subject = report["status"], f"TaskControl of '{law.robot.name}': "
     if status == _core.Status.INVALID_STATE:
         return "q, v and t must be finite, and quaternions rotations"
     if status == _core.Status.OFF_LOOPS:
-        return "the state is off the loops: project_configuration() and project_velocity() bring it onto them"
+        return "the state violates the loop constraints: project it by project_configuration() and project_velocity()"
     if status == _core.Status.INCONSISTENT_CONSTRAINTS:
         hard = [] if report["conflict"] == CONTACTS else [task_name(task) for task in law.tasks if task.hard]
-        return who + _contradiction(hard, [f"the contact of '{contact.frame}'" for contact in law.contacts])
+        return subject + _contradiction(hard, [f"the contact of '{contact.frame}'" for contact in law.contacts])
     if status == _core.Status.NO_ANSWER:
         return (
-            f"{who}no acceleration satisfies the loops in this state, or it is so near to a singular position that rounding decides which: "
-            "forward_dynamics(q, v, tau, return_status=True) and mobility(q) tell more"
+            f"{subject}no acceleration satisfies the loops in this state, or the solution is rounding because a singular position is so near: "
+            "see forward_dynamics(q, v, tau, return_status=True) and mobility(q)"
         )
     if status != _core.Status.FINE:
-        return f"{who}the quadratic programme of the limits found no answer in this state"
+        return f"{subject}the quadratic programme of the limits has no solution in this state"
     return None
 
 
 def _contradiction(hard: list[str], contacts: list[str]) -> str:
-    """What cannot hold, and what would let it."""
+    """Return a message on inconsistent hard tasks and contacts, with the cure."""
     cures = ["make one of these tasks hard=False"] * bool(hard) + ["leave a contact out of contacts="] * bool(contacts)
-    what = "what must hold contradicts itself, or no motor can bring it about"
+    fault = "hard tasks and contacts are inconsistent, or no motor can realise them"
     if not hard:
-        what, cures = "contacts contradict each other, or the loops", [*cures, "let one slide by friction=0"]
-    return f"{what}: {' and '.join([*hard, *contacts])}; {', or '.join(cures)}"
+        fault, cures = (
+            "contacts are inconsistent with each other, or with the loops",
+            [*cures, "let one slide by friction=0"],
+        )
+    return f"{fault}: {' and '.join([*hard, *contacts])}; {', or '.join(cures)}"
 
 
 def conflict(law: TaskControl, report: dict[str, Any]) -> str | None:
-    """Which limits had to be missed, or what is hard; None where neither."""
+    """Return a message on limits or hard tasks that had to be violated; None if there are none."""
     names, active = law._limit_names, report["active"]
     missed = ", ".join(n for n, a in zip(names, active, strict=False) if abs(a) > 1)
     return {
         0: None,
-        1: f"limits of motion given up: {missed or 'none'}",
-        2: f"what must hold is missed, held back by {', '.join(names[i] for i in np.flatnonzero(active))}",
+        1: f"limits of motion violated: {missed or 'none'}",
+        2: f"hard tasks violated, because of {', '.join(names[i] for i in np.flatnonzero(active))}",
     }[report["conflict"]]
 
 
 @dataclass(frozen=True, eq=False)
 class TaskSolution:
-    """What a :class:`TaskControl` does in one state; prints as a table.
+    """Solution of a :class:`TaskControl` in one state; it prints as a table.
 
     Attributes
     ----------
     tau : (nv,) generalised force of the motors [N m, N]
-    efforts : joint to effort (a number, or one a velocity) [N m, N]
-    acceleration : (nv,) that comes of it
+    efforts : joint to effort (a number, or one for each velocity) [N m, N]
+    acceleration : (nv,) resulting generalised acceleration [rad/s2, m/s2]
     forces : frame of a contact to its force, [x, y, z] along its axes (z: normal), of a surface [force; moment]; of one without friction (1,)
-    errors : for each task, target less what is (rows,); of forces, less what the model says
-    missed : for each task, what its rows' accelerations, weighted, lack (rows,)
-    active : limits that hold it back, by name
-    conflicts : limits that had to be missed
+    errors : for each task, target minus actual value (rows,); for forces, target minus the model's force
+    missed : for each task, the weighted missing accelerations of its rows (rows,)
+    active : names of the active limits
+    conflicts : names of the violated limits
     damping : share by which directions near a singular position are damped; 0: none
-    status : "solved", or what contradicts what
+    status : "solved", or the conflict
     """
 
     tau: Array
@@ -105,8 +108,8 @@ class TaskSolution:
     @classmethod
     def _of(cls, law: TaskControl, report: dict[str, Any]) -> TaskSolution:
         robot, names = law.robot, [task_name(task) for task in law.tasks]
-        if (refused := refusal(law, report)) is not None:
-            raise StateError(refused)
+        if (failure := refusal(law, report)) is not None:
+            raise StateError(failure)
         x, k, efforts = report["x"], 0, {}
         for name in law.actuated:
             n = robot.joint(name).type.nv
@@ -119,12 +122,12 @@ class TaskSolution:
         order = sorted(range(len(law.tasks)), key=lambda i: (law._terms.levels[i], i))
         sizes = [law._terms.sizes[i] for i in order]
         split = np.cumsum([0, *sizes])
-        where = {i: slice(split[j], split[j + 1]) for j, i in enumerate(order)}
+        rows = {i: slice(split[j], split[j + 1]) for j, i in enumerate(order)}
         active = report["active"]
         missed = tuple(n for n, a in zip(law._limit_names, active, strict=False) if abs(a) > 1)
         return cls(
             report["tau"], efforts, report["acceleration"], forces,
-            tuple(report["error"][where[i]] for i in range(len(law.tasks))), tuple(report["missed"][where[i]] for i in range(len(law.tasks))),
+            tuple(report["error"][rows[i]] for i in range(len(law.tasks))), tuple(report["missed"][rows[i]] for i in range(len(law.tasks))),
             tuple(n for n, a in zip(law._limit_names, active, strict=False) if a), missed, float(report["damping"]), conflict(law, report) or "solved", tuple(names),
         )  # fmt: skip
 
@@ -137,7 +140,7 @@ class TaskSolution:
             + ", ".join(f"{name} {np.array2string(np.asarray(u), precision=4)}" for name, u in self.efforts.items())
         )
         lines += [f"force of '{name}': {np.array2string(f, precision=4)}" for name, f in self.forces.items()]
-        lines.append("limits: " + (", ".join(self.active) or "none acts"))
+        lines.append("limits: " + (", ".join(self.active) or "none active"))
         if self.damping:
             lines.append(f"near a singular position: damped by {self.damping:.2g}")
         lines.append(f"status: {self.status}")
@@ -152,51 +155,53 @@ Touches = PointContact | SurfaceContact | Element
 
 
 class TaskControl(Element):
-    """Efforts of motors that bring tasks about, in strict order of priority and within limits.
+    """Controller of tasks by motor efforts, in strict order of priority and within limits.
 
-    Accelerations, and forces of constraints and contacts, are affine functions of the efforts and contact forces, by the equation of
-    constrained dynamics: these are the only unknowns, and what is solved cannot contradict the loops or ask a passive joint for a torque.
-    Of each priority the weighted squared errors of the accelerations are least among what the higher ones leave free; what all leave free takes
-    the least efforts. Where limits come in, a quadratic programme finds which.
+    By the equation of constrained dynamics, accelerations and forces of constraints and contacts are affine functions of the efforts and contact
+    forces. These are the only unknowns, so that a solution satisfies the loops and has no torque in passive joints. Each priority minimises its
+    weighted squared acceleration errors in the null space of the higher ones. The remaining freedom minimises the efforts. If limits are
+    active, a quadratic programme determines them.
 
     It is a function (t, q, v) -> tau (nv,), and a force element of :func:`~sarrus.simulate` and :func:`~sarrus.simulate_many`, where it
-    runs in C++ (functions of the caller as targets: in Python, and not for many runs).
+    runs in C++. Targets that are functions of the caller run in Python, and not in simulate_many.
 
     Parameters
     ----------
     robot : the mechanism
     tasks : one or several
-    limits : default: efforts, velocities and positions as the robot's joints say; None: no limits, friction cones neither
-    contacts : :class:`PointContact`, :class:`SurfaceContact` with what stands still; or the simulation's own :class:`RigidContact` or
-        :class:`CompliantContact` elements on planes of the world, each of which counts while it touches
-    actuated : names of joints whose motors work; default: the robot's
-    effort_weights : (nu,) or a number: of the squared efforts among what tasks leave free
-    force_arm : [m] there a contact's force counts like the moment that it has at this arm; default: a thirtieth of the mean size of the bodies
+    limits : default: the effort, velocity and position limits of the robot's joints; None: no limits, and no friction cones
+    contacts : :class:`PointContact`, :class:`SurfaceContact` with the fixed environment; or the simulation's :class:`RigidContact` or
+        :class:`CompliantContact` elements on planes of the world, each active while it touches
+    actuated : names of joints with motors; default: the robot's
+    effort_weights : (nu,) or a number: weights of the squared efforts in the null space of all tasks
+    force_arm : lever arm by which a contact's force is weighted like a moment [m]; default: a thirtieth of the mean size of the bodies
 
     Raises
     ------
     ModelError, ShapeError, NameNotFoundError, TypeError
-        What is given does not fit the robot: frames or joints that are not there, gains of wrong shape, negative friction, no motors.
+        An argument does not fit the robot: unknown frames or joints, gains of wrong shape, negative friction, no motors.
 
     Warns
     -----
     ModelWarning
-        A :class:`ForceTask` is at rows of which redundant ones might carry a part.
+        A :class:`ForceTask` has rows that share their force with redundant rows.
 
     Notes
     -----
-    Near a singular position, where a singular value of a priority's rows falls below 1e-3, priorities (not what is hard) are damped, and
-    ``solve().damping`` says by how much; rows and motors are measured in units of kinetic energy, and by what the whole mechanism as one
-    rigid body would do. Where limits and what is hard contradict each other, limits of motion (velocity, position) are given
-    up first, as little as possible, and then what is hard becomes the highest priority; efforts and friction cones hold. A call raises
-    NotRealizableError then, which names the limits; :meth:`solve` answers and says so; a simulation goes on with that answer. Where what is
-    hard contradicts itself or the contacts, or contacts the loops, nothing is given up: a call and :meth:`solve` raise StateError, and a
-    simulation ends in IntegrationError; both say which tasks and contacts (of many runs: status 3).
+    Near a singular position, where a singular value of a priority's rows falls below 1e-3, priorities (but not hard tasks) are damped, and
+    ``solve().damping`` has the share. Rows and motors are scaled by kinetic energy, relative to the motion of the mechanism as one
+    rigid body.
 
-    A contact is to stay: J a = -J' v - damping J v. Several contacts of one rigid body (on bodies that are welded or held together by loops
-    too) ask for one motion of it: its angular velocity, and the velocity of the middle of their frames, die by their mean damping; in what order
-    they are named does not matter. Forces that they share are of least norm. Where contacts of several bodies depend on each other
-    by loops they ask for the motion that is nearest to what each of them asks.
+    If limits and hard tasks conflict, limits of motion (velocity, position) are violated first, as little as possible. Then hard tasks become
+    the highest priority; efforts and friction cones hold. In this case a call raises NotRealizableError with the names of the limits,
+    :meth:`solve` returns the solution with its conflicts, and a simulation continues with it. If hard tasks conflict with each other or with
+    contacts, or contacts with the loops, there is no solution: a call and :meth:`solve` raise StateError, and a simulation raises
+    IntegrationError. Both name the tasks and contacts (in many runs: status 3).
+
+    A contact prescribes J a = -J' v - damping J v. Several contacts of one rigid body (including bodies that are welded, or rigidly connected by
+    loops) prescribe one motion of it: its angular velocity, and the velocity of the middle of their frames, decay by their mean damping,
+    independent of their order. Shared forces are of least norm. If contacts of several bodies depend on each other by loops, the motion
+    nearest to their prescribed motions is used.
 
     References
     ----------
@@ -231,16 +236,16 @@ class TaskControl(Element):
         self.robot = robot
         several: Any = tasks
         self.tasks: tuple[Task, ...] = tuple(several) if isinstance(several, (list, tuple)) else (several,)
-        all_of: Any = contacts if isinstance(contacts, (list, tuple)) else (contacts,)
-        self.contacts = tuple(map(as_contact, all_of))
+        listed: Any = contacts if isinstance(contacts, (list, tuple)) else (contacts,)
+        self.contacts = tuple(map(as_contact, listed))
         if limits is not None and not isinstance(limits, Limits):
-            raise TypeError(f"limits of TaskControl are control.Limits(...) or None; got {limits!r}")
+            raise TypeError(f"limits of TaskControl must be control.Limits(...) or None; got {limits!r}")
         self.limits = limits
         self.actuated = motors_of(robot, actuated)
         self._motors = [iv for name in self.actuated for iv in range(*robot.joint(name)._all_v.indices(10**9))]
         if not self._motors:
             raise ModelError(
-                "TaskControl has no motors to work with: name them in actuated=, or mark joints as actuated"
+                "TaskControl needs motors, but no joint is actuated: give their names in actuated=, or mark joints as actuated"
             )
         if force_arm is None:
             force_arm = robot._length / 30.0
@@ -251,90 +256,102 @@ class TaskControl(Element):
         self._none = np.zeros(self._terms.states)
 
     def _describe(self, effort_weights: ArrayLike, force_arm: float) -> tuple[dict[str, Any], list[str]]:
-        """What the core is told, and the names of limits."""
+        """Return the core's input, and the names of limits."""
         robot = self.robot
         contacts = all_contact_terms(robot, self.contacts)
         terms = self._terms = TaskTerms(robot, self.tasks, self.contacts, len(self._motors))
         weights = real_array("effort_weights", effort_weights)
         if weights.shape not in ((), (len(self._motors),)):
             raise ShapeError(
-                f"effort_weights are a number, or ({len(self._motors)},) of the motors; got {weights.shape}"
+                f"effort_weights must be a number, or ({len(self._motors)},) for the motors; got {weights.shape}"
             )
         weights = np.broadcast_to(weights, (len(self._motors),))
         if not (np.isfinite(weights) & (weights > 0.0)).all():
             raise ModelError(f"effort_weights must be positive; got {effort_weights!r}")
         motors, names = motor_terms(robot, self.limits, self.actuated, weights)
-        motion, of_motion = motion_terms(robot, self.limits)
+        motion, motion_names = motion_terms(robot, self.limits)
         horizon = checked_number("horizon of Limits", 0.01 if self.limits is None else self.limits.horizon)
         return {
             "motors": motors, "tasks": terms.descriptors, "contacts": contacts, "motion": motion, "horizon": horizon,
             "limited": self.limits is not None, "force_arm": force_arm, "levels": terms.depth, "parameters": len(terms.columns),
             "call_numbers": terms.call_size, "states": terms.states,
-        }, [*names, *of_motion, *(name for contact in self.contacts for name in cone_names(contact))]  # fmt: skip
+        }, [*names, *motion_names, *(name for contact in self.contacts for name in cone_names(contact))]  # fmt: skip
 
     can_be_sampled = True
 
     def _values(self, mechanism: LoopFunctions, run: Run) -> dict[str, Any]:
         if mechanism._base is not mechanism:
             raise ModelError(
-                f"a TaskControl was made for one mechanism, here '{self.robot.name}': variants need one each"
+                f"this TaskControl was made for the mechanism '{self.robot.name}'; expected one for each of the variants"
             )
         if mechanism is not self.robot:
             raise ModelError(
-                f"this TaskControl was made for another mechanism, '{self.robot.name}'; as a controller of '{mechanism.name}' it is a function: "
+                f"this TaskControl was made for another mechanism, '{self.robot.name}'; for '{mechanism.name}' it can only be a function: "
                 "give lambda t, q, v: law(t, q, v)"
             )
         return {"law": self._core_terms, "numbers": self.parameters}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles are made from what it was made from."""
-        return _made_again, (self.robot, self.tasks, self.limits, self.contacts, self.actuated, *self._weighs)
+        """Copy and pickle by the arguments of the constructor."""
+        return _reconstructed, (self.robot, self.tasks, self.limits, self.contacts, self.actuated, *self._weighs)
 
-    # ---- what it answers ---------------------------------------------------------------------------------------------
+    # ---- solution ----------------------------------------------------------------------------------------------------
 
     def __call__(self, t: float, q: ArrayLike, v: ArrayLike) -> Array:
-        """Generalised force of the motors (nv,) [N m, N].
+        """Return the generalised force of the motors (nv,) [N m, N].
+
+        Parameters
+        ----------
+        t : time [s]
+        q, v : (nq,), (nv,) state
 
         Raises
         ------
         StateError
-            The state is not finite, off the loops, or so near to a singular position of theirs that rounding decides; or hard tasks
-            contradict each other in it.
+            The state is not finite, violates the loops, or is so near to a singular position that the solution is rounding; or hard tasks
+            conflict with each other.
         NotRealizableError
-            Limits contradict what is hard.
+            Limits conflict with hard tasks.
         """
         tau = None
         if not self._terms.functions:
-            with suppress(TypeError):  # of what is no number: solve() says which
+            with suppress(TypeError):  # for invalid types solve() raises the error
                 tau = self._core.tau(t, q, v)
         if tau is not None:
             return tau  # type: ignore[no-any-return]
         return self.solve(t, q, v, check=True).tau
 
     def solve(self, t: float, q: ArrayLike, v: ArrayLike, *, check: bool = False) -> TaskSolution:
-        """What it does in a state, with all that there is to know of it; as a call raises StateError, and with `check` NotRealizableError."""
+        """Return the full solution in a state; raise StateError like a call, and with `check` NotRealizableError.
+
+        Parameters
+        ----------
+        t : time [s]
+        q, v : (nq,), (nv,) state
+        check : raise NotRealizableError if limits conflict with hard tasks
+        """
         check, t = checked_truth("check", check), checked_number("t", t, "", finite=False)
         poses = np.zeros(self._terms.call_size)
-        for start, function, what in self._terms.functions:
-            poses[start : start + 24] = pose_numbers(function, t, what)
+        for start, function, label in self._terms.functions:
+            poses[start : start + 24] = pose_numbers(function, t, label)
         solution = TaskSolution._of(self, self._core.report(t, q, v, poses, self._none))
         if check and solution.status != "solved":
-            raise NotRealizableError(f"the tasks cannot be had within the limits: {solution.status}")
+            raise NotRealizableError(f"the tasks cannot be realised within the limits: {solution.status}")
         return solution
 
     def _refusal(self, t: float, q: Array, v: Array) -> str | None:
-        """What a simulation that ended in a state is told: which tasks, contacts and limits contradict each other there; or None."""
+        """Return the message on conflicting tasks, contacts and limits for a simulation that failed in this state; or None."""
         report = self._core.report(t, q, v, np.zeros(self._terms.call_size), self._none)
         return None if report["status"] in STATES_AT_FAULT else refusal(self, report) or conflict(self, report)
 
     @property
     def native(self) -> bool:
-        """True if it runs in C++ during a simulation: no target is a function of the caller."""
+        """True if the controller runs in C++ during a simulation: no target is a function of the caller."""
         return not self._terms.functions
 
     @property
     def parameters(self) -> Numbers:
-        """(parameters,), or (runs, parameters) if some number differs from run to run."""
+        """Row (parameters,), or rows (runs, parameters) if a number differs from run to run."""
         try:
             return np.ascontiguousarray(np.stack(np.broadcast_arrays(*self._terms.columns), axis=-1))
         except ValueError:
@@ -348,9 +365,9 @@ class TaskControl(Element):
         )
 
 
-def _made_again(
+def _reconstructed(
     robot: Mechanism, tasks: Any, limits: Any, contacts: Any, actuated: Any, effort_weights: Any, force_arm: Any
 ) -> TaskControl:
-    with warnings.catch_warnings():  # what there was to say has been said
+    with warnings.catch_warnings():  # the original has issued its warnings
         warnings.simplefilter("ignore", ModelWarning)
         return TaskControl(robot, tasks, limits, contacts, actuated, effort_weights=effort_weights, force_arm=force_arm)

@@ -382,7 +382,8 @@ class LoopFunctions(StateFunctions):
     # a configuration near q that closes the loops as well as it can, and what is left: closing.hpp
     _close = _undeclared("close")
     _branch = _undeclared("branch")  # configurations along inputs, NaN where it has ended: branch.hpp
-    _lead = _undeclared("lead")  # [q; how, what is left open, inputs passed, singular positions passed]
+    # [q; outcome, residual, inputs passed, singular positions passed]
+    _move_along_branch = _undeclared("move_along_branch")
     _mobility_numbers = _undeclared("mobility_numbers")
     _bounded_efforts = _undeclared("bounded_efforts")  # [efforts; what limits lack]: see bounded_efforts.hpp
     _effort_regressor = _undeclared("effort_regressor")  # of each motor [motion; parameters]: see effort_regressor.hpp

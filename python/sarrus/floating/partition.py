@@ -422,7 +422,7 @@ def base_joint(robot: LoopFunctions, function: str) -> Joint:
     """Return the free joint of the base; raise ModelError if the mechanism is connected to the ground."""
     if robot._tie:
         raise ModelError(
-            f"{function} requires a floating base, connected to the ground by a Free joint only: {robot._tie}"
+            f"{function} requires a floating mechanism, whose base is carried by a Free joint: {robot._tie}"
         )
     return next(j for j in map(robot.joint, robot.joints) if j.nv and j.v_slice.start == robot._base_velocity)
 

@@ -1,1 +1,1 @@
-"""One motion or many: integration, limits, trajectories and their files."""
+"""Simulation of single and many runs: integration, limits, trajectories and their files."""

@@ -1,4 +1,4 @@
-"""What callers of simulate() and simulate_many() give, looked at before anything runs."""
+"""Checks of the arguments of simulate() and simulate_many(), before a run starts."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MethodName = Literal[
     "auto", "euler", "semi_implicit", "rk4", "rkmk4", "dopri5", "implicit_midpoint", "independent", "contact", "rosenbrock"
 ]  # fmt: skip
 Stabilisation = Literal["none", "corrective", "baumgarte", "projection"]
-STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # and their gains
-MOST_STEPS = 2**53  # which a double still counts
-SHORTEST_PERIOD = 1e-9  # of the duration: more samples than that never end
-SHORTEST_PART = 1e-3  # of a step: signals are looked for between steps
+STABILISATIONS: dict[str, tuple[float, float]] = _core.stabilisations  # default gains
+MOST_STEPS = 2**53  # the largest count that a double represents exactly
+SHORTEST_PERIOD = 1e-9  # share of the duration: more samples would take forever
+SHORTEST_PART = 1e-3  # share of a step: signals are checked between steps
 
 
 CHOICES: dict[str, Any] = {"method": ("auto", *METHODS), "limits": OnLimits, "stabilisation": STABILISATIONS}
 
 
 class StepOptions(TypedDict, total=False):
-    """How steps are taken: see :func:`~sarrus.simulate`."""
+    """Options of a step; see :func:`~sarrus.simulate`."""
 
     method: MethodName
     stabilisation: Stabilisation
@@ -38,7 +38,7 @@ class StepOptions(TypedDict, total=False):
 
 
 class RunOptions(StepOptions, total=False):
-    """And what runs of them have in common."""
+    """Options of a run; see :func:`~sarrus.simulate`."""
 
     dt: float
     limits: OnLimits
@@ -48,7 +48,7 @@ class RunOptions(StepOptions, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Stepping:
-    """These options, each of which means something, and how long it goes on [s]."""
+    """Checked options of a run, and its duration [s]."""
 
     duration: float
     method: str = "auto"
@@ -60,23 +60,23 @@ class Stepping:
     near: Mapping[str, ArrayLike] | None = None
 
     @classmethod
-    def checked(cls, function: str, robot: Mechanism, duration: Any, options: Mapping[str, object]) -> Stepping:
-        """Of a function of this name."""
+    def checked(cls, function: str, mechanism: Mechanism, duration: Any, options: Mapping[str, object]) -> Stepping:
+        """Check the options of the function with this name, and fill in defaults."""
         for name in options.keys() - DEFAULTS.keys():
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-        how: dict[str, Any] = DEFAULTS | dict(options)
-        for what, known in CHOICES.items():
-            check_choice(what, how[what], known)
-        how["start"], duration, how["dt"] = checked_times(how["start"], duration, how["dt"])
-        how["gains"] = checked_gains(robot, how["stabilisation"], how["gains"])
-        return cls(duration, **how)
+        values: dict[str, Any] = DEFAULTS | dict(options)
+        for name, choices in CHOICES.items():
+            check_choice(name, values[name], choices)
+        values["start"], duration, values["dt"] = checked_times(values["start"], duration, values["dt"])
+        values["gains"] = checked_gains(mechanism, values["stabilisation"], values["gains"])
+        return cls(duration, **values)
 
 
 DEFAULTS = {field.name: field.default for field in fields(Stepping)[1:]}
 
 
 def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, float]:
-    """Seconds that can be counted in steps."""
+    """Return start, duration and step in seconds; raise ValueError for too many steps to count."""
     start = checked_number("start", start, "")
     duration = checked_number("duration", duration, "seconds, not negative")
     step = checked_number("dt", dt)
@@ -87,27 +87,27 @@ def checked_times(start: Any, duration: Any, dt: Any) -> tuple[float, float, flo
     return start, duration, step
 
 
-def checked_gains(mechanism: Mechanism, stabilisation: str, asked: Any) -> tuple[float, float]:
-    """The two gains of a stabilisation, its own where none are given."""
+def checked_gains(mechanism: Mechanism, stabilisation: str, values: Any) -> tuple[float, float]:
+    """Return the two gains of a stabilisation; default: its own."""
     if stabilisation == "corrective" and mechanism.nc and mechanism._without_inertia:
         raise ModelError(
-            f"stabilisation 'corrective' pushes the bodies with their loops open, where nothing has inertia along joint "
-            f"'{mechanism._without_inertia[0]}': take 'projection' or 'baumgarte', or give a body that it carries a mass"
+            f"stabilisation 'corrective' needs inertia along each joint of the tree; joint '{mechanism._without_inertia[0]}' has none: "
+            "give 'projection' or 'baumgarte', or give inertia to a body that the joint moves"
         )
     defaults = STABILISATIONS[stabilisation]
-    if asked is None:
+    if values is None:
         return defaults
     if not any(defaults):
-        takes = " and ".join(repr(name) for name, gains in STABILISATIONS.items() if any(gains))
-        raise ValueError(f"stabilisation '{stabilisation}' takes no gains, as {takes} do; got {asked!r}")
+        names = " and ".join(repr(name) for name, gains in STABILISATIONS.items() if any(gains))
+        raise ValueError(f"stabilisation '{stabilisation}' takes no gains, only {names} do; got {values!r}")
     try:
-        gains = real_array("gains", asked)
+        gains = real_array("gains", values)
         sound = gains.shape == (2,) and bool((np.isfinite(gains) & (gains >= 0.0)).all())
     except (TypeError, ValueError):
         sound = False
     if not sound:
         raise ValueError(
-            f"gains must be two finite numbers that are not negative, (of velocities, of positions); got {asked!r}"
+            f"gains must be two finite numbers that are not negative, (of velocities, of positions); got {values!r}"
         )
     return float(gains[0]), float(gains[1])
 
@@ -116,66 +116,64 @@ def check_longest_step(max_step: float, start: float, duration: float) -> None:
     latest = max(abs(start), abs(start + duration))
     if latest + max_step == latest or duration > max_step * MOST_STEPS:
         raise ValueError(
-            f"max_step = {max_step!r} s is too short: time does not advance by it near {latest!r} s, or {duration!r} s are more "
-            "than 2^53 of it"
+            f"max_step = {max_step!r} s is too short: time near {latest!r} s does not advance by it, or {duration!r} s take more "
+            "than 2^53 steps"
         )
 
 
 def check_advance(start: float, duration: float, dt: float) -> None:
-    """ValueError where times are so large that steps of dt, or the whole duration, would leave them as they are."""
+    """Raise ValueError if times are so large that adding dt, or the duration, does not change them."""
     end = start + duration
-    apart = float(np.spacing(max(abs(start), abs(end))))
-    if duration > 0.0 and (end == start or dt < apart):
+    spacing = float(np.spacing(max(abs(start), abs(end))))
+    if duration > 0.0 and (end == start or dt < spacing):
         raise ValueError(
-            f"time cannot advance from start = {start!r} s by dt = {dt!r} s for {duration!r} s: doubles are {apart:.3g} s apart there; "
+            f"time cannot advance from start = {start!r} s by dt = {dt!r} s for {duration!r} s: adjacent doubles differ by {spacing:.3g} s; "
             "start nearer to zero"
         )
 
 
 def check_periods(terms: Sequence[Mapping[str, Any]], duration: float, dt: float) -> None:
-    """ValueError for a SampleAndHold period so short that a step, or the whole run, would be nothing but samples."""
+    """Raise ValueError for a period of SampleAndHold that is too short for the step or the duration."""
     least = max(SHORTEST_PERIOD * duration, SHORTEST_PART * dt) * (1.0 - 1e-9)
     for period in (term["period"] for term in terms if term["kind"] == "SampleAndHold"):
         if period < least:
             raise ValueError(
-                f"period = {period!r} s of SampleAndHold is too short for {duration!r} s in steps of dt = {dt!r} s: it must be at least {least:.3g} s. "
-                "Give the controllers without SampleAndHold, or shorter steps"
+                f"period = {period!r} s of SampleAndHold is too short for {duration!r} s in steps of dt = {dt!r} s; expected at least {least:.3g} s. "
+                "Give the controllers without SampleAndHold, or a smaller dt"
             )
 
 
 def check_memory(states: float, runs: int, size: int) -> None:
-    """MemoryError for states that would not fit into this machine's memory, before any of them is computed."""
+    """Raise MemoryError, before a run starts, if its samples exceed this machine's memory."""
     try:
-        there = float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
+        available = float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, OSError, ValueError):  # not on this system
         return
     needed = 8.0 * states * runs * max(size, 1)
-    if needed > there:
+    if needed > available:
         raise MemoryError(
-            f"{states * runs:.3g} states of {size} numbers take {needed / 2**30:.3g} GiB, and this machine has {there / 2**30:.3g}: give a "
-            f"longer dt, or keep fewer of them, by {'every=' if runs > 1 else 'times='}"
+            f"{states * runs:.3g} states of {size} numbers need {needed / 2**30:.3g} GiB, and this machine has {available / 2**30:.3g} GiB: give "
+            f"a longer dt, or keep fewer samples by {'every=' if runs > 1 else 'times='}"
         )
 
 
-def checked_turns(robot: Mechanism, near: Mapping[str, ArrayLike] | None, runs: int) -> dict[str, Array]:
-    """Coordinates (runs, nq of the joint) from which turns of joints that close loops are counted."""
+def checked_turns(mechanism: Mechanism, near: Mapping[str, ArrayLike] | None, runs: int) -> dict[str, Array]:
+    """Return the coordinates (runs, nq of the joint) from which turns of loop joints are counted, by the joints' names."""
     check_mapping("near", near, "joints' names to their coordinates", 0, optional=True)
     turns = {}
     for name, coordinates in (near or {}).items():
-        if not robot.joint(name).closes_loop:
-            raise ModelError(f"near names joint '{name}', which stands in the tree: q says how often it has turned")
-        size = robot.joint(name).type.nq
+        if not mechanism.joint(name).closes_loop:
+            raise ModelError(f"near: joint '{name}' is in the tree, so q has its turns; expected a loop joint")
+        size = mechanism.joint(name).type.nq
         rows = real_rows(f"near['{name}']", coordinates, size, (runs,))
         turns[name] = np.broadcast_to(rows, (runs, size))
     return turns
 
 
 def progress_bar(total: float, shown: bool, unit: str = "s") -> Any:
-    """Of tqdm, or None."""
+    """Return a progress bar of tqdm, or None."""
     if not shown:
         return None
     from .._files import needed
 
-    return needed("tqdm.auto", "progress=True shows a bar by tqdm", "tqdm").tqdm(
-        total=total, unit=unit, unit_scale=unit == "s"
-    )
+    return needed("tqdm.auto", "progress=True needs tqdm", "tqdm").tqdm(total=total, unit=unit, unit_scale=unit == "s")

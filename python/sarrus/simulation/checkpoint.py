@@ -1,4 +1,4 @@
-"""Checkpoints, from which a simulation goes on."""
+"""Checkpoints from which a simulation resumes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import ModelError, check_choice
 from .arguments import STABILISATIONS
 from .trajectory import Trajectory
 
-# of a checkpoint, besides the state x
+# fields of a checkpoint other than the state x
 FIELDS: dict[str, Any] = {
     "mechanism": Description, "method": str, "start": Real, "k": Integral, "dt": Real, "t": Real, "h": Real, "shown": tuple,
     "stabilisation": str, "close_stages": bool, "force_elements": tuple,
@@ -23,7 +23,7 @@ FIELDS: dict[str, Any] = {
 
 
 def check_fields(checkpoint: Mapping[str, Any]) -> None:
-    """TypeError or ModelError for the first field of a checkpoint that can be none."""
+    """Raise TypeError or ModelError for the first invalid field of a checkpoint."""
     for name, kind in FIELDS.items():
         x: Any = checkpoint[name]
         if not isinstance(x, kind) or (isinstance(x, bool) and kind is not bool):
@@ -31,7 +31,7 @@ def check_fields(checkpoint: Mapping[str, Any]) -> None:
         if name == "stabilisation":
             check_choice("'stabilisation' of the checkpoint", x, STABILISATIONS, ModelError)
         if name == "k" and not 0 <= x <= 2**53:
-            raise ModelError(f"'k' of the checkpoint must be a count of steps, not negative; got {x!r}")
+            raise ModelError(f"'k' of the checkpoint must be a number of steps, not negative; got {x!r}")
         if kind is Real and not (np.isfinite(x) and (x > 0.0 or name in ("start", "t"))):
             raise ModelError(
                 f"'{name}' of the checkpoint must be {'positive and ' * (name in ('dt', 'h'))}finite; got {x!r}"
@@ -41,11 +41,11 @@ def check_fields(checkpoint: Mapping[str, Any]) -> None:
 
 
 def state_of_checkpoint(name: str, value: Any, size: int) -> Array:
-    """A copy of a state (size,)."""
+    """Return a checked copy of a state (size,)."""
     x = real_array(f"'{name}' of the checkpoint", value).copy()
     if x.shape != (size,):
         raise ModelError(
-            f"'{name}' of the checkpoint has shape {x.shape}, not ({size},): it is of another controller, with other internal states"
+            f"'{name}' of the checkpoint has shape {x.shape}; expected ({size},). It belongs to a controller with other internal states"
         )
     if not np.isfinite(x).all():
         raise ModelError(f"'{name}' of the checkpoint must be finite; got {x}")
@@ -53,15 +53,15 @@ def state_of_checkpoint(name: str, value: Any, size: int) -> Array:
 
 
 def as_checkpoint(value: Any) -> dict[str, Any]:
-    """Return a copy of the checkpoint that a Trajectory has, or that is given itself."""
+    """Return a copy of a checkpoint, or of that of a Trajectory."""
     checkpoint = value.checkpoint if isinstance(value, Trajectory) else value
     if isinstance(value, Trajectory) and checkpoint is None:
         raise ModelError(
-            "this Trajectory has no checkpoint to resume from: it was not simulated, or was loaded without it"
+            "resume: this Trajectory has no checkpoint, because it was not simulated, or was loaded without it"
         )
     if not isinstance(checkpoint, Mapping):
         raise TypeError(f"resume must be a Trajectory or its checkpoint; got {value!r}")
     missing = sorted({"x", *FIELDS} - checkpoint.keys())
     if missing:
-        raise ModelError(f"resume must be the checkpoint of a Trajectory; this one lacks {', '.join(missing)}")
+        raise ModelError(f"resume: the checkpoint lacks {', '.join(missing)}")
     return {**checkpoint, "force_elements": with_new_kinds(checkpoint["force_elements"])}

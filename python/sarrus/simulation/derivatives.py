@@ -1,4 +1,4 @@
-"""Derivatives through time, exact for the steps as they are taken, loops with their projections and force elements included."""
+"""Derivatives through time: exact derivatives of the discrete steps, including projections onto the loops and force elements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Names = Mapping[str, slice]
 
 
 class StepOptions(arguments.StepOptions, total=False):
-    """And what a step has besides a state."""
+    """Options of the derivatives of a step."""
 
     controller: ForceElement | Sequence[ForceElement] | None
     internal_state: ArrayLike | None
@@ -50,13 +50,13 @@ DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensitivities(Brief):
-    """How states change with what came before them. Rows are of a change of the state: displacement (nv), velocity (nv), z (nz).
+    """Derivatives of states by earlier states and by parameters. Rows are changes of the state: displacement (nv), velocity (nv), z (nz).
 
     Attributes
     ----------
-    q : (..., 2 nv + nz, nv) by a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``; on loops by
-        what they allow of it, the velocity going with it
-    v : (..., 2 nv + nz, nv) by the velocity, or what the loops allow of it
+    q : (..., 2 nv + nz, nv) by a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``.
+        With loops, by the part of dq that they allow; the velocity changes accordingly
+    v : (..., 2 nv + nz, nv) by the velocity; with loops, by the part that they allow
     internal_state : (..., 2 nv + nz, nz) by the internal states of force elements
     parameters : name to (..., 2 nv + nz, numbers) by numbers of force elements
     """
@@ -71,20 +71,20 @@ class Sensitivities(Brief):
 
     @classmethod
     def _of(cls, S: Array, nv: int, names: Sequence[tuple[str, int]]) -> Sensitivities:
-        """Of columns by the state, and by so many numbers of each name."""
+        """Split the columns of S: by the state, then by the given count of numbers of each name."""
         counts = [nv, nv, S.shape[-2] - 2 * nv, *(count for _, count in names)]
-        by_q, by_v, by_z, *others = np.split(S, np.cumsum(counts)[:-1], axis=-1)
-        return cls(by_q, by_v, by_z, {name: by for (name, _), by in zip(names, others, strict=True)})
+        by_q, by_v, by_z, *by_numbers = np.split(S, np.cumsum(counts)[:-1], axis=-1)
+        return cls(by_q, by_v, by_z, {name: by for (name, _), by in zip(names, by_numbers, strict=True)})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StateCotangents(Brief):
-    """Cotangents of where states or runs began, and of numbers of force elements.
+    """Cotangents of initial states, and of numbers of force elements.
 
     Attributes
     ----------
-    q, v, internal_state : (..., nv), (..., nv), (..., nz) by a displacement in the tangent space, the velocity and internal states; on loops by what they
-        allow of these
+    q, v, internal_state : (..., nv), (..., nv), (..., nz) by a displacement in the tangent space, the velocity and the internal states; with loops, by the
+        parts that they allow
     parameters : name to (..., numbers)
     """
 
@@ -105,23 +105,23 @@ class StateCotangents(Brief):
 @renamed_arguments(z="internal_state")
 @shows_options
 def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unpack[StepOptions]) -> Sensitivities:
-    """Derivatives of one step of :func:`~sarrus.simulate`, by the state and by numbers of force elements.
+    """Return the derivatives of one step of :func:`~sarrus.simulate`, by the state and by numbers of force elements.
 
-    Where there are loops the state is brought onto them first, as the start of a run is, and directions are what that leaves of them.
-    Limits, end stops and contacts have the derivative of the side on which they are.
+    If there are loops, the state is first projected onto them, like the start of a run, and directions are projected accordingly.
+    Limits, end stops and contacts have the derivative of their current side.
 
     Parameters
     ----------
-    q, v : (..., nq), (..., nv)
-    dt : [s]
-    controller : force elements of :mod:`sarrus.control`, as for :func:`~sarrus.simulate_many`; efforts that are held through the step are
+    q, v : (..., nq), (..., nv) state before the step
+    dt : length of the step [s]
+    controller : force elements of :mod:`sarrus.control`, as for :func:`~sarrus.simulate_many`; constant efforts during the step are
         ``EffortTable([time], u[None], motors)``
-    method : one of fixed steps, but for "independent", "contact" and "rosenbrock"; default: "auto", which is "implicit_midpoint" here where
-        compliant contacts or bristles act
-    stabilisation, gains : as for :func:`~sarrus.simulate`, but for "corrective"
+    method : a method with fixed steps except "independent", "contact" and "rosenbrock"; default: "auto", which selects "implicit_midpoint"
+        for compliant contacts or bristles
+    stabilisation, gains : as for :func:`~sarrus.simulate`, except "corrective"
     internal_state : (..., nz) internal states of the elements; default: zero
     time : at the start of the step [s]
-    threads : how many work on it
+    threads : number of threads
 
     Returns
     -------
@@ -130,10 +130,10 @@ def step(robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, **options: Unp
     Raises
     ------
     ModelError
-        What acts has no derivatives: dry friction of joints, functions, controllers that are sampled or know the mechanism
-        (SampleAndHold, ComputedTorque, TaskControl and the like); other methods.
+        Forces without derivatives: dry friction of joints, functions, sampled controllers, or controllers with a model of the mechanism
+        (SampleAndHold, ComputedTorque, TaskControl and the like); or a method without derivatives.
     StateError
-        There is none: the position is singular, the step fails, or the state is off the loops.
+        The derivative does not exist: the position is singular, the step fails, or the state is off the loops.
 
     Examples
     --------
@@ -155,16 +155,16 @@ def step_jvp(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, dq: ArrayLike, dv: ArrayLike, dz: ArrayLike | None = None,
     **options: Unpack[StepOptions],
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """How the state after a step changes along a change of the one before: :func:`step` times one vector.
+    """Return the change of the state after a step along a change of the state before: :func:`step` times one vector.
 
     Parameters
     ----------
     q, v, dt, options : as for :func:`step`
-    dq, dv, dz : (..., nv), (..., nv), (..., nz) displacement, and changes of v and of z; default: none of z
+    dq, dv, dz : (..., nv), (..., nv), (..., nz) displacement, and changes of v and of z; default of dz: zero
 
     Returns
     -------
-    (..., nv), (..., nv), (..., nz)
+    (..., nv), (..., nv), (..., nz) displacement, and changes of v and of z
     """
     steps, shape = _Steps.from_states(robot, q, v, dt, options)
     change = steps.tangents(shape, {"dq": dq, "dv": dv, "dz": dz})
@@ -179,12 +179,12 @@ def step_vjp(
     robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, wq: ArrayLike | None = None, wv: ArrayLike | None = None,
     wz: ArrayLike | None = None, **options: Unpack[StepOptions],
 ) -> StateCotangents:  # fmt: skip
-    """A cotangent of the state after a step as one of the state before and of numbers of force elements: one vector times :func:`step`.
+    """Return the cotangent of the state before a step, and of numbers of force elements, for one of the state after: a vector times :func:`step`.
 
     Parameters
     ----------
     q, v, dt, options : as for :func:`step`
-    wq, wv, wz : (..., nv), (..., nv), (..., nz) of the displacement, of v and of z; default: zero
+    wq, wv, wz : (..., nv), (..., nv), (..., nz) cotangents of the displacement, of v and of z; default: zero
 
     Returns
     -------
@@ -207,27 +207,26 @@ def rollouts_vjp(
     *,
     threads: int = 1,
 ) -> StateCotangents:
-    """Gradient of a number that samples of runs make, by where they began and by numbers of force elements: the adjoint of the steps as they were
-    taken.
+    """Return the gradient of a function of the samples of runs, by initial states and numbers of force elements: the adjoint of the steps.
 
-    It goes back from sample to sample. What lies between two of them is computed anew, so that runs that keep every tenth step (`every`) need a
-    tenth of the memory and a step more a step; the answer is the same.
+    It goes back from sample to sample, and repeats the steps between two samples. Runs that keep every tenth step (`every`) therefore need a
+    tenth of the memory, and one more forward step for each step. The result is the same.
 
     Parameters
     ----------
     runs : from :func:`~sarrus.simulate_many`
-    q, v, internal_state : (runs, n, nv), (runs, n, nv), (runs, n, nz) derivatives of the number by a displacement of each sample, its velocity and its internal state;
-        default: zero. One of a number that samples alone decide may be (n, nv), for all runs
-    threads : how many work on it; the answer does not depend on it
+    q, v, internal_state : (runs, n, nv), (runs, n, nv), (runs, n, nz) derivatives of the function by a displacement of each sample, its velocity and z;
+        default: zero. Derivatives that are the same for all runs may be (n, nv)
+    threads : number of threads; the result does not depend on it
 
     Returns
     -------
-    StateCotangents, (runs, ...) each; NaN of runs that have not finished, or have no derivative somewhere.
+    StateCotangents, (runs, ...) each; NaN for runs that have not finished, or have no derivative at some step.
 
     Raises
     ------
     ModelError
-        As :func:`step` does; a policy has led the runs, or nobody knows what acted (they were read from a .parquet).
+        As :func:`step` does. The runs had a policy, or their force elements are unknown because they were read from a .parquet.
     ShapeError
         Arrays do not fit the runs.
 
@@ -248,60 +247,59 @@ def rollouts_vjp(
         raise TypeError(f"runs must be a Sweep of simulate_many(); got {runs!r}")
     acting = runs._acting
     if acting is None or runs.efforts is not None:
-        raise ModelError("runs that a policy has led, or of which nobody knows what acted, have no derivatives")
+        raise ModelError("runs: no derivatives, because they had a policy or their force elements are unknown")
     if not isinstance(acting, RunForces):
-        raise ModelError("runs of several mechanisms: take those of one, runs[runs_of_it]")
+        raise ModelError("runs: got several mechanisms, expected one; select its runs by runs[indices]")
     if isinstance(acting.setup.mechanism, Variants):
-        raise ModelError("runs of variants: simulate those of one, variants[i], by themselves")
+        raise ModelError("runs: got variants, expected one mechanism; simulate variants[i] separately")
     steps = _Steps.of(acting, runs, checked_count("threads", threads, most=MOST_THREADS))
     n, done = len(runs.t), runs.status == Status.FINISHED
     cotangents = steps.tangents((len(runs), n), {"q": q, "v": v, "internal_state": internal_state}).reshape(
         len(runs), n, steps.m
     )
     state, numbers = (np.full((len(runs), wide), np.nan) for wide in (steps.m, steps.parameters.shape[-1]))
-    some = steps.of_runs(done)
-    state[done], numbers[done] = some.back(cotangents[done], refuses=False)
+    state[done], numbers[done] = steps.subset(done).back(cotangents[done], raises=False)
     return StateCotangents._of(state, numbers, runs.mechanism.nv, steps.names)
 
 
 def along_run(
     prepared: Prepared, x: Array, start: float, duration: float, dt: float, names: Iterable[str]
 ) -> Sensitivities:
-    """Of the samples x (n, size) of one run, one a step."""
+    """Return the sensitivities of the samples x (n, size) of one run, one a step."""
     nv, numbers = prepared.setup.mechanism.nv, prepared.forces
     schedule = _core.Schedule(start, start + duration, dt)
     steps = _Steps(prepared.setup, schedule, x[None], numbers.parameters, numbers.names, 1)
-    which = checked_names(prepared, names)
-    S = steps.forward(np.eye(steps.m)[None], which)
-    return Sensitivities._of(S[0], nv, [(name, numbers.names[name].stop - numbers.names[name].start) for name in which])
+    names = checked_names(prepared, names)
+    S = steps.forward(np.eye(steps.m)[None], names)
+    return Sensitivities._of(S[0], nv, [(name, numbers.names[name].stop - numbers.names[name].start) for name in names])
 
 
 def checked_names(prepared: Prepared, names: Iterable[str]) -> list[str]:
-    """Of numbers of force elements by which there are derivatives; raises what forbids them."""
-    which: list[Any] = [None] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
-    if not all(isinstance(name, str) for name in which):
+    """Return checked names of numbers of force elements; raise ModelError if the run has no derivatives."""
+    checked: list[Any] = [None] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    if not all(isinstance(name, str) for name in checked):
         raise TypeError(
-            f"sensitivities are names of numbers of force elements, or (), of the start alone; got {names!r}"
+            f"sensitivities must be names of numbers of force elements, or () for the start alone; got {names!r}"
         )
-    known = prepared.forces.names
-    for name in which:
-        if name not in known:
-            raise NameNotFoundError(f"no force element has the number {name!r}; there are {sorted(known)}")
+    valid = prepared.forces.names
+    for name in checked:
+        if name not in valid:
+            raise NameNotFoundError(f"no force element has the number {name!r}; there are {sorted(valid)}")
     check_smooth(prepared.setup.core(prepared.forces.parameters))
     if prepared.functions:
         raise ModelError("a function of the caller has no derivatives through a step")
-    return which
+    return checked
 
 
 def check_smooth(core: _core.Simulation) -> None:
     if core.jumps:
-        cure = ": 'rk4' and 'implicit_midpoint' have" if core.jumps.startswith("method") else ""
+        cure = "; give 'rk4' or 'implicit_midpoint'" if core.jumps.startswith("method") else ""
         raise ModelError(f"{core.jumps} has no derivatives through a step{cure}")
 
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """Samples x (runs, n, size) with what acted."""
+    """Samples x (runs, n, size) with the setup of their runs."""
 
     setup: Any
     schedule: _core.Schedule
@@ -320,26 +318,27 @@ class _Steps:
     def from_states(
         cls, robot: Mechanism, q: ArrayLike, v: ArrayLike, dt: float, options: StepOptions
     ) -> tuple[_Steps, tuple[int, ...]]:
-        """One step from each state, and the leading axes of these."""
+        """Simulate one step from each state; return the steps, and the leading axes of the states."""
         checked_mechanism(robot)
         if unknown := options.keys() - DEFAULTS.keys():
             raise TypeError(f"a step has no keyword {min(unknown)!r}; it has {sorted(DEFAULTS)}")
-        how: Any = DEFAULTS | cast(Any, options)
-        of_steps = {name: how[name] for name in ("method", "stabilisation", "gains")}
-        steps = Stepping.checked("step", robot, dt, of_steps | {"dt": dt, "limits": "ignore", "start": how["time"]})
+        values: Any = DEFAULTS | cast(Any, options)
+        step_options = {name: values[name] for name in ("method", "stabilisation", "gains")}
+        step_options |= {"dt": dt, "limits": "ignore", "start": values["time"]}
+        steps = Stepping.checked("step", robot, dt, step_options)
         time, dt = steps.start, steps.dt
         q, v = real_rows("q", q, robot.nq), real_rows("v", v, robot.nv)
         shape = common_axes({"q": q.shape[:-1], "v": v.shape[:-1]})
         q, v = (np.broadcast_to(x, (*shape, x.shape[-1])).reshape(math.prod(shape), x.shape[-1]) for x in (q, v))
-        threads = checked_count("threads", how["threads"], most=MOST_THREADS)
-        (prepared,) = _prepared([robot], how["controller"], steps, q, [slice(None)], varies=True)
+        threads = checked_count("threads", values["threads"], most=MOST_THREADS)
+        (prepared,) = _prepared([robot], values["controller"], steps, q, [slice(None)], varies=True)
         q, v, parameters = _equally_many(robot, q, v, prepared.forces.parameters, 1)
         core = prepared.setup.core()
         check_smooth(core)
         x, begun = prepared.setup.begin(core, q, v, time, {}, threads)
         nz = core.tangent - 2 * robot.nv
-        if how["internal_state"] is not None:
-            z = real_array("internal_state", how["internal_state"])
+        if values["internal_state"] is not None:
+            z = real_array("internal_state", values["internal_state"])
             if z.shape[-1:] != (nz,):
                 raise ShapeError(f"internal_state must be (..., {nz}); got {z.shape}")
             x[:, robot.nq + robot.nv : robot.nq + robot.nv + nz] = np.broadcast_to(z, (*shape, nz)).reshape(
@@ -349,20 +348,20 @@ class _Steps:
         after, status, _ = core.run_many(x, parameters, prepared.setup.variants(slice(None)), schedule, threads)
         failed = np.where(begun != Status.FINISHED, begun, status)
         if failed.any():
-            raise StateError(f"no step from state {int(failed.argmax())}: {Status(failed.max()).name.lower()}")
+            raise StateError(f"the step from state {int(failed.argmax())} failed: {Status(failed.max()).name.lower()}")
         x = np.concatenate([x[:, None], after], axis=1)
         return cls(prepared.setup, schedule, x, parameters, prepared.forces.names, threads), shape
 
-    def of_runs(self, which: NDArray[np.bool_]) -> _Steps:
-        some = self.parameters[which] if self.parameters.ndim == 2 else self.parameters
-        return _Steps(self.setup, self.schedule, self.x[which], some, self.names, self.threads)
+    def subset(self, runs: NDArray[np.bool_]) -> _Steps:
+        parameters = self.parameters[runs] if self.parameters.ndim == 2 else self.parameters
+        return _Steps(self.setup, self.schedule, self.x[runs], parameters, self.names, self.threads)
 
     @property
     def m(self) -> int:
         return int(self.setup.core().tangent)
 
     def tangents(self, shape: tuple[int, ...], parts: Mapping[str, ArrayLike | None]) -> Array:
-        """Displacement, changes of v and of z, side by side (states, 2 nv + nz)."""
+        """Return displacements and changes of v and of z, concatenated to (states, 2 nv + nz)."""
         nv, m, rows = self.setup.mechanism.nv, self.m, []
         for (name, part), wide in zip(parts.items(), (nv, nv, m - 2 * nv), strict=True):
             x = np.zeros(wide) if part is None else real_array(name, part)
@@ -376,7 +375,7 @@ class _Steps:
         return together.reshape(math.prod(together.shape[:-1]), m)
 
     def forward(self, S: Array, names: Sequence[str]) -> Array:
-        """(runs, n, 2 nv + nz, columns), those of S and behind them those of numbers."""
+        """Return derivatives (runs, n, 2 nv + nz, columns) along the columns of S, and then by the named numbers."""
         core = self.setup.core()
         check_smooth(core)
         numbers = [k for name in names for k in range(self.names[name].start, self.names[name].stop)]
@@ -387,12 +386,12 @@ class _Steps:
         self._check(status)
         return changes
 
-    def back(self, cotangents: Array, *, refuses: bool = True) -> tuple[Array, Array]:
-        """Of the start (runs, 2 nv + nz) and of all numbers (runs, parameters)."""
+    def back(self, cotangents: Array, *, raises: bool = True) -> tuple[Array, Array]:
+        """Return the cotangents of the start (runs, 2 nv + nz) and of all numbers (runs, parameters)."""
         core = self.setup.core()
         check_smooth(core)
         state, numbers, status = core.back(self.x, self.parameters, self.schedule, cotangents, self.threads)
-        if refuses:
+        if raises:
             self._check(status)
         state[status != 0], numbers[status != 0] = np.nan, np.nan
         return state, numbers
@@ -403,5 +402,5 @@ class _Steps:
             raise KeyboardInterrupt
         if status.any():
             raise StateError(
-                f"state {int(status.argmax())} has no derivative through its steps: the position is singular, or rounding decides what they do"
+                f"state {int(status.argmax())} has no derivative through its steps: the position is singular, or their result is rounding"
             )

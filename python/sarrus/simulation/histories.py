@@ -27,7 +27,7 @@ FEATURES = 2**14  # as in cpp/contact/scene.hpp
 
 
 class PlaneContact(NamedTuple):
-    """A :class:`~sarrus.control.RigidContact` of a run, and where its states are in z."""
+    """A :class:`~sarrus.control.RigidContact` of a run, with the indices of its states in z."""
 
     frame: str
     on: str
@@ -39,19 +39,19 @@ class PlaneContact(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ContactForces:
-    """Points that press in rigid contact, sample by sample: :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>`.
+    """Active points of rigid contact, sample by sample: :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>`.
 
     Attributes
     ----------
-    sample : (n,) of the trajectory; forces are those of the step that leads to it
-    shapes, bodies : n pairs of names, first and second; of a :class:`~sarrus.control.RigidContact` its frame and what it is on
-    id : (n,) of a point, as in :class:`~sarrus.results.Contacts`; of the k-th RigidContact -1 - k
-    position : (n, 3) in the world, of shapes in the middle of the step [m]
-    force : (n, 3) on the first body, in the world: the mean of the step [N]. Where forces are not unique, as under four feet, they are the least
-        ones of those that make this motion, by the sum of squares, each times the mean inverse mass that its point feels
-    moment : (n, 3) on the first body besides, of friction against spinning and rolling [N m]
-    natural_map : (samples,) how far the conditions of contact are off, as a velocity [m/s]
-    left_out : how many points more press than are kept: over eight a shape. They act as the others do
+    sample : (n,) index of the trajectory's sample; forces are those of the step before it
+    shapes, bodies : n pairs of names, first and second; for a :class:`~sarrus.control.RigidContact` its frame and the frame of its plane
+    id : (n,) identifier of a point, as in :class:`~sarrus.results.Contacts`; -1 - k for the k-th RigidContact
+    position : (n, 3) in the world; for shapes at the middle of the step [m]
+    force : (n, 3) on the first body, in the world, mean over the step [N]. If forces are indeterminate, as under four feet, they minimise the
+        sum of squares, each weighted by the mean inverse effective mass of its point
+    moment : (n, 3) on the first body in addition, from spinning and rolling friction [N m]
+    natural_map : (samples,) residual of the contact conditions, as a velocity [m/s]
+    left_out : number of active points that are not stored, beyond eight a shape. They act like the others
     """
 
     sample: NDArray[np.int64]
@@ -65,30 +65,32 @@ class ContactForces:
     left_out: int
 
     @classmethod
-    def of_states(cls, robot: Mechanism, z: Array, kept: int) -> ContactForces:
-        """From what runs keep of it (samples, BEFORE + numbers of each point kept)."""
-        known, pairs = robot.description.shapes, robot._may_touch
+    def from_states(cls, mechanism: Mechanism, z: Array, kept: int) -> ContactForces:
+        """Return contact forces from their states in z (samples, BEFORE + numbers of each stored point)."""
+        shapes, pairs = mechanism.description.shapes, mechanism._may_touch
         pressing = z[:, 1].astype(int)
         points = z[:, BEFORE:].reshape(len(z), kept, -1)
-        there = np.arange(kept) < pressing[:, None]
-        rows = points[there]
+        stored = np.arange(kept) < pressing[:, None]
+        rows = points[stored]
         name = rows[:, 0].astype(np.int64)
-        ends = [(known[pairs[k].first], known[pairs[k].second]) for k in (name // FEATURES).tolist()]
+        ends = [(shapes[pairs[k].first], shapes[pairs[k].second]) for k in (name // FEATURES).tolist()]
         return cls(
-            np.nonzero(there)[0], tuple((a.name, b.name) for a, b in ends), tuple((a.body, b.body) for a, b in ends), name,
+            np.nonzero(stored)[0], tuple((a.name, b.name) for a, b in ends), tuple((a.body, b.body) for a, b in ends), name,
             rows[:, 4:7], rows[:, 1:4], rows[:, 7:] if rows.shape[1] > 7 else np.zeros_like(rows[:, 1:4]), z[:, 0], int(np.maximum(pressing - kept, 0).sum()),
         )  # fmt: skip
 
     @classmethod
-    def of_planes(cls, robot: Mechanism, q: Array, z: Array, planes: Iterable[PlaneContact]) -> list[ContactForces]:
-        """Of points and spheres on planes each, from their states in the configurations q (samples, nq)."""
-        body = {frame.name: frame.body for frame in robot.description.frames}
+    def from_planes(
+        cls, mechanism: Mechanism, q: Array, z: Array, planes: Iterable[PlaneContact]
+    ) -> list[ContactForces]:
+        """Return the contact forces of each RigidContact, from its states in z at configurations q (samples, nq)."""
+        body = {frame.name: frame.body for frame in mechanism.description.frames}
         each: list[ContactForces] = []
         for k, (frame, on, normal, radius, first, size) in enumerate(planes):
             (sample,) = np.nonzero(z[:, first] > 0.0)
             n, states = len(sample), z[sample, first : first + size]
-            axes = _contact_axes(robot.pose(q[sample], on)[:, :3, :3] @ np.array(normal))
-            place = robot.pose(q[sample], frame)[:, :3, 3] - radius * axes[:, 0]
+            axes = _contact_axes(mechanism.pose(q[sample], on)[:, :3, :3] @ np.array(normal))
+            place = mechanism.pose(q[sample], frame)[:, :3, 3] - radius * axes[:, 0]
             force = np.einsum("ni,nij->nj", states[:, :3], axes)
             moment = np.einsum("ni,nij->nj", states[:, 4:7], axes) if size > 4 else np.zeros((n, 3))
             names, bodies = (frame, on), (body.get(frame, frame), body.get(on, on))
@@ -99,7 +101,7 @@ class ContactForces:
 
     @classmethod
     def together(cls, parts: list[ContactForces]) -> ContactForces:
-        """All parts, sample by sample."""
+        """Merge contact forces, ordered by sample."""
         if len(parts) == 1:
             return parts[0]
         sample = np.concatenate([part.sample for part in parts])
@@ -119,18 +121,19 @@ class ContactForces:
         )  # fmt: skip
 
     def by_pair(self, samples: int) -> dict[str, tuple[Array, Array]]:
-        """Sum of the points of each pair that presses, ``"ball-floor"`` -> (samples, 3) where, and (samples, 3) the force on the first [m, N].
+        """Return position (samples, 3) [m] and force (samples, 3) [N] on the first body of each pair, by names such as ``"ball-floor"``.
 
-        Where is the mean of the points, by their forces; while nothing presses, where it did last, or will first.
+        The force is the sum of all points, the position their mean, weighted by forces. Without contact the position is the last one, or
+        the first one to come.
         """
         pairs = np.array(["-".join(pair) for pair in self.shapes], dtype=object)
         sums: dict[str, tuple[Array, Array]] = {}
         for name in dict.fromkeys(pairs.tolist()):
-            those = np.flatnonzero(pairs == name)
-            at, push = self.sample[those], np.linalg.norm(self.force[those], axis=1)
+            points = np.flatnonzero(pairs == name)
+            at, push = self.sample[points], np.linalg.norm(self.force[points], axis=1)
             place, force, weight = np.zeros((samples, 3)), np.zeros((samples, 3)), np.zeros(samples)
-            np.add.at(force, at, self.force[those])
-            np.add.at(place, at, push[:, None] * self.position[those])
+            np.add.at(force, at, self.force[points])
+            np.add.at(place, at, push[:, None] * self.position[points])
             np.add.at(weight, at, push)
             pressed = np.flatnonzero(weight > 0.0)
             place[pressed] /= weight[pressed, None]
@@ -138,18 +141,18 @@ class ContactForces:
             sums[name] = place[pressed[last]], force
         return sums
 
-    def wrenches(self, robot: Mechanism, q: Array) -> dict[str, Array]:
-        """Sum of all points on each body but the ground: name -> (samples, 6) [moment; force] at its origin, in its axes [N m, N]."""
+    def wrenches(self, mechanism: Mechanism, q: Array) -> dict[str, Array]:
+        """Return the wrench of all points on each moving body: name -> (samples, 6) [moment; force] at its origin, in its axes [N m, N]."""
         sums: dict[str, Array] = {}
         bodies = np.array(self.bodies, dtype=object).reshape(-1, 2)
         for name in dict.fromkeys(bodies.ravel().tolist()):
             if name == "ground":
                 continue
-            X, total = robot.pose(q, name), np.zeros((len(q), 6))
+            X, total = mechanism.pose(q, name), np.zeros((len(q), 6))
             for end, sign in ((0, 1.0), (1, -1.0)):
-                those = np.flatnonzero(bodies[:, end] == name)
-                at, force = self.sample[those], self.force[those]
-                moment = self.moment[those] + np.cross(self.position[those] - X[at, :3, 3], force)
+                points = np.flatnonzero(bodies[:, end] == name)
+                at, force = self.sample[points], self.force[points]
+                moment = self.moment[points] + np.cross(self.position[points] - X[at, :3, 3], force)
                 np.add.at(total, at, sign * np.concatenate([moment, force], axis=-1))
             turned = [np.einsum("nji,nj->ni", X[:, :3, :3], x) for x in (total[:, :3], total[:, 3:])]
             sums[name] = np.concatenate(turned, axis=-1)
@@ -157,7 +160,7 @@ class ContactForces:
 
 
 def _contact_axes(normal: Array) -> Array:
-    """Normals (n, 3) and the tangents that belong to them, rows of (n, 3, 3), as cpp/contact/point.hpp has them."""
+    """Return contact axes (n, 3, 3), whose rows are the normals (n, 3) and two tangents, as in cpp/contact/point.hpp."""
     start = np.where(np.abs(normal[:, :1]) > 0.9, [0.0, 1.0, 0.0], [1.0, 0.0, 0.0])
     across = start - np.sum(start * normal, axis=1, keepdims=True) * normal
     across /= np.linalg.norm(across, axis=1, keepdims=True)
@@ -168,14 +171,14 @@ def _contact_axes(normal: Array) -> Array:
 
 
 class PinLoad(NamedTuple):
-    """How large a force or moment of a joint is along a motion.
+    """Statistics of the force or moment of a joint along a motion.
 
     Attributes
     ----------
-    joint, quantity, unit : whose; "force" or "moment", "N" or "N m"
-    maximum, when : its largest size, and the time of it [s]
-    mean, rms : over time, of its size
-    indeterminate : its components that no rigid-body model determines, such as "y"; "" where there are none
+    joint, quantity, unit : name of the joint; "force" or "moment"; "N" or "N m"
+    maximum, when : its largest magnitude, and the time of it [s]
+    mean, rms : mean and root mean square of its magnitude over time
+    indeterminate : components that no rigid-body model determines, such as "y"; "" if there are none
     """
 
     joint: str
@@ -192,7 +195,7 @@ class PinLoad(NamedTuple):
 
 
 class JointWrenchHistory(JointWrenches):
-    """Wrenches (n, 6) of all joints along a motion, made by :meth:`Trajectory.joint_wrenches`; printed, a table.
+    """Wrenches (n, 6) of all joints along a motion, from :meth:`Trajectory.joint_wrenches`; it prints as a table.
 
     Attributes
     ----------
@@ -220,7 +223,7 @@ class JointWrenchHistory(JointWrenches):
 
     @property
     def summary(self) -> tuple[PinLoad, ...]:
-        """Force and moment of every joint; what is nothing but rounding is left out, unless it is not unique."""
+        """Statistics of force and moment of every joint, except those that are only rounding and unique."""
         return tuple(self._summaries())
 
     def _summaries(self) -> Iterator[PinLoad]:
@@ -229,7 +232,7 @@ class JointWrenchHistory(JointWrenches):
             (name, kind): np.linalg.norm(x[:, part], axis=1) for name, x in self.items() for kind, _, part in kinds
         }
         largest = max((float(np.nanmax(size, initial=0.0)) for size in sizes.values()), default=0.0)
-        sizes = {which: np.where(size > 1e-12 * largest, size, 0.0 * size) for which, size in sizes.items()}
+        sizes = {key: np.where(size > 1e-12 * largest, size, 0.0 * size) for key, size in sizes.items()}
         for name in self:
             for kind, unit, _ in kinds:
                 size = sizes[name, kind]
@@ -241,9 +244,9 @@ class JointWrenchHistory(JointWrenches):
                 yield PinLoad(name, kind, unit, float(size[k]), float(self.t[k]), mean, rms, loose)
 
     def _mean(self, size: Array) -> float:
-        """Over time, by trapezia: samples need not be evenly spaced."""
-        known = np.isfinite(size)
-        t, y = self.t[known], size[known]
+        """Return the mean over time by the trapezoidal rule, because samples need not be evenly spaced."""
+        finite = np.isfinite(size)
+        t, y = self.t[finite], size[finite]
         if len(t) < 2 or t[-1] == t[0]:
             return float(y.mean()) if len(y) else np.nan
         return float(((y[1:] + y[:-1]) / 2.0 * np.diff(t)).sum() / (t[-1] - t[0]))
@@ -253,7 +256,7 @@ class JointWrenchHistory(JointWrenches):
         wide = max([len("joint"), *(len(row.joint) for row in rows)])
         head = f"{'joint':<{wide}}  {'':<6}  {'maximum':>10}  {'at t [s]':>9}  {'mean':>10}  {'rms':>10}"
         over = np.ptp(self.t) if len(self.t) else 0.0
-        lines = [f"What the joints of '{self._at[0].name}' carry over {over:.6g} s", head]
+        lines = [f"Joint wrenches of '{self._at[0].name}' over {over:.6g} s", head]
         for row in rows:
             numbers = f"{row.maximum:>10.4g}  {row.when:>9.4g}  {row.mean:>10.4g}  {row.rms:>10.4g}  {row.unit:<3}"
             loose = f"  not unique: {' '.join(row.indeterminate)}" if row.indeterminate else ""
@@ -265,17 +268,18 @@ class JointWrenchHistory(JointWrenches):
         for r in self.summary:
             numbers = [f"{x:.4g}" for x in (r.maximum, r.when, r.mean, r.rms)]
             rows.append((r.joint, r.quantity, *numbers, r.unit, " ".join(r.indeterminate)))
-        return table(rows, "What joints carry", ("", "", "maximum", "at t [s]", "mean", "rms", "", "not unique"))
+        return table(rows, "Joint wrenches", ("", "", "maximum", "at t [s]", "mean", "rms", "", "not unique"))
 
     def to_dataframe(self, *, samples: bool = False) -> pandas.DataFrame:
-        """The summary as a table; or of all samples ``t [s]``, wrenches, and what motors and prescribed motions do. Needs pandas.
+        """Return the summary as a table, or a table of all samples. Needs pandas.
 
         Parameters
         ----------
-        samples : whether there is a row per sample, with columns ``wrench:pin:0 [N m]`` to ``wrench:pin:5 [N]`` and ``effort:motor [N m]``
+        samples : False: a row for each entry of `summary`. True: a row for each sample, with columns ``t [s]``,
+            ``wrench:pin:0 [N m]`` to ``wrench:pin:5 [N]`` and, for motors and prescribed motions, ``effort:motor [N m]``
         """
         pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
-        from ..figures.figures import of_effort
+        from ..figures.figures import effort_curves
         from .storage import wrench_columns
 
         if not samples:
@@ -284,21 +288,21 @@ class JointWrenchHistory(JointWrenches):
         for name, wrench in self.items():
             table |= zip(wrench_columns(name), wrench.T, strict=True)
         for name, u in self.efforts.items():
-            table |= {f"effort:{label} [{unit}]": x for label, unit, x in of_effort(self._at[0], name, u)}
+            table |= {f"effort:{label} [{unit}]": x for label, unit, x in effort_curves(self._at[0], name, u)}
         return pandas.DataFrame(table)
 
     def polar(self, joint: str | Sequence[str], ax: Axes | None = None) -> Axes:
-        """Draw the force across a joint's axis as its tip moves about the pin, in the joint's frame on the child [N]. Needs matplotlib.
+        """Draw the force across a joint's axis as a polar diagram, in the joint's frame on the child [N]. Needs matplotlib.
 
-        What a bearing feels: where the load stands on the pin, and where it goes round. Joints without an axis have the plane of the
-        frame's x and y.
+        It shows the direction of the load on a bearing's pin, fixed or rotating. For joints without an axis, the plane is that of
+        the frame's x and y.
 
         Parameters
         ----------
         joint : a name or several
         ax : polar axes; default: a new figure
 
-        Raises NameNotFoundError where a joint of that name carries nothing.
+        Raises NameNotFoundError if there is no wrench of a joint with that name.
         """
         from ..figures import canvas
 
@@ -313,9 +317,9 @@ class JointWrenchHistory(JointWrenches):
         return canvas.polar(curves, "force across the axis [N]", ax)
 
     def _across(self, name: str) -> tuple[Array, Array]:
-        """Two unit vectors across the joint's axis, in its frame: the frame's own where the axis is one of them."""
-        robot = self._at[0]
-        axis = robot.joint(name).type.pin[1] if name in robot._joints else None
+        """Return two unit vectors perpendicular to the joint's axis, in its frame: axes of the frame if the joint's axis is one."""
+        mechanism = self._at[0]
+        axis = mechanism.joint(name).type.pin[1] if name in mechanism._joints else None
         if axis is None:
             axis = np.array([0.0, 0.0, 1.0])
         along = int(np.abs(axis).argmax())

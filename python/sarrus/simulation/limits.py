@@ -1,4 +1,4 @@
-"""Limits of joints in a simulation: what is watched, what stops there, and what is said of it."""
+"""Limits of joints in a simulation: monitoring, end stops, saturation of efforts, and reports."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = ["Limit"]
 
 OnLimits = Literal["warn", "enforce", "ignore"]
 QUANTITIES = ("position", "velocity", "effort")  # as the core counts them
-ROUNDING = 1e-9  # by which a limit may be missed, of itself and of 1 rad or the mechanism's length (per second)
-Record = dict[str, Array]  # of runs by the names in the core's struct, (runs,) or (runs, limits)
+ROUNDING = 1e-9  # tolerance of a limit, relative to itself and to 1 rad or the mechanism's length (per second)
+Record = dict[str, Array]  # arrays (runs,) or (runs, limits) by the names in the core's struct
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What a simulation is watched for: that a coordinate or velocity of a joint, by its index, stays between two bounds.
+    """Limit of a joint that a simulation monitors: a coordinate, velocity or effort, by its index, and its bounds.
 
-    The quantity is a "position" [rad, m], a "velocity" [rad/s, m/s] or an "effort", what controllers ask for in all [N m, N].
+    The quantity is a "position" [rad, m], a "velocity" [rad/s, m/s] or an "effort", the sum of all controllers' efforts [N m, N].
     """
 
     joint: str
@@ -41,21 +41,21 @@ class Limit:
 
 
 def _stopped(elements: Sequence[ForceElement]) -> set[tuple[str, int]]:
-    """Coordinates that have a stop of their own."""
+    """Return joints and indices of the coordinates with an end stop among the elements."""
     stops = (cast("EndStop", e) for e in elements if e._kind == "EndStop")
     return {(e.joint, e.index) for e in stops if isinstance(e.joint, str)}
 
 
 def joint_limits(mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> JointLimits:
-    """Those of a mechanism, made once for a mode and end stops."""
+    """Return the limits of a mechanism, cached by mode and end stops."""
     stopped = frozenset(_stopped(elements))
     return prepared(mechanism, ("limits", mode, stopped), lambda: JointLimits(mechanism, mode, elements))
 
 
 class JointLimits:
-    """Those of a mechanism in one simulation, with force elements of :mod:`sarrus.control`; mode is "warn", "enforce" or "ignore".
+    """Limits of a mechanism's joints in one simulation with force elements; mode is "warn", "enforce" or "ignore".
 
-    Raises ModelError for a limit that is to stop a joint and cannot.
+    Raises ModelError for a limit at which an end stop is impossible.
     """
 
     def __init__(self, mechanism: LoopFunctions, mode: str, elements: Sequence[ForceElement]) -> None:
@@ -77,8 +77,8 @@ class JointLimits:
                 try:
                     coordinate(mechanism, name, k, "an end stop")
                 except ModelError as error:
-                    cure = "Take them away, or give limits='warn'"
-                    raise ModelError(f"limits of '{name}' cannot stop it: {error}. {cure}") from None
+                    cure = "Remove the limits, or give limits='warn'"
+                    raise ModelError(f"limits of '{name}' do not allow an end stop: {error}. {cure}") from None
                 if (name, k) not in stopped:
                     from ..control.elements import EndStop
 
@@ -108,7 +108,7 @@ class JointLimits:
                 self.terms.append((QUANTITIES.index(quantity), first + k, lower - slack[0], upper + slack[1]))
 
     def exceeded(self, record: Record, run: int) -> list[dict[str, Any]]:
-        """Limits that a run has left: which, when first [s], and how far."""
+        """Return the limits that a run violates, with the time of the first violation [s] and the largest value."""
         return [self.exceeded_one(record, run, k) for k in np.flatnonzero(record["excess"][run]).tolist()]
 
     def exceeded_one(self, record: Record, run: int, k: int) -> dict[str, Any]:

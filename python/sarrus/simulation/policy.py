@@ -1,4 +1,4 @@
-"""Runs side by side by a policy: efforts of all velocities, which stand at the end of the parameters."""
+"""Parallel runs with a policy: its efforts along all velocities are the last of the parameters."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..control.element import ForceElements
 from ..errors import OF_MOTORS, ShapeError, StateError
 from .workers import Result, Work
 
-SUMS = ("supplied", "apart", "pushed")  # of a record
-EVER = 1e300  # before all times: kernels know no infinity
+SUMS = ("supplied", "apart", "pushed")  # entries of a record that add up
+EVER = 1e300  # before all times, because kernels do not support infinity
 Policy = Callable[[float, Array, Array], ArrayLike]
 
 
 def hold(forces: ForceElements, nv: int) -> None:
-    """What it asks for acts at all times, whatever its last value."""
+    """Add an element whose efforts (nv,) act at all times; :func:`set_efforts` sets their values."""
     u = forces.add(np.zeros(nv))
     forces.terms.append({"kind": "EffortTable", "times": [-EVER], "motors": list(range(nv)), "u": u})
 
@@ -29,36 +29,38 @@ def set_efforts(parameters: Array, efforts: Array) -> None:
 
 
 def by_policy(work: Work, x: Array, parameters: Array, policy: Policy, efforts: Array) -> Result:
-    """All runs step by step; what the policy asks for at each state that is kept is written into efforts (runs, n, nv)."""
+    """Simulate all runs step by step, and write the policy's efforts at each sample into `efforts` (runs, n, nv)."""
     setup, clock = work[0][1].setup, work[0][1].schedule
     each = [(np.arange(len(x))[rows], job.setup.core(), job.threads) for rows, job in work]
     nq, nv = setup.mechanism.nq, setup.mechanism.nv
     kept = np.full((len(x), clock.samples, x.shape[1]), np.nan)
     ended = np.full(len(x), Status.FINISHED, np.int8)
-    record = {name: np.repeat(one, len(x), axis=0) for name, one in each[0][1].record.items()}
+    record = {name: np.repeat(initial, len(x), axis=0) for name, initial in each[0][1].record.items()}
     going = np.ones(len(x), bool)
     try:
         for k in range(clock.steps):
             step = clock.step(k)
             t = step.start
-            held = _answer(policy(t, x[:, :nq].copy(), x[:, nq : nq + nv].copy()), going, (len(x), nv), t)
-            set_efforts(parameters, held)
+            u = _checked_efforts(policy(t, x[:, :nq].copy(), x[:, nq : nq + nv].copy()), going, (len(x), nv), t)
+            set_efforts(parameters, u)
             if k % clock.every == 0:
-                efforts[going, k // clock.every] = held[going]
-            for of_one, core, threads in each:
-                rows = of_one[going[of_one]]
+                efforts[going, k // clock.every] = u[going]
+            for share, core, threads in each:
+                rows = share[going[share]]
                 if not rows.size:
                     continue
-                now, ended[rows], seen = core.run_many(x[rows], parameters[rows], setup.variants(rows), step, threads)
-                x[rows] = np.where((ended[rows] == Status.FINISHED)[:, None], now[:, 0], x[rows])
-                for name, of_step in seen.items():
+                after, ended[rows], increments = core.run_many(
+                    x[rows], parameters[rows], setup.variants(rows), step, threads
+                )
+                x[rows] = np.where((ended[rows] == Status.FINISHED)[:, None], after[:, 0], x[rows])
+                for name, value in increments.items():
                     before = record[name][rows]
-                    larger = of_step < before if name == "left_at" else np.abs(of_step) > np.abs(before)
-                    record[name][rows] = before + of_step if name in SUMS else np.where(larger, of_step, before)
+                    larger = value < before if name == "left_at" else np.abs(value) > np.abs(before)
+                    record[name][rows] = before + value if name in SUMS else np.where(larger, value, before)
             going = ended == Status.FINISHED
             if (k + 1) % clock.every == 0 or k + 1 == clock.steps:
                 kept[going, -(-(k + 1) // clock.every) - 1] = x[going]
-                efforts[going, -1] = held[going]  # of the last state, that which led there
+                efforts[going, -1] = u[going]  # of the last state: those of the step before it
             if (ended == Status.INTERRUPTED).any():
                 break
     except KeyboardInterrupt:
@@ -66,16 +68,16 @@ def by_policy(work: Work, x: Array, parameters: Array, policy: Policy, efforts: 
     return slice(None), kept, ended, record
 
 
-def _answer(returned: ArrayLike, going: Any, shape: tuple[int, int], t: float) -> Array:
-    """Efforts (runs, nv) of a policy, zero for runs that have failed."""
-    efforts = real_array("what the policy returned", returned)
+def _checked_efforts(returned: ArrayLike, going: Any, shape: tuple[int, int], t: float) -> Array:
+    """Return the efforts (runs, nv) of a policy, zero for failed runs."""
+    efforts = real_array("the policy's return value", returned)
     if efforts.shape != shape:
         raise ShapeError(f"the policy returned shape {efforts.shape}; it must return {shape}{OF_MOTORS}")
-    answer = np.zeros(shape)
-    answer[going] = efforts[going]
-    bad = np.flatnonzero(~np.isfinite(answer).all(axis=1))
+    checked = np.zeros(shape)
+    checked[going] = efforts[going]
+    bad = np.flatnonzero(~np.isfinite(checked).all(axis=1))
     if len(bad):
         raise StateError(
-            f"the policy returned {answer[bad[0]]} for run {bad[0]} at t = {t:.9g} s; efforts must be finite"
+            f"the policy returned {checked[bad[0]]} for run {bad[0]} at t = {t:.9g} s; efforts must be finite"
         )
-    return answer
+    return checked

@@ -1,4 +1,4 @@
-"""What :func:`~sarrus.simulate_many` returns: motions side by side, each of which is a trajectory, and all of them a bundle."""
+"""Result of :func:`~sarrus.simulate_many`: the trajectories of many runs."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
     from .sweep import RunForces
 
 
-def said(status: int) -> str:
-    """How a run ended, in words."""
+def status_name(status: int) -> str:
+    """Return the name of a run's status, such as "no convergence"."""
     return "finished" if status == Status.FINISHED else Status(status).name.lower().replace("_", " ")
 
 
 class Sweep:
-    """Motions of one mechanism, side by side: ``t, q, v, status = runs``, and ``runs[3]`` is the fourth, a :class:`Trajectory`.
+    """Runs of one mechanism or of several: ``t, q, v, status = runs``, and ``runs[3]`` is the fourth, a :class:`Trajectory`.
 
     Attributes
     ----------
-    t : (n,) [s], of all of them
-    q, v : (runs, n, nq), (runs, n, nv); NaN from where a run ended early
-    internal_state : (runs, n, nz) internal states of force elements, what is held between samples, and what counts turns, as :class:`Trajectory` says
+    t : (n,) [s], of all runs
+    q, v : (runs, n, nq), (runs, n, nv); NaN after a run that ended early
+    internal_state : (runs, n, nz) internal states of force elements, values between samples of controllers, and counted turns; see :class:`Trajectory`
     status : (runs,) int8, a :class:`~sarrus.results.Status` each
-    limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints (of the first mechanism), in the order of
-    excess : (runs, limits) by how much they were left at most, above positive, below negative, 0 where they were kept
-    stiffness : (runs,) largest |rate| dt of the forces; 0 where steps are implicit
-    efforts : (runs, n, nv) what a policy asked for from each state on; None without one
+    limits : :class:`~sarrus.simulation.limits.Limit` each, of the joints (of the first mechanism), in the order of `excess`
+    excess : (runs, limits) largest violation of each limit, positive above, negative below, 0 within
+    stiffness : (runs,) largest |rate| dt of the forces; 0 for implicit steps
+    efforts : (runs, n, nv) efforts of a policy from each state on; None without a policy
 
-    `excess` and `stiffness` are NaN where a run failed.
+    `excess` and `stiffness` of failed runs are NaN.
 
     Examples
     --------
@@ -83,59 +83,59 @@ class Sweep:
 
     @property
     def mechanism(self) -> Mechanism:
-        """What moves, or the first of."""
+        """The mechanism, or that of the first run."""
         if isinstance(self._mechanism, Variants):
             self._mechanism = self._mechanism[0]
         return cast(Mechanism, self._mechanism)
 
     @property
     def mechanisms(self) -> Sequence[Mechanism] | None:
-        """(runs,) each run's own, where they differ; else None."""
-        if isinstance(self._mechanisms, Variants):  # of which each takes its time to make
+        """(runs,) the mechanism of each run, if they differ; else None."""
+        if isinstance(self._mechanisms, Variants):  # a list keeps each mechanism, which takes time to make
             self._mechanisms = list(self._mechanisms)
         return self._mechanisms
 
     def __iter__(self) -> Iterator[Any]:
-        """The arrays t, q, v and status."""
+        """Iterate over the arrays t, q, v and status."""
         return iter((self.t, self.q, self.v, self.status))
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """Return the number of runs."""
         return len(self.q)
 
-    def __getitem__(self, which: Any) -> Any:
-        """One run, a :class:`Trajectory` up to where it ended; or those of a slice, of indices or of a mask, a Sweep."""
-        if isinstance(which, (slice, np.ndarray, list)):
-            of_each = ("q", "v", "status", "internal_state", "excess", "stiffness")
-            some = {name: getattr(self, name)[which] for name in of_each}
-            some["efforts"] = None if self.efforts is None else self.efforts[which]
+    def __getitem__(self, index: Any) -> Any:
+        """Return one run as a :class:`Trajectory` up to its end; or a Sweep of the runs of a slice, of indices or of a mask."""
+        if isinstance(index, (slice, np.ndarray, list)):
+            arrays = ("q", "v", "status", "internal_state", "excess", "stiffness")
+            subset = {name: getattr(self, name)[index] for name in arrays}
+            subset["efforts"] = None if self.efforts is None else self.efforts[index]
             each = self._mechanisms
-            some["mechanisms"] = (
-                each[np.arange(len(self))[which]] if isinstance(each, Variants) else _those(each, which)
+            subset["mechanisms"] = (
+                each[np.arange(len(self))[index]] if isinstance(each, Variants) else _subset(each, index)
             )
-            return Sweep(**self._fields() | some, acting=_those(self._acting, which))
+            return Sweep(**self._fields() | subset, acting=_subset(self._acting, index))
         try:
-            i = range(len(self))[which]
+            i = range(len(self))[index]
         except IndexError:
-            raise IndexError(f"there are {len(self)} runs; {which!r} is none of them") from None
+            raise IndexError(f"index {index!r} is out of range: there are {len(self)} runs") from None
         lost = np.isnan(self.q[i]).any(axis=1)
         n = int(lost.argmax()) if lost.any() else len(lost)
         t, q, v, z = self.t[:n], self.q[i, :n], self.v[i, :n], self.internal_state[i, :n]
         efforts = friction = method = touching = None
         on_planes: tuple[PlaneContact, ...] = ()
-        robot = self.mechanism if self._mechanisms is None else self._mechanisms[i]
+        mechanism = self.mechanism if self._mechanisms is None else self._mechanisms[i]
         acting = self._acting[i] if isinstance(self._acting, Sequence) else self._acting
         if acting is not None:
-            acting = acting.of_one(i, robot)
+            acting = acting.for_run(i, mechanism)
             method, core = acting.setup.method, acting.setup.core()
             touching, on_planes = touching_states(core), plane_contacts(acting.setup, core)
-            held = None if self.efforts is None else self.efforts[i, :n]
-            efforts = partial(acting.efforts, i, held)
-            friction = partial(acting.friction, i, held) if core.has_friction else None
-        how = {} if method is None else {"method": method}
+            policy_efforts = None if self.efforts is None else self.efforts[i, :n]
+            efforts = partial(acting.efforts, i, policy_efforts)
+            friction = partial(acting.friction, i, policy_efforts) if core.has_friction else None
+        statistics = {} if method is None else {"method": method}
         return Trajectory(
-            robot, t, q, v, internal_state=z, loop_q=z[:, z.shape[1] - self._counted :] if self._counted else None,
-            efforts=efforts, friction=friction, statistics=how, status=said(self.status[i]), touching=touching,
+            mechanism, t, q, v, internal_state=z, loop_q=z[:, z.shape[1] - self._counted :] if self._counted else None,
+            efforts=efforts, friction=friction, statistics=statistics, status=status_name(self.status[i]), touching=touching,
             on_planes=on_planes,
         )  # fmt: skip
 
@@ -147,7 +147,7 @@ class Sweep:
 
     def _counts(self) -> dict[str, int]:
         kinds, counts = np.unique(self.status, return_counts=True)
-        return {said(k): int(n) for k, n in zip(kinds, counts, strict=True)}
+        return {status_name(k): int(n) for k, n in zip(kinds, counts, strict=True)}
 
     def _repr_html_(self) -> str:
         facts: dict[str, object] = {"runs": len(self), "samples": len(self.t)}
@@ -159,20 +159,24 @@ class Sweep:
         return table(facts.items(), f"Sweep of '{self.mechanism.name}'")
 
     def _by_mechanism(self) -> Iterator[tuple[Mechanism, NDArray[np.bool_]]]:
-        """Each mechanism once, and (runs, 1) whether a run is of it."""
-        of_run = [self.mechanism] * len(self) if self.mechanisms is None else self.mechanisms
-        for one in dict.fromkeys(of_run):
-            yield one, np.array([other is one for other in of_run], bool)[:, None]
+        """Yield each mechanism once, with a mask (runs, 1) of its runs."""
+        per_run = [self.mechanism] * len(self) if self.mechanisms is None else self.mechanisms
+        for mechanism in dict.fromkeys(per_run):
+            yield mechanism, np.array([other is mechanism for other in per_run], bool)[:, None]
 
     # ---- files and tables --------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file, as its name ends: all of it to .npz, the table of :meth:`to_dataframe` to .parquet (needs pandas and pyarrow).
+        """Write all data to an .npz file, or the table of :meth:`to_dataframe` to a .parquet file (needs pandas and pyarrow).
 
-        The table is written by parts, so that runs that `store` keeps in a folder go to a file without ever being in memory.
+        The table is written in parts, so that the runs of a `store` folder are never in memory all at once. The .npz contains the mechanism
+        too, or that of each run, and the force elements, pickled.
 
-        The .npz holds the mechanism too, or that of each run, pickled, with what acts. Raises ValueError where the name ends otherwise, ModelError where the
-        mechanism holds a function that cannot be pickled.
+        Parameters
+        ----------
+        path : file name that ends in .npz or .parquet
+
+        Raises ValueError for another ending, ModelError if the mechanism contains a function that cannot be pickled.
         """
         path = checked_path(path)
         if storage.suffix(path, (".npz", ".parquet"), "sweep") == ".npz":
@@ -188,22 +192,27 @@ class Sweep:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | Sequence[Mechanism] | None = None) -> Sweep:
-        """Read what :meth:`save` wrote.
+        """Read a file that :meth:`save` wrote.
 
         Without ``mechanism=`` an .npz is **unpickled**, and a pickle can run any program: load only files from people whom you trust. With
-        it nothing is, and what acts stays unknown. A .parquet needs it, or that of each run, and holds q, v and status only.
+        it nothing is unpickled, and the force elements remain unknown. A .parquet contains q, v and status only.
 
-        Raises OSError where there is no such file, ValueError where it is none that sarrus wrote, or is of another mechanism.
+        Parameters
+        ----------
+        path : file name that ends in .npz or .parquet
+        mechanism : the mechanism of all runs, or a list with that of each; required for a .parquet
+
+        Raises OSError if there is no such file, ValueError if sarrus did not write it, or if it belongs to another mechanism.
         """
         path = checked_path(path)
         several: list[Any] = list(mechanism) if isinstance(mechanism, (list, tuple)) else [mechanism]
-        for one in several if mechanism is not None else ():
-            checked_mechanism(one)
+        for item in several if mechanism is not None else ():
+            checked_mechanism(item)
         npz = storage.suffix(path, (".npz", ".parquet"), "sweep") == ".npz"
         if not npz and (mechanism is None or not several):
-            raise TypeError("a .parquet does not hold the mechanism: Sweep.load(path, mechanism=...)")
+            raise TypeError("a .parquet does not contain the mechanism: Sweep.load(path, mechanism=...)")
         if npz and several != [mechanism]:
-            raise TypeError("an .npz holds the mechanism of each run: leave mechanism= out")
+            raise TypeError("an .npz contains the mechanism of each run: leave mechanism= out")
         try:
             if npz:
                 return cls(**storage.read_sweep(path, several[0]))
@@ -212,15 +221,18 @@ class Sweep:
             raise ValueError(f"{path}: {error}") from error
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """Table with a row per run and sample: run, where mechanisms differ which of them from 0 on, status, ``t [s]``, ``q:motor [rad]`` and so on, ``v:motor [rad/s]``. Needs pandas."""
+        """Return a table with a row per run and sample. Needs pandas.
+
+        Columns: run, the index of its mechanism if these differ, status, ``t [s]``, ``q:motor [rad]`` and so on, ``v:motor [rad/s]`` and so on.
+        """
         pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
         return pandas.concat(self._tables(), ignore_index=True)
 
     def _tables(self, rows: int = 2**18) -> Iterator[pandas.DataFrame]:
-        """That table in parts of about so many rows, of whole runs; an empty one of no runs."""
+        """Yield the table in parts of about `rows` rows, with complete runs; without runs, one empty part."""
         pandas = needed("pandas", "to_dataframe() needs pandas", "pandas")
         n, columns = len(self.t), storage.joint_columns(self.mechanism, self.mechanism.joints, "qv")
-        which = None if self.mechanisms is None else storage.numbered(self.mechanisms)
+        numbers = None if self.mechanisms is None else storage.numbered(self.mechanisms)
         many = max(1, rows // n)
         for first in range(0, max(1, len(self)), many):
             runs = np.arange(first, min(first + many, len(self)))
@@ -228,8 +240,8 @@ class Sweep:
             frame = pandas.DataFrame(x, columns=columns)
             frame.insert(0, "t [s]", np.tile(self.t, len(runs)))
             frame.insert(0, "status", np.repeat(self.status[runs], n))
-            if which is not None:
-                frame.insert(0, "mechanism", np.repeat(which[runs], n))
+            if numbers is not None:
+                frame.insert(0, "mechanism", np.repeat(numbers[runs], n))
             frame.insert(0, "run", np.repeat(runs, n))
             yield frame
 
@@ -240,24 +252,24 @@ class Sweep:
         self, quantities: str | Sequence[str] | None = None, ax: Axes | None = None, *, quantiles: ArrayLike = (0.05, 0.25, 0.5, 0.75, 0.95),
         lines: int = 0,
     ) -> Axes:  # fmt: skip
-        """Draw the bundle against time: bands between quantiles of the runs that have come so far, the median as a line. Needs matplotlib.
+        """Draw the runs against time: bands between quantiles of the runs that have not ended, and the median as a line. Needs matplotlib.
 
         Parameters
         ----------
         quantities : as :meth:`Trajectory.plot`: "q", "v", "energy", the name of a joint of the tree or of a frame; or several of these
-        ax : where to draw what has one unit; default: a new figure
-        quantiles : each 0 to 1; a band from the least to the greatest, from the next to the last but one, and so on; one that is left is a line
-        lines : so many single runs are drawn as thin lines too, evenly spread
+        ax : axes for quantities of one unit; default: a new figure
+        quantiles : each 0 to 1; the outermost pair bounds a band, the next pair another one, and so on; an unpaired one is a line
+        lines : number of single runs, evenly spread, that are also drawn as thin lines
 
-        Raises NameNotFoundError for what is unknown, ValueError for quantiles that are none.
+        Raises NameNotFoundError for an unknown quantity, ValueError for invalid quantiles.
         """
         from ..figures import figures as pictures
 
         return pictures.bundle(self, quantities, quantiles, checked_count("lines", lines, 0), ax)
 
 
-def _those(of: Any, which: Any) -> Any:
-    """What is one a run, of some runs."""
-    if isinstance(of, Sequence):
-        return [of[i] for i in np.arange(len(of))[which]]
-    return None if of is None else of.of(which)
+def _subset(per_run: Any, index: Any) -> Any:
+    """Return the items of the indexed runs, of a sequence with an item for each run."""
+    if isinstance(per_run, Sequence):
+        return [per_run[i] for i in np.arange(len(per_run))[index]]
+    return None if per_run is None else per_run.of(index)

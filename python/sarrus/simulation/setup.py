@@ -1,4 +1,4 @@
-"""What the runs of a mechanism share, be it one or many: their force elements and limits, the core's Simulation, and where they start."""
+"""Shared setup of one or many runs: force elements, limits, the core's Simulation, and the states at the start."""
 
 from __future__ import annotations
 
@@ -22,25 +22,27 @@ if TYPE_CHECKING:
     from ..variants import Variants
     from .histories import PlaneContact
 
-BLOCK = 1024  # runs a thread of which all is kept at once
-SOME_STARTS = 8  # where rates of joints are looked at
-NOBODY = np.zeros(0, np.int64)
-ELSEWHERE = 1.0  # [rad, sizes of the bodies] that closing the loops moves a joint by, from which on it is another start and no nearby one
+BLOCK = 1024  # runs a thread whose results are in memory at once
+SOME_STARTS = 8  # starts at which rates of joints are evaluated
+NO_VARIANTS = np.zeros(0, np.int64)
+ELSEWHERE = (
+    1.0  # [rad, sizes of the bodies] by which closing the loops may move a joint: beyond, the start is another one
+)
 Ended = NDArray[np.int8]  # (runs,), a Status each
 
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """Of what the core makes a Simulation, here or in another process."""
+    """Picklable data from which the core makes a Simulation, in this or another process."""
 
-    mechanism: Any  # a Mechanism; or Variants, of which each run has one
+    mechanism: Any  # a Mechanism, or Variants with one for each run
     method: str
     stabilisation: str
     gains: tuple[float, float]
     terms: list[dict[str, Any]]
     effort_limits: list[float]
     limits: list[tuple[int, int, float, float]]
-    stops: tuple[tuple[str, int, float, float], ...] = ()  # of joints that close loops: joint, coordinate, limits
+    stops: tuple[tuple[str, int, float, float], ...] = ()  # of loop joints: joint, coordinate, limits
 
     def core(
         self,
@@ -49,11 +51,11 @@ class Setup:
         sampled: Sequence[Any] = (),
         events: Sequence[Any] = (),
     ) -> _core.Simulation:
-        """With the numbers of force elements, and with functions of the caller's."""
-        robot = self.mechanism
+        """Return the core's Simulation with the numbers of force elements, and with the caller's functions."""
+        mechanism = self.mechanism
         return _core.Simulation(
-            robot, self.method, self.stabilisation, self.gains, self.terms, self.effort_limits, parameters, controller, sampled,
-            robot._pfaffian_numbers if has_functions_of_q(robot) else None, events, self.limits, robot._units_of_motion,
+            mechanism, self.method, self.stabilisation, self.gains, self.terms, self.effort_limits, parameters, controller, sampled,
+            mechanism._pfaffian_numbers if has_functions_of_q(mechanism) else None, events, self.limits, mechanism._units_of_motion,
         )  # fmt: skip
 
     @property
@@ -62,82 +64,80 @@ class Setup:
         return self.mechanism._base is not self.mechanism
 
     def of(self, rows: Any) -> Setup:
-        """Of some of the runs, where each has a variant."""
+        """Return the setup of a subset of the runs, if each has a variant; else the setup itself."""
         if not self._varied:
             return self
         return replace(self, mechanism=self.mechanism[rows])
 
     def variants(self, rows: Any) -> NDArray[np.int64]:
-        """Which of the variants these runs are of."""
-        return np.arange(self.mechanism._count)[rows] if self._varied else NOBODY
+        """Return the indices of the variants of these runs."""
+        return np.arange(self.mechanism._count)[rows] if self._varied else NO_VARIANTS
 
     def begin(
         self, core: _core.Simulation, q: Array, v: Array, time: float, near: Mapping[str, Array], threads: int = 1
     ) -> tuple[Array, Ended]:
-        """States (runs, size) from which runs start, on the loops, neutral ones where there is none; and why there is none (runs,)."""
+        """Return the states (runs, size) at the start, on the loops, and a Status (runs,) each; the neutral state replaces invalid ones."""
         nq, nv = self.mechanism.nq, self.mechanism.nv
         x, begun = np.zeros((len(q), core.size)), np.full(len(q), Status.FINISHED, np.int8)
-        # of one run by the functions of one state: in lanes their last digits are others, and impacts make much of them
-        alone = len(q) == 1 or _core.methods[self.method].rigid
-        for rows in range(len(q)) if alone else shares(len(q), BLOCK * threads):
-            one = isinstance(rows, int) and self._varied
-            robot = self.mechanism[rows] if one else self.mechanism._of_rows(np.arange(len(q))[rows])
-            q_on, v_on, begun[rows] = self._on_the_loops(robot, q[rows], v[rows], time, threads)
-            x[rows, :nq], x[rows, nq : nq + nv] = _replaced(begun[rows] != Status.FINISHED, robot, q_on, v_on)
+        # lanes round the last digits differently, and impacts amplify the difference: single runs use the functions of one state
+        singly = len(q) == 1 or _core.methods[self.method].rigid
+        for rows in range(len(q)) if singly else shares(len(q), BLOCK * threads):
+            single = isinstance(rows, int) and self._varied
+            mechanism = self.mechanism[rows] if single else self.mechanism._of_rows(np.arange(len(q))[rows])
+            q_on, v_on, begun[rows] = self._on_the_loops(mechanism, q[rows], v[rows], time, threads)
+            x[rows, :nq], x[rows, nq : nq + nv] = _replaced(begun[rows] != Status.FINISHED, mechanism, q_on, v_on)
             if core.counted or near:
                 turns = self._within_stops(
-                    robot, x[rows, :nq], time, {name: angles[rows] for name, angles in near.items()}
+                    mechanism, x[rows, :nq], time, {name: angles[rows] for name, angles in near.items()}
                 )
-                coordinates = loop_coordinates(robot, x[rows, :nq], time, turns)
+                coordinates = loop_coordinates(mechanism, x[rows, :nq], time, turns)
                 x[rows, core.size - core.counted :] = coordinates[..., : core.counted]
         return x, begun
 
-    def _within_stops(self, robot: Mechanism, q: Array, time: float, near: dict[str, Array]) -> dict[str, Array]:
-        """The same, and of joints with end stops of their own the turns in which they are within them."""
+    def _within_stops(self, mechanism: Mechanism, q: Array, time: float, near: dict[str, Array]) -> dict[str, Array]:
+        """Return `near`, completed by angles of joints with end stops at which they are within these."""
         turns = dict(near)
         for joint, k, lower, upper in self.stops:
             if joint not in near:
-                x = np.array(robot.joint_states(q, near=turns, time=time).q[joint])
+                x = np.array(mechanism.joint_states(q, near=turns, time=time).q[joint])
                 outside = (x[..., k] < lower) | (x[..., k] > upper)
                 x[..., k] = np.where(outside, 0.5 * (lower + upper), x[..., k])
                 turns[joint] = x
         return turns
 
     def _on_the_loops(
-        self, robot: Mechanism, q: Array, v: Array, time: float, threads: int
+        self, mechanism: Mechanism, q: Array, v: Array, time: float, threads: int
     ) -> tuple[Array, Array, Array]:
-        """The nearest states, and a Status each: INVALID_STATE where loops stay open, INCONSISTENT_CONSTRAINTS where they allow no velocity."""
-        asked: dict[str, Any] = {"threads": threads, "return_status": True}
-        q, off = robot.normalize(q, **asked)
+        """Return the nearest states on the loops, and a Status each: INVALID_STATE if loops stay open, INCONSISTENT_CONSTRAINTS if no velocity is consistent."""
+        options: dict[str, Any] = {"threads": threads, "return_status": True}
+        q, off = mechanism.normalize(q, **options)
         unsound = (off != 0) | ~np.isfinite(v).all(axis=-1)
-        if not robot.nc or self.stabilisation == "none":
+        if not mechanism.nc or self.stabilisation == "none":
             return q, v, np.where(unsound, Status.INVALID_STATE, Status.FINISHED)
-        asked["time"] = time
-        given, v = _replaced(unsound, robot, q, v)
-        q, lost = robot.project_configuration(given, **asked)
-        v, forbidden = robot.project_velocity(q, v, **asked)
-        closed = (
-            ~unsound & (lost == 0) & ((forbidden == Status.FINISHED) | (forbidden == Status.INCONSISTENT_CONSTRAINTS))
-        )
-        closed &= moved_by_closing(robot, given, q).max(axis=-1, initial=0.0) <= ELSEWHERE
-        return q, v, np.where(closed, forbidden, Status.INVALID_STATE)
+        options["time"] = time
+        requested, v = _replaced(unsound, mechanism, q, v)
+        q, lost = mechanism.project_configuration(requested, **options)
+        v, status = mechanism.project_velocity(q, v, **options)
+        closed = ~unsound & (lost == 0) & ((status == Status.FINISHED) | (status == Status.INCONSISTENT_CONSTRAINTS))
+        closed &= moved_by_closing(mechanism, requested, q).max(axis=-1, initial=0.0) <= ELSEWHERE
+        return q, v, np.where(closed, status, Status.INVALID_STATE)
 
 
-def _replaced(rows: Any, robot: Mechanism | Variants, q: Array, v: Array) -> tuple[Array, Array]:
-    """The states, with the neutral one at rest in these rows."""
+def _replaced(rows: Any, mechanism: Mechanism | Variants, q: Array, v: Array) -> tuple[Array, Array]:
+    """Return the states, with the neutral configuration at rest in these rows."""
     if not np.any(rows):
         return q, v
-    return np.where(rows[..., None], robot.neutral(), q), np.where(rows[..., None], 0.0, v)
+    return np.where(rows[..., None], mechanism.neutral(), q), np.where(rows[..., None], 0.0, v)
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A mechanism with all that acts on it in runs.
+    """Runs of a mechanism before they start: the core's setup, force elements and limits.
 
     Attributes
     ----------
-    functions, elements : of the caller, and force elements, end stops at limits among them
-    felt_at : (..., nq) from which elements took defaults, or None
+    functions, elements : the caller's functions; force elements, including the end stops at limits
+    felt_at : (..., nq) configurations from which elements computed defaults, or None
     """
 
     setup: Setup
@@ -159,51 +159,55 @@ class Prepared:
 
     @classmethod
     def of(
-        cls, robot: Mechanism | Variants, controllers: tuple[list[Any], list[Any]], limits: JointLimits, how: Stepping,
+        cls, mechanism: Mechanism | Variants, controllers: tuple[list[Any], list[Any]], limits: JointLimits, stepping: Stepping,
         start: ArrayLike | None, rows: Any = None, runs: int = 0, varies: bool = False, at: ArrayLike | None = None,
     ) -> Prepared:  # fmt: skip
-        """From functions and elements; those take what defaults they have from where runs start, and numbers of those of its runs. `varies`:
-        steps are to have derivatives. `at`: where runs start, whoever has defaults.
+        """Prepare runs with functions and elements.
+
+        Elements compute defaults at `start`, and take the numbers of the runs `rows`. `varies`: the steps must have derivatives. `at`:
+        configurations at the start of the runs, by which the method is chosen; default: `start`.
         """
         functions, elements = controllers
-        method = method_for(how.method, elements, varies, robot, start if at is None else at, how.dt)
-        check_contact(robot, method, how.stabilisation, elements)
-        elements = elements + limits.end_stops + shapes_that_touch(robot, method, elements)
-        felt_at = None if start is None else start_of(robot, start)
+        method = method_for(stepping.method, elements, varies, mechanism, start if at is None else at, stepping.dt)
+        check_contact(mechanism, method, stepping.stabilisation, elements)
+        elements = elements + limits.end_stops + shapes_that_touch(mechanism, method, elements)
+        felt_at = None if start is None else start_of(mechanism, start)
         run = Run(limits.effort_limits, felt_at, rows, runs, _core.methods[method].rigid)
-        forces = ForceElements.of(robot, elements, run)
+        forces = ForceElements.of(mechanism, elements, run)
         setup = Setup(
-            robot,
+            mechanism,
             method,
-            how.stabilisation,
-            how.gains,
+            stepping.stabilisation,
+            stepping.gains,
             forces.terms,
             forces.effort_limits,
             limits.terms,
-            stops_of(robot, elements),
+            stops_of(mechanism, elements),
         )
         return cls(setup, forces, limits, functions, elements, felt_at)
 
 
-def moved_by_closing(robot: Mechanism | Variants, given: Array, closed: Array) -> Array:
-    """(..., nv) displacements from what was given to where loops are closed [rad, sizes of the bodies]; none where they could not be."""
-    one = cast(Mechanism, robot._base)
-    start = one.normalize(given, return_status=True)[0]
-    moved = one.difference(start, np.where(np.isfinite(closed).all(axis=-1, keepdims=True), closed, start))
-    return np.asarray(np.abs(moved) / one._units_of_motion[1][0, : one.nv])
+def moved_by_closing(mechanism: Mechanism | Variants, requested: Array, closed: Array) -> Array:
+    """Return displacements (..., nv) from the requested to the closed configurations [rad, sizes of the bodies]; zero if closing failed."""
+    base = cast(Mechanism, mechanism._base)
+    start = base.normalize(requested, return_status=True)[0]
+    moved = base.difference(start, np.where(np.isfinite(closed).all(axis=-1, keepdims=True), closed, start))
+    return np.asarray(np.abs(moved) / base._units_of_motion[1][0, : base.nv])
 
 
-def mechanism_of(robot: Mechanism | Variants, run: int) -> Mechanism:
-    """The mechanism of a run."""
-    return cast(Mechanism, robot if robot._base is robot else cast("Variants", robot)[run % robot._count])
+def mechanism_of(mechanism: Mechanism | Variants, run: int) -> Mechanism:
+    """Return the mechanism of a run."""
+    return cast(
+        Mechanism, mechanism if mechanism._base is mechanism else cast("Variants", mechanism)[run % mechanism._count]
+    )
 
 
-def stops_of(robot: Mechanism | Variants, elements: Iterable[Any]) -> tuple[tuple[str, int, float, float], ...]:
-    """Of end stops at joints that close loops, whose angles are taken within these limits: joint, coordinate and limits."""
+def stops_of(mechanism: Mechanism | Variants, elements: Iterable[Any]) -> tuple[tuple[str, int, float, float], ...]:
+    """Return joint, coordinate and limits of each end stop at a loop joint: its angle at the start is taken within these limits."""
     return tuple(
         (e.joint, e.index, *map(float, e.limits))
         for e in elements
-        if e._kind == "EndStop" and isinstance(e.joint, str) and robot.joint(e.joint).closes_loop
+        if e._kind == "EndStop" and isinstance(e.joint, str) and mechanism.joint(e.joint).closes_loop
         if e.limits is not None and all(isinstance(x, Real) and np.isfinite(float(x)) for x in e.limits)
     )
 
@@ -213,31 +217,39 @@ def feel_the_start(elements: Iterable[Any]) -> bool:
     return any(getattr(e, name, 0.0) is None for e in elements for name in ("damping", "stiffness"))
 
 
-def start_of(robot: Any, q: ArrayLike) -> Array:
-    """Configurations (..., nq) brought onto the loops, the neutral one in place of what is none."""
+def start_of(mechanism: Any, q: ArrayLike) -> Array:
+    """Return configurations (..., nq) projected onto the loops; the neutral one replaces invalid ones."""
     x = real_array("q", q)
-    if x.shape[-1:] != (robot.nq,):
-        return np.asarray(robot.neutral())  # of which the run says what is wrong
-    x, unsound = robot.normalize(x, return_status=True)
-    if robot.nc:
-        x, _ = _replaced(unsound != 0, robot, x, x)
-        x, _ = robot.project_configuration(x, return_status=True)
-    return _replaced((unsound != 0) | ~np.isfinite(x).all(axis=-1), robot, x, x)[0]
+    if x.shape[-1:] != (mechanism.nq,):
+        return np.asarray(mechanism.neutral())  # the run raises the error
+    x, unsound = mechanism.normalize(x, return_status=True)
+    if mechanism.nc:
+        x, _ = _replaced(unsound != 0, mechanism, x, x)
+        x, _ = mechanism.project_configuration(x, return_status=True)
+    return _replaced((unsound != 0) | ~np.isfinite(x).all(axis=-1), mechanism, x, x)[0]
 
 
-def loop_coordinates(robot: Mechanism, q: Array, time: float, near: Mapping[str, Array] | None = None) -> Array:
-    """Coordinates (..., those of joints that close loops) from which runs count turns: angles in [-pi, pi], or within their joints' limits, or
-    those nearest to `near`.
+def loop_coordinates(mechanism: Mechanism, q: Array, time: float, near: Mapping[str, Array] | None = None) -> Array:
+    """Return coordinates (..., n) of all loop joints, from which runs count turns.
+
+    They are angles in [-pi, pi], or within their joints' limits, or those nearest to `near`.
     """
-    x = robot.joint_states(q, near=near, time=time).q
-    return np.concatenate([q[..., :0], *(x[joint.name] for joint in robot._closing_joints)], axis=-1)
+    x = mechanism.joint_states(q, near=near, time=time).q
+    return np.concatenate([q[..., :0], *(x[joint.name] for joint in mechanism._closing_joints)], axis=-1)
 
 
 def method_for(
-    method: str, elements: Iterable[Any], varies: bool, robot: Mechanism | Variants, start: ArrayLike | None, dt: float
+    method: str,
+    elements: Iterable[Any],
+    varies: bool,
+    mechanism: Mechanism | Variants,
+    start: ArrayLike | None,
+    dt: float,
 ) -> str:
-    """What "auto" stands for: friction of contacts and bristles is too stiff for explicit steps of any length that one would ask for, and so
-    may be dampers and springs of joints and between points where runs start.
+    """Return the method that "auto" selects.
+
+    Contact friction and bristles are too stiff for explicit steps of any usual length. So may be dampers and springs of joints and between
+    points at the start of the runs.
     """
     if method != "auto":
         return method
@@ -246,67 +258,69 @@ def method_for(
     stiff = "implicit_midpoint" if varies else "rosenbrock"
     if any(e.stiff for e in elements):
         return stiff
-    for one, q in _some_starts(robot, start):
+    for first, q in _some_starts(mechanism, start):
         from .stiffness import outruns
 
-        if outruns(one, start_of(one, q), dt):
+        if outruns(first, start_of(first, q), dt):
             return "implicit_midpoint"
     return "rk4"
 
 
-def _some_starts(robot: Mechanism | Variants, start: ArrayLike | None) -> Iterator[tuple[Mechanism, Array]]:
-    """Mechanisms, each with a configuration in which one of its runs starts: a few of many."""
-    d = robot.description
+def _some_starts(mechanism: Mechanism | Variants, start: ArrayLike | None) -> Iterator[tuple[Mechanism, Array]]:
+    """Yield a few mechanisms, each with the configuration at the start of one of its runs."""
+    d = mechanism.description
     if not d.springs and not any(np.any(j.joint.damping) or np.any(j.joint.stiffness) for j in d.joints):
         return
-    q = np.asarray(robot.neutral() if start is None else real_array("q", start))
+    q = np.asarray(mechanism.neutral() if start is None else real_array("q", start))
     q = q.reshape(-1, q.shape[-1]) if q.ndim else q[None, None]
-    runs = max(len(q), robot._count)
+    runs = max(len(q), mechanism._count)
     for k in np.unique(np.linspace(0, runs - 1, SOME_STARTS).astype(int)).tolist():
-        yield mechanism_of(robot, k), q[k % len(q)]
+        yield mechanism_of(mechanism, k), q[k % len(q)]
 
 
-def check_contact(robot: Mechanism | Variants, method: str, stabilisation: str, elements: Iterable[Any]) -> None:
-    """ModelError where rigid contact would act on nothing, or would be given what its steps do not take."""
+def check_contact(mechanism: Mechanism | Variants, method: str, stabilisation: str, elements: Iterable[Any]) -> None:
+    """Raise ModelError for rigid contact without its method, or for options that its method does not support."""
     if not _core.methods[method].rigid:
         for e in elements:
             if e.rigid:
-                raise ModelError(f"{type(e).__name__} acts in steps of method='contact' alone; got {method!r}")
+                raise ModelError(f"{type(e).__name__} requires method='contact'; got {method!r}")
         return
     compliant = next((type(e).__name__ for e in elements if e.stiff), None)
     if compliant:
         raise ModelError(
-            f"method='contact' takes RigidContact, and dry friction of joints as it is; got {compliant}, which is compliant"
+            f"method='contact' supports RigidContact and dry friction of joints; got {compliant}, which is compliant"
         )
     if stabilisation != "projection":
-        raise ModelError(f"method='contact' closes loops by stabilisation='projection'; got {stabilisation!r}")
-    if robot._solver[2]:
-        raise ModelError(
-            "method='contact' takes mechanisms that are not cut into substructures: build it with substructures=0"
-        )
+        raise ModelError(f"method='contact' requires stabilisation='projection'; got {stabilisation!r}")
+    if mechanism._solver[2]:
+        raise ModelError("method='contact' does not support substructures: build the mechanism with substructures=0")
 
 
 def touching_states(core: _core.Simulation) -> tuple[int, int, int] | None:
-    """Where z has what shapes do to each other, of how many points, and how many numbers each; None: they do nothing."""
+    """Return first index in z, number of points and numbers of each point of the contacts of shapes; None without them."""
     return None if core.touching[1] < 0 else core.touching
 
 
 def plane_contacts(setup: Setup, core: _core.Simulation) -> tuple[PlaneContact, ...]:
-    """The RigidContacts of a simulation, and where their states are in z."""
-    given = [term for term in setup.terms if term["kind"] == "RigidContact"]
-    if not given:
+    """Return the RigidContacts of a simulation, with the indices of their states in z."""
+    rigid = [term for term in setup.terms if term["kind"] == "RigidContact"]
+    if not rigid:
         return ()
     from .histories import PlaneContact
 
     return tuple(
         PlaneContact(term["frame"], term["on"], tuple(term["normal"]), float(term["radius"]), *place)
-        for term, place in zip(given, core.rigid_contacts, strict=True)
+        for term, place in zip(rigid, core.rigid_contacts, strict=True)
     )
 
 
-def shapes_that_touch(robot: Mechanism | Variants, method: str, elements: Iterable[Element]) -> list[Element]:
-    """What acts between shapes without being given."""
-    if not _core.methods[method].rigid or any(e._kind == "CollisionContacts" for e in elements) or not robot._may_touch:
+def shapes_that_touch(mechanism: Mechanism | Variants, method: str, elements: Iterable[Element]) -> list[Element]:
+    """Return the contacts of shapes that act without an element of the caller."""
+    if (
+        not _core.methods[method].rigid
+        or any(e._kind == "CollisionContacts" for e in elements)
+        or not mechanism._may_touch
+    ):
         return []
     from ..control.elements import CollisionContacts
 

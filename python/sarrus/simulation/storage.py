@@ -1,10 +1,10 @@
-"""Trajectories and sweeps in files.
+"""Files of trajectories and sweeps.
 
-.npz    all that a trajectory was made from, as arrays; what are no arrays as JSON; description and checkpoint pickled, the description
-        as JSON too, for readers who do not unpickle
-.csv    a table with a row per sample, whose heads end in units: `columns` has them; tables of before, whose heads had none, are read too
+.npz    all arguments of a trajectory: arrays, and other data as JSON. Description and checkpoint are pickled; the description is also
+        JSON, for readers that do not unpickle
+.csv    a table with a row per sample, whose heads end in units (`columns`). Earlier tables, with heads without units, are read too
 
-Readers return the arguments of a trajectory by name; ValueError where the file is wrong.
+Readers return the arguments of a trajectory by name, and raise ValueError for an invalid file.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ IN_SWEEP = ("t", "q", "v", "status", "internal_state", "excess", "stiffness")
 IN_FILE = {"internal_state": "z"}  # names of arrays in files, where they differ
 
 
-def suffix(path: Path, known: tuple[str, ...] = (".npz", ".csv"), what: str = "trajectory") -> str:
-    """How the name ends: as one of those, else a ValueError."""
+def suffix(path: Path, suffixes: tuple[str, ...] = (".npz", ".csv"), kind: str = "trajectory") -> str:
+    """Return the suffix of a file name in lower case; raise ValueError unless it is one of `suffixes`."""
     ending = path.suffix.lower()
-    if ending not in known:
-        raise ValueError(f"a {what} is a {' or a '.join(known)} file; got '{path.name}'")
+    if ending not in suffixes:
+        raise ValueError(f"a {kind} is a {' or a '.join(suffixes)} file; got '{path.name}'")
     return ending
 
 
@@ -72,7 +72,7 @@ def _write(path: Path, mechanism: Mechanism, notes: Any, pickled: bytes, arrays:
 
 
 def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
-    """With a mechanism nothing is unpickled, and the checkpoint is left out."""
+    """Read the arguments of a trajectory. With a mechanism nothing is unpickled, and the checkpoint is omitted."""
     data = path.read_bytes()
     try:
         arrays, notes, described = _opened(data, FORMAT, ("t", "q", "v"))
@@ -82,9 +82,9 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
         if notes.get("touching"):
             first, kept, each = map(int, notes["touching"])
             touching = first, kept, each
-        on_planes = tuple(PlaneContact(*one) for one in notes.get("on_planes", ()))
-    except Exception as error:  # whatever a foreign file brings about
-        raise ValueError(f"not a trajectory that sarrus saved: {error}") from error
+        on_planes = tuple(PlaneContact(*fields) for fields in notes.get("on_planes", ()))
+    except Exception as error:  # a foreign file may raise any error
+        raise ValueError(f"not a trajectory saved by sarrus: {error}") from error
     mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Trajectory")
     return {
         "mechanism": mechanism, **{name: arrays.get(IN_FILE.get(name, name)) for name in SAMPLES}, "efforts": arrays.get("tau"),
@@ -95,45 +95,45 @@ def read_npz(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
 
 
 def write_sweep(path: Path, contents: Mapping[str, Any]) -> None:
-    """Write the arguments of a sweep, and what acts in it."""
+    """Write the arguments of a sweep, with its force elements."""
     mechanism: Mechanism = contents["mechanism"]
-    of_runs = () if contents["mechanisms"] is None else (contents["mechanisms"],)
-    pickled = _pickled(path, mechanism, (contents["acting"], *of_runs), "define it at the top of a module")
+    several = () if contents["mechanisms"] is None else (contents["mechanisms"],)
+    pickled = _pickled(path, mechanism, (contents["acting"], *several), "define it at the top of a module")
     arrays = {IN_FILE.get(name, name): contents[name] for name in (*IN_SWEEP, "efforts") if contents[name] is not None}
     limits = [asdict(limit) for limit in contents["limits"]]
     notes = {"format": SWEEP_FORMAT, "limits": limits, "counted": contents["counted"]}
-    notes["several mechanisms"] = bool(of_runs)
+    notes["several mechanisms"] = bool(several)
     _write(path, mechanism, notes, pickled, arrays)
 
 
 def read_sweep(path: Path, mechanism: Mechanism | None) -> dict[str, Any]:
-    """With a mechanism nothing is unpickled, and what acts is left out."""
+    """Read the arguments of a sweep. With a mechanism nothing is unpickled, and the force elements are omitted."""
     data = path.read_bytes()
     try:
         arrays, notes, described = _opened(data, SWEEP_FORMAT, (IN_FILE.get(name, name) for name in IN_SWEEP))
         limits, counted = [Limit(**limit) for limit in notes["limits"]], int(notes.get("counted", 0))
-    except Exception as error:  # whatever a foreign file brings about
-        raise ValueError(f"not a sweep that sarrus saved: {error}") from error
+    except Exception as error:  # a foreign file may raise any error
+        raise ValueError(f"not a sweep saved by sarrus: {error}") from error
     if mechanism is not None and notes.get("several mechanisms"):
-        fault = "each of its runs has a mechanism of its own"
+        fault = "its runs have different mechanisms"
         raise ValueError(f"{fault}, which only Sweep.load(path) without mechanism= unpickles")
     mechanism, pickled = _mechanism_of(path, arrays, described, mechanism, "Sweep")
-    acting, of_runs, *_ = [*pickled, None, None]
+    acting, mechanisms, *_ = [*pickled, None, None]
     contents = {name: arrays[IN_FILE.get(name, name)] for name in IN_SWEEP} | {"efforts": arrays.get("efforts")}
     _check_sweep(mechanism, contents)
     return {
-        "mechanism": mechanism, **contents, "counted": counted, "limits": limits, "acting": acting, "mechanisms": of_runs
+        "mechanism": mechanism, **contents, "counted": counted, "limits": limits, "acting": acting, "mechanisms": mechanisms
     }  # fmt: skip
 
 
 def _opened(data: bytes, format: int, needed: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """What an .npz holds, its notes, and the mechanism as it is described; a ValueError where something is not there."""
+    """Return the arrays of an .npz, its notes, and the description of its mechanism; raise ValueError for missing entries."""
     arrays = _arrays(data)
     missing = [name for name in ("notes", "description", "pickled", *needed) if name not in arrays]
     notes = {} if "notes" in missing else json.loads(arrays["notes"].item())
     faults = [f"it lacks {', '.join(missing)}"] if missing else []
     if notes.get("format", format) != format:
-        faults.append(f"it has format {notes['format']!r}, and this sarrus reads format {format}")
+        faults.append(f"it has format {notes['format']!r}; this version of sarrus reads format {format}")
     if faults:
         raise ValueError("; ".join(faults))
     return arrays, notes, json.loads(arrays["description"].tobytes())
@@ -142,22 +142,22 @@ def _opened(data: bytes, format: int, needed: Iterable[str]) -> tuple[dict[str, 
 def _mechanism_of(
     path: Path, arrays: Mapping[str, Any], described: Any, mechanism: Mechanism | None, kind: str
 ) -> tuple[Mechanism, list[Any]]:
-    """The mechanism that a file is of, and what is pickled beside it: nothing, where the caller gives the mechanism."""
+    """Return the mechanism of a file, and the other unpickled objects. With a mechanism of the caller nothing is unpickled."""
     if mechanism is not None:
         if different := _difference(described, as_json(mechanism.description)):
-            raise ValueError(f"it is of another mechanism than '{mechanism.name}': {different}")
+            raise ValueError(f"it belongs to another mechanism than '{mechanism.name}': {different}")
         return mechanism, []
     try:
         unpickler = _Unpickler(io.BytesIO(arrays["pickled"].tobytes()), str(path.absolute().parent))
-        description, *others = unpickler.load()
-        return Mechanism(description), others
-    except Exception as error:  # whatever a pickle brings about
+        description, *parts = unpickler.load()
+        return Mechanism(description), parts
+    except Exception as error:  # a pickle may raise any error
         fault = f"its mechanism cannot be unpickled ({type(error).__name__}: {error})"
         raise ValueError(f"{fault}; give it: {kind}.load(path, mechanism=...)") from error
 
 
 class _Pickler(pickle.Pickler):
-    """Tells folders of meshes from the file's own: they say nothing of whose they are, and move with it."""
+    """Pickler that stores folders of meshes relative to the file's folder, so that they are anonymous and move with the file."""
 
     def __init__(self, file: io.BytesIO, folder: str) -> None:
         super().__init__(file)
@@ -176,7 +176,7 @@ class _Unpickler(pickle.Unpickler):
         self.folder = folder
 
     def find_class(self, module: str, name: str) -> Any:
-        """What runs share had other classes in files of before."""
+        """Return a class; files of earlier versions have other class names for the shared data of runs."""
         if module == "sarrus.simulation.sweep":
             return SimpleNamespace if name in ("_Job", "_Clock") else super().find_class(module, "RunForces")
         return super().find_class(module, name)
@@ -192,19 +192,19 @@ def _pickled(path: Path, mechanism: Mechanism, parts: tuple[Any, ...], cure: str
     try:
         _Pickler(file := io.BytesIO(), str(path.absolute().parent)).dump((mechanism.description, *parts))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        fault = f"'{mechanism.name}' holds a function that cannot be pickled ({error})"
+        fault = f"'{mechanism.name}' contains a function that cannot be pickled ({error})"
         raise ModelError(f"{fault}: {cure}") from error
     return file.getvalue()
 
 
 def numbered(mechanisms: Sequence[Mechanism]) -> Array:
-    """Which of those that differ each is, in the order in which they come first."""
-    numbers = {one: k for k, one in enumerate(dict.fromkeys(mechanisms))}
-    return np.array([numbers[one] for one in mechanisms], np.int64)
+    """Return the index of each mechanism among the distinct ones, in the order of their first occurrence."""
+    numbers = {mechanism: k for k, mechanism in enumerate(dict.fromkeys(mechanisms))}
+    return np.array([numbers[mechanism] for mechanism in mechanisms], np.int64)
 
 
 def write_parquet(path: Path, parts: Iterator[Any]) -> None:
-    """A table that is never there as a whole."""
+    """Write a table part by part, so that it is never in memory as a whole."""
     parquet = needed("pyarrow.parquet", "a .parquet needs pandas and pyarrow", "pandas pyarrow")
     table = needed("pyarrow", "a .parquet needs pandas and pyarrow", "pandas pyarrow").Table
     first = table.from_pandas(next(parts), preserve_index=False)
@@ -215,7 +215,7 @@ def write_parquet(path: Path, parts: Iterator[Any]) -> None:
 
 
 def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
-    """The arguments of a sweep, of a table of all runs' samples; of one mechanism, or one a run."""
+    """Read the arguments of a sweep from a table of all samples, for one mechanism, or one for each run."""
     import pandas
 
     mechanism = mechanisms[0]
@@ -223,26 +223,26 @@ def read_parquet(path: Path, mechanisms: Sequence[Mechanism]) -> dict[str, Any]:
         frame = pandas.read_parquet(path)
     except (ImportError, FileNotFoundError, PermissionError, IsADirectoryError):
         raise
-    except Exception as error:  # of a dozen kinds, by what is wrong
-        raise ValueError(f"no table that can be read: {' '.join(str(error).split())[:300]}") from error
-    of_run = frame.pop("mechanism").to_numpy() if "mechanism" in frame else np.zeros(len(frame))
+    except Exception as error:  # pyarrow raises a dozen kinds of errors
+        raise ValueError(f"the table cannot be read: {' '.join(str(error).split())[:300]}") from error
+    index = frame.pop("mechanism").to_numpy() if "mechanism" in frame else np.zeros(len(frame))
     expected = ["run", "status", "t [s]", *joint_columns(mechanism, mechanism.joints, "qv")]
     if list(frame.columns) not in (expected, without_units(expected)):
-        raise ValueError(f"its columns are not those of '{mechanism.name}', {', '.join(expected)}")
+        raise ValueError(f"its columns do not fit '{mechanism.name}'; expected {', '.join(expected)}")
     table = frame.to_numpy(np.float64)
     if not np.isin(table[:, 1], list(map(int, Status))).all():
-        raise ValueError(f"its statuses are not among {', '.join(str(int(one)) for one in Status)}")
+        raise ValueError(f"it has an unknown status; expected {', '.join(str(int(status)) for status in Status)}")
     runs = int(table[-1, 0]) + 1 if len(table) and 0 <= table[-1, 0] < len(table) else 0
     if not runs or len(table) % runs or (table[:, 0] != np.repeat(np.arange(runs), len(table) // runs)).any():
-        raise ValueError("its rows are not those of runs one after the other, each of as many samples")
+        raise ValueError("its rows must be consecutive runs with equally many samples")
     table = table.reshape(runs, -1, len(expected))
-    of_run = of_run.reshape(runs, -1)[:, 0]
-    if len(mechanisms) not in (1, runs) or (numbered(mechanisms) != of_run).any():
-        fault = f"its {runs} runs are of {len(set(of_run))} mechanisms, in the order {of_run.astype(int).tolist()[:9]}"
-        raise ValueError(f"{fault}...: give mechanism= that of each run, a list, or the only one")
+    index = index.reshape(runs, -1)[:, 0]
+    if len(mechanisms) not in (1, runs) or (numbered(mechanisms) != index).any():
+        fault = f"its {runs} runs have {len(set(index))} mechanisms, in the order {index.astype(int).tolist()[:9]}"
+        raise ValueError(f"{fault}...: give mechanism= a list with that of each run, or the only one")
     q, v = table[:, :, 3 : 3 + mechanism.nq], table[:, :, 3 + mechanism.nq :]
     status = table[:, 0, 1].astype(np.int8)
-    several, z = list(mechanisms) if of_run.any() else None, np.empty((*q.shape[:2], 0))
+    several, z = list(mechanisms) if index.any() else None, np.empty((*q.shape[:2], 0))
     samples = {"t": table[0, :, 2], "q": q, "v": v, "internal_state": z, "status": status}
     return {"mechanism": mechanism, "mechanisms": several, **samples}
 
@@ -251,32 +251,32 @@ def _check_sweep(mechanism: Mechanism, contents: Mapping[str, Any]) -> None:
     runs, n = len(contents["status"]), len(contents["t"])
     for name, size in (("q", mechanism.nq), ("v", mechanism.nv), ("efforts", mechanism.nv)):
         if contents[name] is not None and contents[name].shape != (runs, n, size):
-            raise ValueError(f"{name} must be ({runs}, {n}, {size}); it has {contents[name].shape}")
+            raise ValueError(f"{name} must be ({runs}, {n}, {size}); got {contents[name].shape}")
 
 
 def _arrays(data: bytes) -> dict[str, Any]:
-    """Arrays by name; before they take memory it is looked whether the file is as long as it says that they are."""
+    """Return the arrays by name; before allocation, their declared sizes are compared with the length of the file."""
     arrays = {}
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()
         declared = sum(member.file_size for member in members)
         if declared > len(data) or any(member.compress_type != zipfile.ZIP_STORED for member in members):
-            fault = f"its arrays are compressed, to {len(data)} bytes of {declared}, as sarrus writes none"
-            raise ValueError(f"{fault}; if you trust it: np.savez(path, **np.load(path))")
+            fault = f"its arrays are compressed, {len(data)} bytes for {declared}; sarrus writes uncompressed arrays"
+            raise ValueError(f"{fault}; if you trust the file: np.savez(path, **np.load(path))")
         for member in members:
             file = io.BytesIO(archive.read(member))
             version = np.lib.format.read_magic(file)
             header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, dtype = header(file)
             if math.prod(shape) * dtype.itemsize != member.file_size - file.tell():
-                raise ValueError(f"{member.filename} is not as long as its shape {shape} of {dtype}")
+                raise ValueError(f"the length of {member.filename} does not fit its shape {shape} of {dtype}")
             file.seek(0)
             arrays[member.filename.removesuffix(".npy")] = np.lib.format.read_array(file, allow_pickle=False)
     return arrays
 
 
 def as_json(part: Any) -> Any:
-    """A description as JSON holds it, with all by which descriptions are compared."""
+    """Return a description as JSON data, with all fields that take part in comparisons."""
     if is_dataclass(part):
         compared = {f.name: as_json(getattr(part, f.name)) for f in fields(part) if f.compare}
         return {"kind": type(part).__name__, **compared}
@@ -287,23 +287,24 @@ def as_json(part: Any) -> Any:
     return part.tolist() if isinstance(part, (np.ndarray, np.generic)) else part
 
 
-def _difference(there: Any, here: Any, where: str = "") -> str:
-    """The first one between two descriptions, "" where they agree to rounding, which differs from machine to machine."""
-    if isinstance(there, dict) and isinstance(here, dict) and there.keys() == here.keys():
-        parts = [(there[name], here[name], f"{where}.{name}".lstrip(".")) for name in there]
-    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
-        parts = [(x, y, f"{where}[{k}]") for k, (x, y) in enumerate(zip(there, here, strict=True))]
-    elif isinstance(there, float) and isinstance(here, (int, float)):
-        return "" if math.isclose(there, here, rel_tol=1e-9, abs_tol=1e-12) else f"{where} is {there!r}, not {here!r}"
-    elif isinstance(there, (dict, list)) or isinstance(here, (dict, list)):
-        return f"{where or 'the description'} is not the same"
+def _difference(stored: Any, expected: Any, path: str = "") -> str:
+    """Return a message on the first difference of two descriptions, "" if they agree to rounding, which depends on the machine."""
+    if isinstance(stored, dict) and isinstance(expected, dict) and stored.keys() == expected.keys():
+        parts = [(stored[name], expected[name], f"{path}.{name}".lstrip(".")) for name in stored]
+    elif isinstance(stored, list) and isinstance(expected, list) and len(stored) == len(expected):
+        parts = [(x, y, f"{path}[{k}]") for k, (x, y) in enumerate(zip(stored, expected, strict=True))]
+    elif isinstance(stored, float) and isinstance(expected, (int, float)):
+        same = math.isclose(stored, expected, rel_tol=1e-9, abs_tol=1e-12)
+        return "" if same else f"{path} is {stored!r}, not {expected!r}"
+    elif isinstance(stored, (dict, list)) or isinstance(expected, (dict, list)):
+        return f"{path or 'the description'} differs"
     else:
-        return "" if there == here else f"{where} is {there!r}, not {here!r}"
+        return "" if stored == expected else f"{path} is {stored!r}, not {expected!r}"
     return next(filter(None, (_difference(*part) for part in parts)), "")
 
 
 def write_csv(path: Path, names: Sequence[str], blocks: Iterable[Array]) -> None:
-    """Write a table with these columns, block of rows by block."""
+    """Write a table with these heads, block by block of its rows."""
     with replacing(path) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
@@ -312,22 +313,22 @@ def write_csv(path: Path, names: Sequence[str], blocks: Iterable[Array]) -> None
 
 
 def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
-    """Columns must be those of the mechanism; also returns the energy (n,) that the table holds."""
+    """Read the arguments of a trajectory from a table, whose columns must fit the mechanism; also return the table's energy (n,)."""
     with path.open(newline="", encoding="utf-8") as file:
         try:
             head = next(csv.reader(file), [])
         except csv.Error as error:
-            raise ValueError(f"its first line is no table's: {error}") from error
-        with_a, known = (any(name.startswith(part) for name in head) for part in ("a:", "tau:"))
+            raise ValueError(f"its first line is not the head of a table: {error}") from error
+        with_a, with_tau = (any(name.startswith(part) for name in head) for part in ("a:", "tau:"))
         loaded = [name[7:-8] for name in head if name.startswith("wrench:") and name.endswith(":0 [N m]")]
         frames = [name[2:-4] for name in head if name.startswith("x:")]
-        expected = columns(mechanism, known, with_a, loaded, frames)
+        expected = columns(mechanism, with_tau, with_a, loaded, frames)
         if head[:1] == ["t"]:
-            expected = without_units(columns(mechanism, known, with_a, (), (), ()))
+            expected = without_units(columns(mechanism, with_tau, with_a, (), (), ()))
         if head != expected:
             missing = [f"column '{name}' is missing" for name in expected if name not in head]
-            fault = next(iter(missing), f"they must be {', '.join(expected)}")
-            raise ValueError(f"its columns are not those of '{mechanism.name}'; {fault}")
+            fault = next(iter(missing), f"expected {', '.join(expected)}")
+            raise ValueError(f"its columns do not fit '{mechanism.name}'; {fault}")
         lines = file.read()
     table = np.empty((0, len(head)))
     if lines.strip():
@@ -335,21 +336,21 @@ def read_csv(path: Path, mechanism: Mechanism) -> tuple[dict[str, Any], Array]:
     if table.shape[1] != len(head):
         raise ValueError(f"its rows have {table.shape[1]} numbers for {len(head)} columns")
     nq, nv, closing = mechanism.nq, mechanism.nv, [joint.type for joint in mechanism._closing_joints]
-    of_loops = [sum(kind.nq for kind in closing), sum(kind.nv for kind in closing)] if head[0] != "t" else [0, 0]
-    ends = np.cumsum([1, nq, nv, known * nv, with_a * nv, 1, 1, *of_loops, 6 * len(loaded)])
+    loop_sizes = [sum(kind.nq for kind in closing), sum(kind.nv for kind in closing)] if head[0] != "t" else [0, 0]
+    ends = np.cumsum([1, nq, nv, with_tau * nv, with_a * nv, 1, 1, *loop_sizes, 6 * len(loaded)])
     t, q, v, tau, a, energy, _, loop_q, _, wrenches, _ = np.split(table, ends, axis=1)
     samples: dict[str, Any] = {"t": t[:, 0], "q": q, "v": v}
-    samples |= {"efforts": tau if known else None, "a": a if with_a else None}
+    samples |= {"efforts": tau if with_tau else None, "a": a if with_a else None}
     loads = dict(zip(loaded, np.split(wrenches, max(len(loaded), 1), axis=1), strict=False))
-    samples |= {"loop_q": loop_q if of_loops[0] else None, "wrenches": loads}
+    samples |= {"loop_q": loop_q if loop_sizes[0] else None, "wrenches": loads}
     return {"mechanism": mechanism, **samples, "status": "unknown"}, energy[:, 0]
 
 
 def columns(
-    mechanism: Mechanism, known: bool, with_a: bool, wrenches: Iterable[str] = (), frames: Iterable[str] = (), closing: Sequence[str] | None = None
+    mechanism: Mechanism, with_tau: bool, with_a: bool, wrenches: Iterable[str] = (), frames: Iterable[str] = (), closing: Sequence[str] | None = None
 ) -> list[str]:  # fmt: skip
-    """Of the table; those of tau only where it is known, those of a where it was given."""
-    spaces = ("q", "v", *["tau"] * known, *["a"] * with_a)
+    """Return the heads of the table, with tau and a as requested."""
+    spaces = ("q", "v", *["tau"] * with_tau, *["a"] * with_a)
     return [
         "t [s]", *joint_columns(mechanism, mechanism.joints, spaces), "energy [J]", "loop_error [rad or m]",
         *joint_columns(mechanism, mechanism.loop_joints if closing is None else closing, "qv"),
@@ -359,7 +360,7 @@ def columns(
 
 
 def joint_columns(mechanism: Mechanism, joints: Iterable[str], spaces: Iterable[str]) -> list[str]:
-    """Such as "q:motor [rad]", and "v:ball:2 [rad/s]" where a joint has several."""
+    """Return the heads of joints' columns, such as "q:motor [rad]", or "v:ball:2 [rad/s]" if a joint has several."""
     from ..figures.figures import SPACES
 
     named = []

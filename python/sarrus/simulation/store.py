@@ -1,9 +1,9 @@
-"""What comes back of many runs in a folder, from which a call that was cut off goes on.
+"""Folder with the results of many runs, from which an interrupted call continues.
 
-lock             held by the call that writes here, so that there is but one
-arguments.json   hashes of what the runs were made from, part by part; written last when the folder is made
-q.npy, v.npy     as of a Sweep, and so on: open to every reader of NumPy's files, mapped and not read; status.npy says which runs are done:
-                 it is written after what it speaks of
+lock             locked by the call that writes to the folder, so that there is only one
+arguments.json   hashes of the call's arguments; written last when the folder is created
+q.npy, v.npy     and so on: the arrays of a Sweep, memory-mapped, readable by NumPy; status.npy marks the finished runs and is written
+                 after their results
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ OFTEN = 1.0  # [s]
 
 
 class Store:
-    """A folder for the arrays of one call; ModelError where it is of another one."""
+    """Folder for the arrays of one call; raises ModelError if it belongs to a call with other arguments."""
 
     @classmethod
     @contextmanager
     def opened(cls, folder: str | os.PathLike[str], arguments: Mapping[str, Any]) -> Iterator[Store]:
-        """The folder, which is made if need be and is no other call's inside."""
+        """Create the folder if needed, and lock it while the context is open."""
         path = checked_path(folder)
         path.mkdir(parents=True, exist_ok=True)
         with locked(path / "lock") as free:
             if not free:
                 raise ModelError(
-                    f"another call of simulate_many() writes to '{path}': wait for it, or name another folder in store="
+                    f"store: another call of simulate_many() is writing to '{path}': wait for it, or give another folder"
                 )
             yield cls(path, arguments)
 
@@ -57,47 +57,47 @@ class Store:
         self.folder = folder
         self.arrays: dict[str, NDArray[Any]] = {}
         self._kept = time.monotonic()
-        self._hashes = {"format": str(FORMAT)} | {what: _hash(part) for what, part in arguments.items()}
+        self._hashes = {"format": str(FORMAT)} | {name: _hash(part) for name, part in arguments.items()}
         self._index = self.folder / "arguments.json"
         self.resumes = self._index.exists()
         if self.resumes:
             try:
-                there = dict(json.loads(self._index.read_text(encoding="utf-8")))
+                stored = dict(json.loads(self._index.read_text(encoding="utf-8")))
             except (ValueError, TypeError) as error:
-                raise ModelError(f"{self._index} is none that sarrus wrote: {error}") from error
-            if other := [what for what, x in self._hashes.items() if there.get(what) != x]:
+                raise ModelError(f"{self._index} was not written by sarrus: {error}") from error
+            if different := [name for name, x in self._hashes.items() if stored.get(name) != x]:
                 raise ModelError(
-                    f"the runs in '{self.folder}' were made from other arguments; these differ: {', '.join(other)}. Name another folder, "
+                    f"the runs in '{self.folder}' have other arguments; these differ: {', '.join(different)}. Give another folder, "
                     "or remove this one"
                 )
 
     def check_room(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """MemoryError for numbers that would not fit on the disk, before any of them is written."""
+        """Raise MemoryError, before writing, if the arrays exceed the free space of the disk."""
         needed, free = 8.0 * sum(map(prod, shapes.values())), shutil.disk_usage(self.folder).free
         if not self.resumes and needed > free:
             raise MemoryError(
-                f"the runs take {needed / 2**30:.3g} GiB, and the disk of '{self.folder}' has {free / 2**30:.3g} left: keep fewer of their states, "
-                "by every=, or name a folder of another disk in store="
+                f"the runs need {needed / 2**30:.3g} GiB, and the disk of '{self.folder}' has {free / 2**30:.3g} GiB free: keep fewer samples "
+                "by every=, or give a folder on another disk as store="
             )
 
     def array(self, name: str, shape: tuple[int, ...], value: float, dtype: Any = np.float64) -> NDArray[Any]:
-        """The one that is there, or a new one with this value throughout."""
+        """Return the stored array, or create one that is filled with this value."""
         path = self.folder / f"{name}.npy"
         if not self.resumes:
             _fill(path, shape, value, np.dtype(dtype))
         try:
-            long = path.stat().st_size  # mapping would make a file longer that was cut
+            length = path.stat().st_size  # mapping would extend a truncated file
             array: NDArray[Any] = np.load(path, mmap_mode="r+" if np.prod(shape) else None)
         except (ValueError, OSError, EOFError) as error:
             raise ModelError(f"{path} was changed: {error}") from error
-        whole = not isinstance(array, np.memmap) or array.offset + array.nbytes == long
-        if array.shape != shape or array.dtype != dtype or not whole:
-            raise ModelError(f"{path} was changed: it does not hold {np.dtype(dtype)} {shape}")
+        complete = not isinstance(array, np.memmap) or array.offset + array.nbytes == length
+        if array.shape != shape or array.dtype != dtype or not complete:
+            raise ModelError(f"{path} was changed: expected {np.dtype(dtype)} {shape}")
         self.arrays[name] = array
         return array
 
     def begin(self, ended: NDArray[np.int8], **constant: ArrayLike) -> NDArray[np.int8]:
-        """With all arrays there, and those that do not change; how runs have ended so far."""
+        """Store the constant arrays and the hashes, after all other arrays exist; return the statuses of the runs so far."""
         self._status = self.array("status", ended.shape, Status.INTERRUPTED, np.int8)
         for name, x in constant.items():
             with replacing(self.folder / f"{name}.npy") as fresh:
@@ -107,7 +107,7 @@ class Store:
         return np.array(self._status)
 
     def keep(self, ended: NDArray[np.int8], now: bool = False) -> None:
-        """Every second: all that runs did, and then, when it is on the disk, that they are done."""
+        """Write results to the disk once a second, and then, when they are there, the statuses of the runs."""
         if now or time.monotonic() > self._kept + OFTEN:
             self._flush()
             self._status[:] = ended
@@ -118,31 +118,31 @@ class Store:
         for array in self.arrays.values():
             if isinstance(array, np.memmap):
                 array.flush()
-                if hasattr(mmap, "MADV_DONTNEED"):  # the file has them; else they count as this process's memory
+                if hasattr(mmap, "MADV_DONTNEED"):  # else the pages count as this process's memory
                     cast(mmap.mmap, cast(Any, array)._mmap).madvise(mmap.MADV_DONTNEED)
 
-    def left(self, work: Work, ended: NDArray[np.int8]) -> Work:
-        """Runs that are not done; with those that stand beside them in lanes, so that each meets the same neighbours again."""
-        open_ = []
+    def unfinished(self, work: Work, ended: NDArray[np.int8]) -> Work:
+        """Return the unfinished runs, with the runs of the same packets, so that each has the same neighbours in lanes again."""
+        remaining = []
         for rows, job in work:
-            these = np.arange(len(ended))[rows]
-            packets = np.unique(np.flatnonzero(ended[these] == Status.INTERRUPTED) // LANES)
+            runs = np.arange(len(ended))[rows]
+            packets = np.unique(np.flatnonzero(ended[runs] == Status.INTERRUPTED) // LANES)
             k = (packets[:, None] * LANES + np.arange(LANES)).ravel()
             if len(k):
-                open_.append((these[k[k < len(these)]], job))
-        return open_
+                remaining.append((runs[k[k < len(runs)]], job))
+        return remaining
 
 
 def arguments_of(
     work: Work, prepared: Any, method: Any, start: tuple[Array, Array, Any], parameters: Array, end: float
 ) -> dict[str, Any]:
-    """What tells a call from another one, part by part."""
+    """Return the arguments, by name, that identify a call."""
     clock = work[0][1].schedule
     return {
         "sarrus": __version__,
         "mechanism": [(_described(job.setup.mechanism), _numbers(rows)) for rows, job in work],
         "controller": [(job.setup.terms, job.setup.effort_limits) for _, job in work] + [parameters],
-        "limits": [one.limits.terms for one in prepared],
+        "limits": [p.limits.terms for p in prepared],
         "method": method,
         "times": [clock.times, clock.every, clock.steps, end],
         "q": start[0], "v": start[1], "near": start[2],
@@ -151,7 +151,7 @@ def arguments_of(
 
 def _described(mechanism: Mechanism | Variants) -> Any:
     if isinstance(mechanism, Listed):
-        return [as_json(one.description) for one in mechanism]
+        return [as_json(m.description) for m in mechanism]
     description = as_json(mechanism.description)
     return [description, mechanism._own_changes()] if isinstance(mechanism, Variants) else description
 
@@ -161,7 +161,7 @@ def _numbers(rows: Rows) -> Any:
 
 
 def _hash(part: Any) -> str:
-    """Of numbers, names, and lists of these; a function counts as another one each time."""
+    """Return a hash of numbers, names, and lists of these; a function has another hash each time."""
 
     def plain(x: Any) -> Any:
         if isinstance(x, np.ndarray):
@@ -172,14 +172,14 @@ def _hash(part: Any) -> str:
 
 
 def _fill(path: Path, shape: tuple[int, ...], value: float, dtype: np.dtype[Any]) -> None:
-    """A file of an array of this value: written, and not left empty, so that a full disk is told of here.
+    """Write a file with an array of this value in full, not as a sparse file, so that a full disk raises its error now.
 
-    One that is there is replaced and not cut: whoever has it mapped keeps it.
+    An existing file is replaced and not truncated, because a reader may have mapped it.
     """
     block = np.full(BLOCK // dtype.itemsize, value, dtype).tobytes()
     with replacing(path) as fresh, fresh.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
-        left = int(np.prod(shape)) * dtype.itemsize
-        while left > 0:
-            left -= file.write(block[:left])
+        remaining = int(np.prod(shape)) * dtype.itemsize
+        while remaining > 0:
+            remaining -= file.write(block[:remaining])

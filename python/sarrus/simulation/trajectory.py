@@ -1,8 +1,8 @@
-"""What a mechanism did: samples of a motion, and all that follows from them.
+"""Trajectory of a mechanism: samples of a motion, and quantities computed from them.
 
-Only samples are kept: energies, accelerations, reactions and the rest are functions of t, q and v, computed when asked for.
-Between samples see :mod:`~sarrus.control.interpolation`, for files :mod:`~sarrus.simulation.storage`, for what figures
-and films show :mod:`~sarrus.figures.figures`.
+A trajectory stores samples only. Energies, accelerations, reactions and other quantities are functions of t, q and v, and are computed at
+their first use. Interpolation is in :mod:`~sarrus.control.interpolation`, files are in :mod:`~sarrus.simulation.storage`, figures and films
+in :mod:`~sarrus.figures.figures`.
 """
 
 from __future__ import annotations
@@ -35,44 +35,47 @@ Efforts: TypeAlias = Callable[[Array, Array, Array, Array], ArrayLike]
 
 
 class Trajectory:
-    """A motion, sampled: made by :func:`~sarrus.simulate`, or of a motion that is known by :meth:`from_motion`.
+    """Sampled motion, from :func:`~sarrus.simulate`, or from a prescribed or measured motion by :meth:`from_motion`.
 
-    It does not change; its arrays are read-only. What is not given is computed when it is asked for first, for all samples at once, and
-    kept. Samples of t, q and v alone do not tell what acts: `tau`, `a` and `reactions` then raise ModelError.
+    A trajectory is immutable, and its arrays are read-only. Derived quantities are computed at their first use, for all samples at once, and
+    cached. Samples of t, q and v alone do not determine the applied forces: `tau`, `a` and `reactions` then raise ModelError.
 
     Parameters
     ----------
-    mechanism : what moves
+    mechanism : the moving mechanism
     t : (n,) [s], finite and not decreasing
     q, v : (n, nq), (n, nv)
-    internal_state : (n, nz) internal states of force elements: integrals of controllers, bristles of friction; behind them what :class:`~sarrus.control.SampleAndHold` and tables hold,
-        and `loop_q`
-    loop_q : (n, those of joints that close loops) coordinates of these joints, one joint after the other, with the turns that a run has counted
-        because something acts on them or is watched there; None: nobody counted
-    efforts : generalised forces (n, nv) of force elements and functions, zeros where there are none, or the function (t, q, v, z) -> (n, nv)
-        that tells them; None: unknown
-    a : (n, nv) generalised acceleration; default: that of forward dynamics under the efforts
-    friction : forces of dry friction (n, nv + those of joints that close loops), as a simulation decided of them, or the function
-        (t, q, v, z) that tells them: at rest they are what holds. None: against each velocity, and zero at rest
-    wrenches : frame name to wrenches (n, 6) or (6,) [moment; force] on the mechanism, in that frame's axes at its origin, which act besides the efforts
-        [N m, N]
-    statistics : what it took, and how well it holds what it is to hold: "method", "steps", "rejected", "evaluations", "seconds"; "beyond_tolerance": steps of "dopri5" that rounding
-        near a singular position left no better than that; "limits": those of joints that were left, a list of dicts (joint, index,
-        quantity, lower, upper, time, reached), efforts as controllers asked for them; "stiffness": the largest |rate| dt of what acts; "work": that of controllers, loads, dampers, friction, contacts and laws of time [J], "work_known_to": how far it may be off; "contact": of steps of rigid
-        contact the largest of all: "kinematics" (J v - c of the loops) and "positions" as they are left [rad/s, m/s; rad, m], "penetration" [m],
-        "momentum" (what is left of the equations of motion, of 1), of the cones "primal" [N s], "dual" [m/s], "complementarity" [J] and
-        "natural_map" [m/s], and "work", that of contacts in a step [J], which is positive where they gain energy; and "as_touching", in how many steps
-        what nearly touches had to count as touching
-    status : "finished", "terminated: <event>", "interrupted", "diverged"; "prescribed" of :meth:`from_motion`; "unknown" when read
-        from a .csv
-    events : name -> times (k,) at which it happened [s]
-    checkpoint : from where :func:`~sarrus.simulate` can go on
-    touching : where `internal_state` has what shapes do to each other in steps of rigid contact, of how many points, and how many numbers each; see `contacts`
-    on_planes : every :class:`~sarrus.control.RigidContact`, and where `internal_state` has its states
-    sensitivities : :class:`~sarrus.results.Sensitivities` (n, ...) of the samples by the start and by numbers of force elements, where
-        :func:`~sarrus.simulate` was asked for them; else None. They are not saved
+    internal_state : (n, nz) internal states of force elements: integrals of controllers, bristles of friction; then the current values of
+        :class:`~sarrus.control.SampleAndHold` and of tables, and `loop_q`
+    loop_q : (n, coordinates of all loop joints), one joint after the other, with the turns that a run has counted because a force acts on
+        them or a limit is checked there; None: turns were not counted
+    efforts : generalised forces (n, nv) of force elements and functions, zeros if there are none, or the function (t, q, v, z) -> (n, nv)
+        that computes them; None: unknown
+    a : (n, nv) generalised acceleration; default: from forward dynamics with the efforts
+    friction : forces of dry friction (n, nv + velocities of loop joints) as a simulation computed them, or the function
+        (t, q, v, z) that computes them; at rest they are the holding forces. None: against each velocity, and zero at rest
+    wrenches : frame name to wrenches (n, 6) or (6,) [moment; force] on the mechanism, in that frame's axes at its origin, in addition to
+        the efforts [N m, N]
+    statistics : cost and errors of the run.
 
-    Raises ShapeError, ValueError or TypeError for arrays that do not fit the mechanism or one another, for times that are none, and for
+        "method", "steps", "rejected", "evaluations", "seconds"
+        "beyond_tolerance" : number of steps of "dopri5" whose error exceeds the tolerance because of rounding near a singular position
+        "limits" : violated limits of joints, a list of dicts (joint, index, quantity, lower, upper, time, reached); efforts before saturation
+        "stiffness" : the largest |rate| dt of the applied forces
+        "work", "work_known_to" : work of controllers, loads, dampers, friction, contacts and laws of time, and a bound of its error [J]
+        "contact" : largest errors of all steps of rigid contact. "kinematics" (J v - c of the loops) and "positions" after the step
+            [rad/s, m/s; rad, m], "penetration" [m], "momentum" (relative residual of the equations of motion). Of the cones "primal"
+            [N s], "dual" [m/s], "complementarity" [J] and "natural_map" [m/s]. "work" of contacts in a step [J], positive if they gain
+            energy. "as_touching", the number of steps in which nearly touching points had to count as touching
+    status : "finished", "terminated: <event>", "interrupted", "diverged"; "prescribed" from :meth:`from_motion`; "unknown" from a .csv
+    events : name -> times (k,) of the event [s]
+    checkpoint : state from which :func:`~sarrus.simulate` can resume
+    touching : of the contacts of shapes the first index in z, the number of points, and the numbers of each point; see `contacts`
+    on_planes : every :class:`~sarrus.control.RigidContact`, with the indices of its states in z
+    sensitivities : :class:`~sarrus.results.Sensitivities` (n, ...) of the samples by the start and by numbers of force elements, if
+        :func:`~sarrus.simulate` was called with sensitivities=; else None. They are not saved
+
+    Raises ShapeError, ValueError or TypeError for arrays that do not fit the mechanism or one another, for invalid times, and for
     complex or masked numbers.
 
     Examples
@@ -137,7 +140,7 @@ class Trajectory:
         if times.ndim != 1:
             raise ShapeError(f"t must be (n,); got {times.shape}")
         if not np.isfinite(times).all() or (np.diff(times) < 0.0).any():
-            raise ValueError("t must be finite times, none before the one that it follows")
+            raise ValueError("t must be finite times that do not decrease")
         check_mapping("events", events, "names to times", 0, optional=True)
         check_mapping("statistics", statistics, "names to values", 0, optional=True)
         nq, nv, n = checked_mechanism(mechanism).nq, mechanism.nv, len(times)
@@ -146,10 +149,10 @@ class Trajectory:
         def rows(name: str, values: Any, wide: int | str) -> Array:
             x = _kept(real_array(name, values))
             if x.ndim != 2 or len(x) != n or wide not in (x.shape[1], "m"):
-                raise ShapeError(f"{name} must be ({n}, {wide}), a row a time; got {x.shape}")
+                raise ShapeError(f"{name} must be ({n}, {wide}), a row for each time; got {x.shape}")
             return x
 
-        # past __setattr__, which refuses
+        # not by __setattr__, which raises
         self.__dict__.update(
             mechanism=mechanism,
             t=times,
@@ -166,7 +169,7 @@ class Trajectory:
             events={name: _kept(real_array(f"times of event '{name}'", at)) for name, at in (events or {}).items()},
             checkpoint=checkpoint,
             touching=touching,
-            on_planes=_places(on_planes),
+            on_planes=_checked_contacts(on_planes),
         )
 
     @classmethod
@@ -181,25 +184,25 @@ class Trajectory:
         actuated: Sequence[str] | None = None,
         wrenches: Mapping[str, ArrayLike | Sequence[float | Law]] | None = None,
     ) -> Trajectory:
-        """A motion that is planned or measured, with the generalised forces that bring it about.
+        """Return the trajectory of a planned or measured motion, with the generalised forces that it requires.
 
-        On a tree these are of all joints, by inverse dynamics; where loops close, of the motors alone, of least norm, by
+        On a tree these are the forces of all joints, from inverse dynamics. With loops they are those of the motors, of least norm, from
         :meth:`Mechanism.actuator_efforts`.
 
         Parameters
         ----------
         t : (n,) [s], not decreasing
-        q, v, a : (n, nq), (n, nv), (n, nv); where loops close, a motion that they allow
-        actuated : names of the joints that drive a mechanism with loops; default: those that its description says
-        wrenches : loads that act in the motion, such as digging, gas or cutting forces: frame name to [moment; force] on the mechanism, in that frame's
-            axes at its origin: (n, 6), (6,), or six numbers and laws of time [N m, N]. `tau`, `reactions` and :meth:`joint_wrenches` have them
+        q, v, a : (n, nq), (n, nv), (n, nv); consistent with the loops
+        actuated : names of the joints that drive a mechanism with loops; default: the actuated joints of its description
+        wrenches : loads during the motion, such as digging, gas or cutting forces. Frame name to [moment; force] on the mechanism, in that
+            frame's axes at its origin: (n, 6), (6,), or six numbers and laws of time [N m, N]. `tau`, `reactions` and
+            :meth:`joint_wrenches` include them
 
-        Raises NotRealizableError where the motors cannot bring the motion about, StateError where the loops do not allow it or a state is
-        no state.
+        Raises NotRealizableError if the motors cannot realise the motion, StateError if it violates the loops or a state is invalid.
 
         Examples
         --------
-        A pendulum that is turned evenly:
+        A pendulum at constant speed:
 
         >>> import numpy as np
         >>> import sarrus
@@ -211,22 +214,24 @@ class Trajectory:
         (True, 0.0)
         """
         if actuated is not None and not checked_mechanism(mechanism).nc:
-            raise ModelError(f"'{mechanism.name}' has no loops, and every joint is driven; leave actuated= out")
+            raise ModelError(
+                f"actuated: '{mechanism.name}' has no loops, so all joints are driven; leave actuated= out"
+            )
         plan = cls(mechanism, t, q, v, a=a, wrenches=_evaluated_laws(wrenches, t), status="prescribed")
 
-        def needed(k: int | slice, **asked: Any) -> Any:
+        def required_efforts(k: int | slice, **options: Any) -> Any:
             motion = plan.q[k], plan.v[k], plan.a[k]
-            asked["wrenches"] = {name: f[k] for name, f in plan.wrenches.items()}
+            options["wrenches"] = {name: f[k] for name, f in plan.wrenches.items()}
             if not mechanism.nc:
-                return mechanism.inverse_dynamics(*motion, **asked)
-            # a plan is to be one that the loops allow
-            asked |= {"actuated": actuated, "time": plan.t[k], "exact": True}
-            return mechanism.actuator_efforts(*motion, **asked)
+                return mechanism.inverse_dynamics(*motion, **options)
+            # exact: a plan must be consistent with the loops
+            options |= {"actuated": actuated, "time": plan.t[k], "exact": True}
+            return mechanism.actuator_efforts(*motion, **options)
 
-        tau, status = needed(slice(None), return_status=True)
+        tau, status = required_efforts(slice(None), return_status=True)
         for k in np.flatnonzero(status)[:1]:
             try:
-                needed(int(k))
+                required_efforts(int(k))
             except (StateError, NotRealizableError) as error:
                 raise type(error)(f"sample {k} at t = {plan.t[k]:.9g} s: {error}") from None
         if mechanism.nc:
@@ -234,19 +239,19 @@ class Trajectory:
         return cls(**plan._fields() | {"efforts": tau})
 
     def __setattr__(self, name: str, value: object = None) -> None:
-        raise AttributeError(f"a Trajectory does not change; cannot set or delete '{name}'")
+        raise AttributeError(f"a Trajectory is immutable; cannot set or delete '{name}'")
 
     __delattr__ = __setattr__
 
     def __len__(self) -> int:
-        """How many samples there are."""
+        """Return the number of samples."""
         return len(self.t)
 
     def __repr__(self) -> str:
         over = f" over {self.t[-1] - self.t[0]:.6g} s" if len(self) else ""
-        how = [str(self.statistics["method"])] if "method" in self.statistics else []
+        method = [str(self.statistics["method"])] if "method" in self.statistics else []
         samples = "1 sample" if len(self) == 1 else f"{len(self)} samples"
-        return f"Trajectory of '{self.mechanism.name}': {samples}{over}, {', '.join([*how, self.status])}"
+        return f"Trajectory of '{self.mechanism.name}': {samples}{over}, {', '.join([*method, self.status])}"
 
     def _repr_html_(self) -> str:
         from ..figures.notebook import trajectory
@@ -257,47 +262,48 @@ class Trajectory:
         return partial(Trajectory, **self._fields()), ()
 
     def _fields(self) -> dict[str, Any]:
-        """What it is made from."""
+        """Return the arguments from which the trajectory was made."""
         names = ["mechanism", "t", "q", "v", "internal_state", "loop_q", "friction", "wrenches"]
         names += ["statistics", "status", "events", "checkpoint", "touching", "on_planes"]
-        # a function of the controllers does not travel; what it says does
+        # functions of controllers cannot be pickled; their values can
         return {name: getattr(self, name) for name in names} | {"efforts": self._known_efforts, "a": self._given_a}
 
-    # ---- what follows from the samples -------------------------------------------------------------------------------
+    # ---- quantities computed from the samples ------------------------------------------------------------------------
 
     @cached_property
     def tau(self) -> Array:
-        """(n, nv) generalised force of all that acts, contacts and end stops too, motors as their limits let them; joint friction and springs
-        of the mechanism are not in it. Of rigid contact it is the mean of the step that leads to a sample [N m, N].
+        """(n, nv) generalised applied force, including contacts, end stops and saturated motor efforts [N m, N].
 
-        ModelError where it is unknown.
+        Joint friction and springs of the mechanism are not included. The force of rigid contact is the mean over the step before the sample.
+
+        Raises ModelError if the applied forces are unknown.
         """
         if self.efforts is None:
             raise ModelError(
-                "what acts in this Trajectory is unknown, and with it tau, a and reactions: it was made of t, q and v alone. "
-                "Trajectory.from_motion(mechanism, t, q, v, a) tells what a given motion needs; with efforts=np.zeros_like(v) nothing acts"
+                "the applied forces of this Trajectory are unknown, and so are tau, a and reactions: it was made from t, q and v only. "
+                "Trajectory.from_motion(mechanism, t, q, v, a) computes the efforts of a motion; efforts=np.zeros_like(v) means no forces"
             )
         return self._evaluated("efforts", self.efforts, self.mechanism.nv)
 
     @cached_property
     def friction(self) -> Array | None:
-        """(n, nv + those of joints that close loops) force of dry friction along each joint: where one is at rest, what holds it [N m, N].
+        """(n, nv + velocities of loop joints) force of dry friction along each joint, at rest the holding force [N m, N].
 
-        None where it is unknown: in a motion that was not simulated, or comes from a .csv. Then it is what forward dynamics takes it for, its
-        limit against each velocity, and zero at rest.
+        None if it is unknown, for a motion that was not simulated, or comes from a .csv. Derived quantities then use the friction of forward
+        dynamics: its limit against each velocity, and zero at rest.
         """
-        known = self._given_friction
-        return None if known is None else self._evaluated("friction", known, self.mechanism._all_nv)
+        friction = self._given_friction
+        return None if friction is None else self._evaluated("friction", friction, self.mechanism._all_nv)
 
     @cached_property
     def contacts(self) -> ContactForces:
-        """:class:`~sarrus.results.ContactForces`: where shapes, and points on planes, press on each other, and by how much.
+        """:class:`~sarrus.results.ContactForces` of shapes, and of points on planes.
 
-        ModelError where there is no rigid contact: shapes and :class:`~sarrus.control.RigidContact` act in steps of ``method="contact"``.
+        Raises ModelError without rigid contact: shapes and :class:`~sarrus.control.RigidContact` require ``method="contact"``.
         """
         if self._contacts is None:
             raise ModelError(
-                "no rigid contact acts in this Trajectory: shapes and RigidContact do in steps of method='contact'"
+                "this Trajectory has no rigid contact: contacts of shapes and RigidContact require method='contact'"
             )
         return self._contacts
 
@@ -307,11 +313,11 @@ class Trajectory:
             return None
         from .histories import BEFORE, ContactForces
 
-        parts = ContactForces.of_planes(self.mechanism, self.q, self.internal_state, self.on_planes)
+        parts = ContactForces.from_planes(self.mechanism, self.q, self.internal_state, self.on_planes)
         if self.touching is not None:
             first, kept, each = self.touching
             parts += [
-                ContactForces.of_states(
+                ContactForces.from_states(
                     self.mechanism, self.internal_state[:, first : first + BEFORE + each * kept], kept
                 )
             ]
@@ -319,12 +325,12 @@ class Trajectory:
 
     @cached_property
     def _pressed(self) -> dict[str, tuple[Array, Array]]:
-        """Where the pairs of rigid contact press, and their forces on the first: name -> (n, 3), (n, 3)."""
+        """Contact point of each pair in rigid contact, and the force on its first body: name -> (n, 3), (n, 3)."""
         return {} if self._contacts is None else self._contacts.by_pair(len(self))
 
     @cached_property
     def _pushed(self) -> dict[str, Array]:
-        """Wrenches on bodies by rigid contact: name -> (n, 6)."""
+        """Wrenches of rigid contact on bodies: name -> (n, 6)."""
         return {} if self._contacts is None else self._contacts.wrenches(self.mechanism, self.q)
 
     @cached_property
@@ -335,20 +341,21 @@ class Trajectory:
             loads[name] = loads[name] + wrench if name in loads else wrench
         return loads
 
-    def _evaluated(self, what: str, values: Efforts | Array, wide: int) -> Array:
-        """Forces (n, wide), or what their function says."""
+    def _evaluated(self, name: str, values: Efforts | Array, wide: int) -> Array:
+        """Return the forces (n, wide), evaluated if they are a function."""
         if not callable(values):
             return values
         z = np.empty((len(self), 0)) if self.internal_state is None else self.internal_state
         forces = _kept(values(self.t, self.q, self.v, z)) if len(self) else _kept(np.empty((0, wide)))
         if forces.shape != (len(self), wide):
-            raise ShapeError(f"{what} returned shape {forces.shape}; it must return {(len(self), wide)}")
+            raise ShapeError(f"{name} returned shape {forces.shape}; it must return {(len(self), wide)}")
         return forces
 
     @cached_property
     def _acting(self) -> tuple[Mechanism, Array]:
-        """A mechanism, and the generalised force on it (n, nv) besides `_loads`: the mechanism itself, or without what the run knows better, and that in
-        the force.
+        """Mechanism, and generalised force (n, nv) on it in addition to `_loads`.
+
+        If the run has its own friction or springs, the mechanism is a copy without these, and the force includes them.
         """
         tau = self.tau
         for name, wrench in self._pushed.items():
@@ -361,35 +368,35 @@ class Trajectory:
 
     @cached_property
     def _passive(self) -> Array | None:
-        """(n, nv + those of joints that close loops) dry friction, and springs whose turns were counted; None where no state has more to tell."""
+        """(n, nv + velocities of loop joints) dry friction, and springs whose turns were counted; None if the run has neither."""
         if self._springs is None or self.friction is None:
             return self.friction if self._springs is None else self._springs[0]
         return np.asarray(self.friction + self._springs[0])
 
     @cached_property
     def _springs(self) -> tuple[Array, Array] | None:
-        """Forces (n, nv + those of joints that close loops) and energy (n,) of springs with the turns that were counted; None: there are none."""
-        robot, force, energy = self.mechanism, np.zeros((len(self), self.mechanism._all_nv)), np.zeros(len(self))
+        """Forces (n, nv + velocities of loop joints) and energy (n,) of springs with counted turns; None without such springs."""
+        mechanism, force, energy = self.mechanism, np.zeros((len(self), self.mechanism._all_nv)), np.zeros(len(self))
         if self.loop_q is None:
             return None
-        for joint in robot._closing_joints:
-            for k in _turning_springs(robot, joint.name):
-                off = self.loop_q[:, joint._all_q.start - robot.nq + k] - joint.type.rest[k]
+        for joint in mechanism._closing_joints:
+            for k in _turning_springs(mechanism, joint.name):
+                off = self.loop_q[:, joint._all_q.start - mechanism.nq + k] - joint.type.rest[k]
                 force[:, joint._all_v.start + k] = -joint.type.stiffness[k] * off
                 energy += 0.5 * joint.type.stiffness[k] * off**2
         return (force, energy) if energy.any() else None
 
     @cached_property
     def _without_passive(self) -> Mechanism:
-        robot, joints = self.mechanism, []
-        for spec in robot.description.joints:
-            known: dict[str, Any] = {} if self.friction is None else {"friction": 0.0}
-            springs = [] if self._springs is None else _turning_springs(robot, spec.name)
+        mechanism, joints = self.mechanism, []
+        for spec in mechanism.description.joints:
+            changes: dict[str, Any] = {} if self.friction is None else {"friction": 0.0}
+            springs = [] if self._springs is None else _turning_springs(mechanism, spec.name)
             for name in ("stiffness", "rest") if springs else ():
-                known[name] = np.array(getattr(spec.joint, name))
-                known[name][springs] = 0.0
-            joints.append(replace(spec, joint=replace(spec.joint, **known)))
-        return Mechanism(replace(robot.description, joints=tuple(joints)))
+                changes[name] = np.array(getattr(spec.joint, name))
+                changes[name][springs] = 0.0
+            joints.append(replace(spec, joint=replace(spec.joint, **changes)))
+        return Mechanism(replace(mechanism.description, joints=tuple(joints)))
 
     @property
     def _known_efforts(self) -> Array | None:
@@ -397,31 +404,37 @@ class Trajectory:
 
     @cached_property
     def a(self) -> Array:
-        """(n, nv) generalised acceleration [rad/s2, m/s2]; NaN where there is none. ModelError where what acts is unknown."""
+        """(n, nv) generalised acceleration [rad/s2, m/s2]; NaN if there is none.
+
+        Raises ModelError if the applied forces are unknown.
+        """
         if self._given_a is not None:
             return self._given_a
-        # a run may leave its loops by more than the call for one state takes; loop_error tells
-        robot, tau = self._acting
-        return _kept(robot.forward_dynamics(self.q, self.v, tau, wrenches=self._loads, time=self.t, check=False))
+        # unchecked, because a run may violate its loops by more than a single call accepts; loop_error reports it
+        mechanism, tau = self._acting
+        return _kept(mechanism.forward_dynamics(self.q, self.v, tau, wrenches=self._loads, time=self.t, check=False))
 
     @cached_property
     def reactions(self) -> LoopReactions:
-        """What the constraints of loops carry; on a tree there are none. What joints carry, of any mechanism: :meth:`joint_wrenches`.
+        """Reactions of the loop constraints; empty on a tree. For all joints of any mechanism, see :meth:`joint_wrenches`.
 
-        Rigid contact and `wrenches` act where they do; another force that acts elsewhere than at a joint (compliant contact, a function's wrench on a
-        frame) counts as `tau` would.
-        ModelError where what acts is unknown.
+        Rigid contact and `wrenches` act at their points. Other forces on bodies (compliant contact, a function's wrench on a frame) are
+        replaced by their generalised force in `tau`.
+
+        Raises ModelError if the applied forces are unknown.
         """
         carried: LoopReactions
         state: Any = {"time": self.t, "check": False, "wrenches": self._loads}
-        robot, tau = self._acting
-        _, carried = robot.forward_dynamics(self.q, self.v, tau, return_reactions=True, **state)
+        mechanism, tau = self._acting
+        _, carried = mechanism.forward_dynamics(self.q, self.v, tau, return_reactions=True, **state)
         if self._passive is not None and self.mechanism.constraints:
-            if np.any(along := self._passive[:, robot.nv :]):  # which joints it acts in changes what they share
-                known: Any = {"wrenches": self.wrenches, "time": self.t}
-                shared = least_reactions(robot, self.q, self.v, self.a, carried.multipliers, along, **known)
-                change = robot._loop_wrenches(self.q, shared - carried.multipliers, time=self.t, return_status=True)[0]
-                by_name = {name: carried.wrenches[name] + change[:, k] for k, name in enumerate(robot.constraints)}
+            if np.any(along := self._passive[:, mechanism.nv :]):  # it changes the least-norm distribution of reactions
+                options: Any = {"wrenches": self.wrenches, "time": self.t}
+                shared = least_reactions(mechanism, self.q, self.v, self.a, carried.multipliers, along, **options)
+                change = mechanism._loop_wrenches(
+                    self.q, shared - carried.multipliers, time=self.t, return_status=True
+                )[0]
+                by_name = {name: carried.wrenches[name] + change[:, k] for k, name in enumerate(mechanism.constraints)}
                 carried = replace(carried, multipliers=shared, wrenches=by_name)
             from ..analysis.actuation.joint_wrenches import by_friction
 
@@ -434,14 +447,15 @@ class Trajectory:
     def joint_wrenches(
         self, *, actuated: Sequence[str] | None = None, compliance: Mapping[str, ArrayLike] | None = None
     ) -> JointWrenchHistory:
-        """What every joint carries along the motion, and the efforts of motors and prescribed motions; printed, a table.
+        """Return the wrench of every joint along the motion, and the efforts of motors and prescribed motions; it prints as a table.
 
         Parameters
         ----------
-        actuated : names of the joints that are driven; default: those that the description says, and all in the tree that are
-        compliance : how much joints give, by which they share what rigid bodies do not determine, as in :meth:`Mechanism.joint_wrenches`
+        actuated : names of the driven joints; default: the actuated joints of the description, and joints of the tree with an effort
+        compliance : compliance of joints, which distributes wrenches that rigid bodies leave indeterminate, as in
+            :meth:`Mechanism.joint_wrenches`
 
-        Raises ModelError as :meth:`Mechanism.joint_wrenches` does, and where what acts is unknown.
+        Raises ModelError as :meth:`Mechanism.joint_wrenches` does, and if the applied forces are unknown.
 
         Examples
         --------
@@ -459,16 +473,17 @@ class Trajectory:
         from ..analysis.actuation.joint_wrenches import joint_wrenches_with
         from .histories import JointWrenchHistory
 
-        robot = self.mechanism
-        known: dict[str, Any] = {"wrenches": self._loads}
-        known["compliance"] = None if compliance is None else compliance_roots(robot, compliance)
-        if robot.constraints:  # of which a free joint, which closes a loop by no row, is one
-            carried = self.reactions.multipliers if robot.nc else np.zeros((len(self), 0))
-            known |= {"multipliers": carried, "actuated": actuated, "time": self.t}
+        mechanism = self.mechanism
+        options: dict[str, Any] = {"wrenches": self._loads}
+        options["compliance"] = None if compliance is None else compliance_roots(mechanism, compliance)
+        if mechanism.constraints:  # including free loop joints, which have no rows
+            carried = self.reactions.multipliers if mechanism.nc else np.zeros((len(self), 0))
+            options |= {"multipliers": carried, "actuated": actuated, "time": self.t}
         if self._passive is not None:
-            loads = joint_wrenches_with(self._without_passive, self.q, self.v, self.a, friction=self._passive, **known)
+            options["friction"] = self._passive
+            loads = joint_wrenches_with(self._without_passive, self.q, self.v, self.a, **options)
         else:
-            loads = joint_wrenches_with(robot, self.q, self.v, self.a, **known)
+            loads = joint_wrenches_with(mechanism, self.q, self.v, self.a, **options)
         return JointWrenchHistory(loads, self.t)
 
     @cached_property
@@ -477,47 +492,48 @@ class Trajectory:
 
     @property
     def _driven(self) -> tuple[str, ...]:
-        robot = self.mechanism
+        mechanism = self.mechanism
         tau, rounding = self.tau, 0.0
-        if self._pushed:  # what is left without them is rounding of theirs
+        if self._pushed:  # the difference without contact forces has their rounding
             tau, rounding = self._acting[1], 1e-9 * float(np.abs(self.tau).max(initial=0.0))
-        driven = [name for name in robot.joints if np.any(np.abs(tau[:, robot.joint(name).v_slice]) > rounding)]
-        if not {robot.joint(name).closes_loop for name in robot.actuated} <= {False}:
-            driven = []  # what a motor in a joint that closes a loop does is seen in all joints of the tree
-        return tuple(dict.fromkeys((*robot.actuated, *driven)))
+        driven = [name for name in mechanism.joints if np.any(np.abs(tau[:, mechanism.joint(name).v_slice]) > rounding)]
+        if not {mechanism.joint(name).closes_loop for name in mechanism.actuated} <= {False}:
+            driven = []  # efforts of a motor in a loop joint appear in all joints of the tree
+        return tuple(dict.fromkeys((*mechanism.actuated, *driven)))
 
     @cached_property
     def kinetic_energy(self) -> Array:
-        """(n,) [J]."""
+        """(n,) kinetic energy [J]."""
         return _kept(self.mechanism.kinetic_energy(self.q, self.v))
 
     @cached_property
     def potential_energy(self) -> Array:
-        """(n,) of gravity and springs, with the turns that a run has counted [J]."""
+        """(n,) potential energy of gravity and springs, with the turns that a run has counted [J]."""
         if self._springs is None:
             return _kept(self.mechanism.potential_energy(self.q))
         return _kept(self._without_passive.potential_energy(self.q) + self._springs[1])
 
     @cached_property
     def energy(self) -> Array:
-        """(n,) kinetic and potential [J]; without what contacts, end stops and controllers hold."""
+        """(n,) kinetic and potential energy [J], without the energy in contacts, end stops and controllers."""
         return _kept(self.kinetic_energy + self.potential_energy)
 
     @cached_property
     def momentum(self) -> Array:
-        """(n, 6) [angular, about the world's origin; linear], world axes [kg m2/s, kg m/s]."""
+        """(n, 6) momentum [angular, about the world's origin; linear] in world axes [kg m2/s, kg m/s]."""
         return _kept(self.mechanism.momentum(self.q, self.v))
 
     @cached_property
     def loop_error(self) -> Array:
-        """(n,) how far the loops are open: the largest row of :meth:`Mechanism.constraint_residual` [rad, m]; zero without loops."""
+        """(n,) constraint violation: the largest row of :meth:`Mechanism.constraint_residual` [rad, m]; zero without loops."""
         if not self.mechanism.nc:
             return _kept(np.zeros(len(self)))
         return _kept(np.abs(self.mechanism.constraint_residual(self.q, time=self.t)).max(axis=-1))
 
     def joint(self, name: str) -> Array:
-        """(n, nq of the joint) its coordinates; of one that closes a loop with the turns that a run has counted, or else counted from
-        sample to sample by its velocities.
+        """Return the coordinates (n, nq of the joint) of a joint.
+
+        Turns of a loop joint are those that a run has counted. Otherwise they are counted from sample to sample by its velocities.
         """
         joint = self.mechanism.joint(name)
         if not joint.closes_loop:
@@ -529,27 +545,27 @@ class Trajectory:
         from ..control.coordinates import loses_turns
 
         for k in (k for k in range(joint.type.nv) if loses_turns(self.mechanism, name, k)):
-            way = 0.5 * (v[1:, k] + v[:-1, k]) * np.diff(self.t)  # which may be more than half a turn
-            x[1:, k] -= 2.0 * np.pi * np.cumsum(np.round((np.diff(x[:, k]) - way) / (2.0 * np.pi)))
+            angle = 0.5 * (v[1:, k] + v[:-1, k]) * np.diff(self.t)  # may exceed half a turn
+            x[1:, k] -= 2.0 * np.pi * np.cumsum(np.round((np.diff(x[:, k]) - angle) / (2.0 * np.pi)))
         return _kept(x)
 
     def frame(self, name: str) -> Array:
-        """(n, 4, 4) poses of a frame or body in the world."""
+        """Return the poses (n, 4, 4) of a frame or body in the world."""
         return self.mechanism.pose(self.q, name)
 
     def at(self, t: ArrayLike) -> tuple[Array, Array]:
-        """Configuration and velocity at any times (...) from the first sample to the last: q (..., nq), v (..., nv).
+        """Return configurations q (..., nq) and velocities v (..., nv) at times (...) from the first sample to the last.
 
-        A cubic between samples that has their coordinates and velocities (Hermite's), for rotations on their manifold; off by O(dt^4), as
-        is the loops' closure, and exact at samples. Between two samples a body should turn by less than half a turn.
+        The interpolant is the cubic Hermite polynomial, for rotations on their manifold. Its error is O(dt^4), for the loops too, and zero
+        at samples. Between two samples a body should turn by less than half a turn.
 
-        Raises ValueError for a time outside.
+        Raises ValueError for a time outside the trajectory.
         """
         t = real_array("t", t)
         inside = (t >= self.t[0]) & (t <= self.t[-1]) if len(self) else np.zeros(t.shape, dtype=bool)
         if not inside.all():
-            known = f"{self.t[0]:.9g} s to {self.t[-1]:.9g} s" if len(self) else "no time at all"
-            raise ValueError(f"t = {t[~inside].flat[0]:.9g} s is outside: the trajectory holds {known}")
+            interval = f"{self.t[0]:.9g} s to {self.t[-1]:.9g} s" if len(self) else "an empty trajectory"
+            raise ValueError(f"t = {t[~inside].flat[0]:.9g} s is out of range; expected {interval}")
         k = np.searchsorted(self.t, t, side="right") - 1
         q, v = self.q.take(k, axis=0), self.v.take(k, axis=0)
         between = t != self.t[k]
@@ -563,37 +579,48 @@ class Trajectory:
     # ---- files -------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], *, frames: str | Sequence[str] = ()) -> None:
-        """Write to a file, as its name ends: all of it to .npz, the table of :meth:`to_dataframe`, with these frames, to .csv.
+        """Write all data to an .npz file, or the table of :meth:`to_dataframe` to a .csv file.
 
-        The .npz holds the mechanism too, pickled. The .csv has every digit of its numbers (an older pandas reads the last one right
+        The .npz includes the mechanism, pickled. The .csv has all digits of its numbers (an older pandas reads the last digit correctly
         with ``float_precision="round_trip"``).
 
-        Raises ValueError where the name ends otherwise, or frames are asked for of an .npz, which has no table; ModelError where the mechanism
-        holds a function that cannot be pickled; NameNotFoundError for a frame that there is not.
+        Parameters
+        ----------
+        path : file name that ends in .npz or .csv
+        frames : names of frames whose origins are columns of a .csv
+
+        Raises ValueError for another ending, or for frames in an .npz, which has no table; ModelError if the mechanism contains a
+        function that cannot be pickled; NameNotFoundError for an unknown frame.
         """
         from . import storage
 
         path = checked_path(path)
         if storage.suffix(path) == ".npz":
             if len(checked_names("frames", frames)):
-                raise ValueError("frames are columns of a .csv; an .npz holds what tells where all of them are")
+                raise ValueError(
+                    "frames are columns of a .csv; an .npz has no columns, and its data determine all frames"
+                )
             storage.write_npz(path, self._fields())
             return
         heads, parts = self._table(frames)
-        starts = range(0, len(self), 65536)  # numbers as objects take a multiple of their memory
+        starts = range(0, len(self), 65536)  # in blocks, because Python's floats take several times the memory
         blocks = (np.column_stack([x[first : first + 65536] for x in parts]) for first in starts)
         storage.write_csv(path, heads, blocks)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Trajectory:
-        """Read what :meth:`save` wrote.
+        """Read a file that :meth:`save` wrote.
 
         Without ``mechanism=`` an .npz is **unpickled**, and a pickle can run any program: load only files from people whom you trust.
-        With it nothing is unpickled; the checkpoint is then left out. A .csv needs it: it holds no mechanism, and no status, events
-        or statistics.
+        With it nothing is unpickled, and the checkpoint is omitted. A .csv contains no mechanism, status, events or statistics.
 
-        Raises OSError where there is no such file, ValueError where it is none that sarrus wrote, or is of another mechanism; which a .csv tells by its columns and its
-        energy alone.
+        Parameters
+        ----------
+        path : file name that ends in .npz or .csv
+        mechanism : the trajectory's mechanism; required for a .csv
+
+        Raises OSError if there is no such file, ValueError if sarrus did not write it, or if it belongs to another mechanism. In a .csv,
+        only its columns and its energy reveal another mechanism.
         """
         from . import storage
 
@@ -607,36 +634,44 @@ class Trajectory:
                 fields, energy = storage.read_csv(path, mechanism)
                 with contextlib.suppress(ValueError):
                     return cls(**fields)._with_energy(energy)
-                return cls(**fields | {"loop_q": None})._with_energy(energy)  # nobody had counted turns
+                return cls(**fields | {"loop_q": None})._with_energy(energy)  # turns were not counted
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
-        raise TypeError("a .csv does not hold the mechanism: Trajectory.load(path, mechanism=...)")
+        raise TypeError("a .csv does not contain the mechanism: Trajectory.load(path, mechanism=...)")
 
     def _with_energy(self, energy: Array) -> Trajectory:
-        """Itself; ValueError where a table says that the mechanism had another energy."""
-        with np.errstate(invalid="ignore"):  # of samples that diverged
+        """Return the trajectory itself, or raise ValueError if its energy differs from that of a table (n,)."""
+        with np.errstate(invalid="ignore"):  # for samples that diverged
             size = np.abs(self.kinetic_energy) + np.abs(self.potential_energy)
             largest = float(np.max(size, initial=0.0, where=np.isfinite(size)))
             swing = self.mechanism.mass * self.mechanism._length * float(np.linalg.norm(self.mechanism.gravity))
             off = np.abs(self.energy - energy) > 1e-6 * size + 1e-9 * (largest + swing)
         for k in np.flatnonzero(off)[:1]:
             fault = f"its energy at t = {self.t[k]:.9g} s is {energy[k]:.9g} J, not {self.energy[k]:.9g} J"
-            raise ValueError(f"it is of another mechanism than '{self.mechanism.name}': {fault}")
+            raise ValueError(f"it belongs to another mechanism than '{self.mechanism.name}': {fault}")
         return self
 
     def to_dataframe(self, *, frames: str | Sequence[str] = ()) -> pandas.DataFrame:
-        """Table with a row per sample, whose heads end in units: ``q:motor [rad]``, ``v:slider [m/s]``, ``t [s]``. Needs pandas.
+        """Return a table with a row per sample, whose heads end in units: ``q:motor [rad]``, ``v:slider [m/s]``, ``t [s]``. Needs pandas.
 
-        In turn: t; q, v of the joints of the tree, tau where it is known, a where it was given; energy; loop_error; q and v of joints that
-        close loops, with their turns; loads that :attr:`wrenches` has, ``wrench:teeth:0 [N m]`` to ``wrench:teeth:5 [N]``; where `frames` are,
-        ``x:tip [m]`` and so on; of rigid contact the force of each pair on its first shape, in the world, ``contact:ball-floor:x [N]`` to
-        ``contact:ball-floor:z [N]``, and :attr:`contacts` has each point. Joints of several coordinates have a column for each, ``q:joint:0 [rad]`` and so on.
+        The columns are, in this order:
+
+        - t
+        - q and v of the joints of the tree, tau if it is known, a if it was given
+        - energy and loop_error
+        - q and v of loop joints, with their turns
+        - loads of :attr:`wrenches`, ``wrench:teeth:0 [N m]`` to ``wrench:teeth:5 [N]``
+        - origins of `frames`, ``x:tip [m]`` and so on
+        - the force of each pair in rigid contact on its first shape, in the world, ``contact:ball-floor:x [N]`` to
+          ``contact:ball-floor:z [N]``; :attr:`contacts` has each point
+
+        Joints of several coordinates have a column for each, ``q:joint:0 [rad]`` and so on.
 
         Parameters
         ----------
         frames : names of frames or bodies whose origins in the world are columns
 
-        Raises NameNotFoundError for a frame that there is not.
+        Raises NameNotFoundError for an unknown frame.
         """
         from .._files import needed
 
@@ -648,14 +683,14 @@ class Trajectory:
         return pandas.DataFrame(np.column_stack(parts), columns=heads)
 
     def _table(self, frames: str | Sequence[str]) -> tuple[list[str], list[Array]]:
-        """Heads, and columns (n,) or (n, k) of them."""
+        """Return the heads of the table, and its columns, as arrays (n,) or (n, k)."""
         from . import storage
 
-        robot, names = self.mechanism, checked_names("frames", frames)
-        efforts, loops = self._known_efforts, robot.loop_joints
-        heads = storage.columns(robot, efforts is not None, self._given_a is not None, self.wrenches, names)
+        mechanism, names = self.mechanism, checked_names("frames", frames)
+        efforts, loops = self._known_efforts, mechanism.loop_joints
+        heads = storage.columns(mechanism, efforts is not None, self._given_a is not None, self.wrenches, names)
         parts = [self.t, self.q, self.v, efforts, self._given_a, self.energy, self.loop_error]
-        rates = robot.joint_states(self.q, self.v, time=self.t).v if loops else {}
+        rates = mechanism.joint_states(self.q, self.v, time=self.t).v if loops else {}
         parts += [*(self.joint(name) for name in loops), *(rates[name] for name in loops), *self.wrenches.values()]
         return heads, [x for x in [*parts, *(self.frame(name)[:, :3, 3] for name in names)] if x is not None]
 
@@ -663,43 +698,40 @@ class Trajectory:
 
     @renamed_arguments(what="quantities")
     def plot(self, quantities: str | Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-        """Draw something against time: up to five lines in black of different dashes, more in colours.
+        """Draw quantities against time. Needs matplotlib.
 
-        Of two units with up to three lines each, the second one is blue and has its axis on the right; more lines or units have panels, one
-        below the other.
-
-        Needs matplotlib.
+        Up to five lines are black with different dashes, more are in colours. Of two units with up to three lines each, the second one is
+        blue and has its axis on the right. More lines or units have panels, one below the other.
 
         Parameters
         ----------
-        quantities : "q", "v", "a", "tau" of all joints; "efforts" of motors and prescribed motions; "energy"; "loop_error"; "momentum"; "reactions", the
-            size of the force in every constraint or joint, and "joint_wrenches", with what motors in them do; "contacts", the size of the force of
-            every pair in rigid contact; the name of a joint: its
-            coordinates, also where it closes a loop; the name of a frame: where it is; or several of these names. Default: "q", of more
-            than twelve coordinates those of the joints that have motors
-        ax : where to draw what needs no panels; default: a new figure
+        quantities : "q", "v", "a", "tau" of all joints; "efforts" of motors and prescribed motions; "energy"; "loop_error"; "momentum". "reactions", the
+            magnitude of the force in every constraint or joint, and "joint_wrenches", which includes motor efforts. "contacts", the
+            magnitude of the force of every pair in rigid contact. The name of a joint, for its coordinates; the name of a frame, for its
+            position; or several of these names. Default: "q", or for more than twelve coordinates those of the joints with motors
+        ax : axes, for quantities that need no panels; default: a new figure
 
         Returns
         -------
         The axes; of several the left or the upper one (all: its ``figure.axes``).
 
-        Raises NameNotFoundError where no quantity, joint or frame has this name, ValueError for panels and one `ax` to be drawn into, ModelError for "a", "tau" or "reactions" of a motion of which it is unknown what acts,
-        and for "contacts" of one without rigid contact.
+        Raises NameNotFoundError if no quantity, joint or frame has this name, ValueError for `ax` with several panels, ModelError for "a",
+        "tau" or "reactions" if the applied forces are unknown, and for "contacts" without rigid contact.
         """
         from ..figures import figures as pictures
 
         return pictures.figure(self, quantities, ax)
 
     def plot_phase(self, joint: str | Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-        """Draw velocities over coordinates of joints, each path from a dot on. Needs matplotlib.
+        """Draw velocities over coordinates of joints, with a dot at the start of each path. Needs matplotlib.
 
         Parameters
         ----------
-        joint : a name, or several of one unit; default: those that have motors, or all in the tree
-        ax : where to draw; default: a new figure
+        joint : a name, or several of one unit; default: joints with motors, or all joints of the tree
+        ax : axes; default: a new figure
 
-        Raises NameNotFoundError for a joint that there is not, ValueError for several units, ModelError for a joint whose velocities
-        are no rates of coordinates.
+        Raises NameNotFoundError for an unknown joint, ValueError for several units, ModelError for a joint whose velocities
+        are not rates of its coordinates.
         """
         from ..figures import figures as pictures
 
@@ -709,44 +741,45 @@ class Trajectory:
         self, path: str | os.PathLike[str] | None = None, *, speed: float = 1.0, frames_per_second: float = 30.0,
         trace: str | Sequence[str] = (), forces: str | Sequence[str] = (), labels: bool = False,
     ) -> FuncAnimation:  # fmt: skip
-        """Film of the motion; a notebook shows it as a player that can be turned. Needs matplotlib.
+        """Return a film of the motion; a notebook shows it as a player with an adjustable view. Needs matplotlib.
 
         Parameters
         ----------
-        path : where it goes: .gif, .mp4 (needs the program ffmpeg), or .html, a page of its own that needs no network
-        speed : 2.0 shows it twice as fast
-        frames_per_second : of the film; at most 50 of a .gif
+        path : file to write: .gif, .mp4 (needs the program ffmpeg), or .html, a self-contained page
+        speed : playback speed; 2.0 is twice as fast as the motion
+        frames_per_second : of the film; at most 50 for a .gif
         trace : names of frames whose origins leave a trace
-        forces : names of joints and rods: an arrow for the force on the child; of frames that :attr:`wrenches` loads, for the load's; and
-            "contacts", for that of each pair in rigid contact on its first shape. The largest is 0.4 times the mechanism's size
-        labels : whether bodies and rods have their names beside them
+        forces : names of joints and rods, for an arrow of the force on the child; of frames that :attr:`wrenches` loads, for the load's
+            force; and "contacts", for the force of each pair in rigid contact on its first shape. The largest arrow is 0.4 times the
+            mechanism's size
+        labels : show the names of bodies and rods
 
-        Raises ValueError where the name ends otherwise, or there is nothing to show; FileNotFoundError without ffmpeg for an .mp4.
+        Raises ValueError for another ending, or if no sample is finite; FileNotFoundError without ffmpeg for an .mp4.
         """
         from ..figures import figures as pictures
 
         return pictures.film(self, path, speed, frames_per_second, trace, forces, checked_truth("labels", labels))
 
 
-def _places(on_planes: Any) -> tuple[PlaneContact, ...]:
+def _checked_contacts(on_planes: Any) -> tuple[PlaneContact, ...]:
     if on_planes == ():
         return ()
     from .histories import PlaneContact
 
-    if not isinstance(on_planes, Sequence) or not all(isinstance(one, PlaneContact) for one in on_planes):
-        raise TypeError(f"on_planes must be a sequence of PlaneContact, as a run has it; got {on_planes!r}")
+    if not isinstance(on_planes, Sequence) or not all(isinstance(x, PlaneContact) for x in on_planes):
+        raise TypeError(f"on_planes must be a sequence of PlaneContact; got {on_planes!r}")
     return tuple(on_planes)
 
 
-def _wrenches(robot: Mechanism, wrenches: Any, t: Array) -> dict[str, Array]:
-    """Frame name to (n, 6)."""
+def _wrenches(mechanism: Mechanism, wrenches: Any, t: Array) -> dict[str, Array]:
+    """Return checked wrenches (n, 6) by frame name."""
     check_mapping("wrenches", wrenches, "frame names to [moment; force]", 0, optional=True)
     rows = {}
     for name, wrench in (wrenches or {}).items():
-        robot.pose(robot.neutral(), name)  # says what is no frame
+        mechanism.pose(mechanism.neutral(), name)  # raises NameNotFoundError for an unknown frame
         x = real_array(f"wrenches['{name}']", wrench)
         if x.shape not in ((6,), (len(t), 6)):
-            raise ShapeError(f"wrenches['{name}'] must be (6,) or ({len(t)}, 6), a row a time; got {x.shape}")
+            raise ShapeError(f"wrenches['{name}'] must be (6,) or ({len(t)}, 6), a row for each time; got {x.shape}")
         if not np.isfinite(x).all():
             raise StateError(f"wrenches['{name}'] must be finite")
         rows[name] = _kept(np.broadcast_to(x, (len(t), 6)))
@@ -754,7 +787,7 @@ def _wrenches(robot: Mechanism, wrenches: Any, t: Array) -> dict[str, Array]:
 
 
 def _evaluated_laws(wrenches: Any, t: ArrayLike) -> Any:
-    """Those that are six numbers and laws, as (n, 6)."""
+    """Return the wrenches, with sequences of six numbers and laws evaluated to (n, 6)."""
     if not isinstance(wrenches, Mapping):
         return wrenches
     times, rows = real_array("t", t), dict(wrenches)
@@ -765,19 +798,19 @@ def _evaluated_laws(wrenches: Any, t: ArrayLike) -> Any:
     return rows
 
 
-def _turning_springs(robot: Mechanism, name: str) -> list[int]:
-    """Coordinates of a joint on which a spring acts that counts turns which no pose tells."""
-    joint = robot.joint(name).type
+def _turning_springs(mechanism: Mechanism, name: str) -> list[int]:
+    """Return coordinates of a joint with a spring whose turns must be counted, because poses do not determine them."""
+    joint = mechanism.joint(name).type
     sprung = [] if joint.quaternion else np.flatnonzero(joint.stiffness).tolist()
     if not sprung:
         return []
     from ..control.coordinates import loses_turns
 
-    return [k for k in sprung if loses_turns(robot, name, k)]
+    return [k for k in sprung if loses_turns(mechanism, name, k)]
 
 
 def _kept(values: ArrayLike) -> Array:
-    """A copy that does not change."""
+    """Return a read-only copy."""
     copy = np.array(values, dtype=np.float64, order="C")
     copy.setflags(write=False)
     return copy

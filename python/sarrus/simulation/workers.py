@@ -1,4 +1,4 @@
-"""Runs side by side as jobs: here, on threads, and over the workers of an executor."""
+"""Parallel runs as jobs: in this thread, on several threads, and on the workers of an executor."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ from .arguments import METHODS
 from .limits import Record
 from .setup import Ended, Setup
 
-LANES = 8  # the most of any instruction set: in shares of whole packets each run meets the same neighbours as without
-OFTEN = 64  # runs a thread after which somebody is told, or a file has them
-SHARE = 2**22  # bytes at most that are sent to a worker at once: Dask warns of more than 10 MB
+LANES = (
+    8  # the largest number of any instruction set: shares of full packets give each run the same neighbours in lanes
+)
+OFTEN = 64  # runs a thread between reports of progress, or between writes to a file
+SHARE = 2**22  # largest number of bytes sent to a worker at once: Dask warns of more than 10 MB
 
 Rows = slice | NDArray[np.intp]
-# which runs, what is kept of them, how they ended, and what they were watched for
+# runs, their samples, their statuses, and their records
 Result = tuple[Rows, Array, Ended, Record]
 
 
 class Executor(Protocol):
-    """What takes jobs, as :class:`concurrent.futures.Executor` does."""
+    """Protocol of :class:`concurrent.futures.Executor`, as far as it is used."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Submitted: ...
 
 
 class Submitted(Protocol):
-    """What is asked of a :class:`concurrent.futures.Future`."""
+    """Protocol of :class:`concurrent.futures.Future`, as far as it is used."""
 
     def result(self) -> Any: ...
 
@@ -47,22 +49,22 @@ class Submitted(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What runs share: enough for a worker far away."""
+    """Shared data of runs, sufficient for a worker in another process."""
 
     setup: Setup
     schedule: _core.Schedule
     threads: int
 
     def __call__(self, x: Array, parameters: Array) -> tuple[Array, Ended, Record]:
-        """From states x (runs, size): those that are kept (runs, samples, size), how it ended (runs,), and what was seen."""
+        """Simulate from states x (runs, size); return samples (runs, n, size), statuses (runs,) and records."""
         return self.run(self.setup.core(), x, parameters, slice(None))
 
     def run(self, core: _core.Simulation, x: Array, parameters: Array, share: Rows) -> tuple[Array, Ended, Record]:
-        """The same of a share of the runs, by a core that there is already: of thousands of laws one takes its time to make."""
+        """Simulate a share of the runs by an existing core, because a core with thousands of laws takes time to create."""
         return core.run_many(x, parameters, self.setup.variants(share), self.schedule, self.threads)
 
     def of(self, share: Rows) -> Job:
-        """For these runs alone."""
+        """Return the job of a share of the runs."""
         return replace(self, setup=self.setup.of(share))
 
 
@@ -72,45 +74,45 @@ Work = Sequence[tuple[Rows, Job]]
 def results(
     executor: Executor | None, work: Work, x: Array, parameters: Array, often: bool = False
 ) -> Generator[Result, None, None]:
-    """Of shares of the runs, one after the other; `often`: of small ones."""
+    """Yield the results of shares of the runs, one after the other; `often`: of small shares."""
     if executor is not None:
         return _spread(executor, work, x, parameters)
     if len(work) > 1 and work[0][1].threads > 1:
         return _on_threads(work, x, parameters)
-    return _here(work, x, parameters, OFTEN if often else setup.BLOCK)
+    return _in_this_thread(work, x, parameters, OFTEN if often else setup.BLOCK)
 
 
-def _here(work: Work, x: Array, parameters: Array, size: int) -> Generator[Result, None, None]:
-    some: list[Result] = []  # of several mechanisms, which have few runs each
+def _in_this_thread(work: Work, x: Array, parameters: Array, size: int) -> Generator[Result, None, None]:
+    pending: list[Result] = []  # of several mechanisms, which have few runs each
     count = 0
     try:
         for rows, job in work:
             core = job.setup.core()
             for share, _ in _cut([(rows, job)], size * job.threads):
                 states, ended, record = job.run(core, x[share], parameters_of(parameters, share), share)
-                some.append((share, states, ended, record))
+                pending.append((share, states, ended, record))
                 count += len(ended)
                 if len(work) == 1 or count >= size or (ended == Status.INTERRUPTED).any():
-                    yield _together(some)
-                    some, count = [], 0
+                    yield _merged(pending)
+                    pending, count = [], 0
     except KeyboardInterrupt:
-        if some:
-            yield _together(some)
+        if pending:
+            yield _merged(pending)
         raise
-    if some:
-        yield _together(some)
+    if pending:
+        yield _merged(pending)
 
 
-def _together(some: list[Result]) -> Result:
-    if len(some) == 1:
-        return some[0]
-    rows, states, ended, records = zip(*some, strict=True)
-    record = {name: np.concatenate([one[name] for one in records]) for name in records[0]}
+def _merged(results: list[Result]) -> Result:
+    if len(results) == 1:
+        return results[0]
+    rows, states, ended, records = zip(*results, strict=True)
+    record = {name: np.concatenate([record[name] for record in records]) for name in records[0]}
     return np.concatenate(rows), np.concatenate(states), np.concatenate(ended), record
 
 
 def _on_threads(work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
-    """Of mechanisms of which few runs are alike: some on each thread."""
+    """Distribute mechanisms with few runs each over threads."""
     pool = _Threads(work[0][1].threads)
     try:
         yield from _spread(pool, [(rows, replace(job, threads=1)) for rows, job in work], x, parameters)
@@ -119,7 +121,7 @@ def _on_threads(work: Work, x: Array, parameters: Array) -> Generator[Result, No
 
 
 class _Threads:
-    """Threads that are stopped in the middle of their jobs, and for which nothing waits: neither Ctrl-C nor the interpreter's end."""
+    """Executor whose threads can be stopped during a job; neither Ctrl-C nor the interpreter's exit waits for them."""
 
     def __init__(self, count: int) -> None:
         self._max_workers, self._stopped = count, False
@@ -159,9 +161,9 @@ class _Threads:
 
 
 def _spread(executor: Executor, work: Work, x: Array, parameters: Array) -> Generator[Result, None, None]:
-    """In shares that an executor's workers take; however it ends, none begins after that, and what is done by then is kept."""
+    """Distribute shares over an executor's workers. At the end or on an error no further job begins, and finished ones are kept."""
     unit = 1 if not METHODS[work[0][1].setup.method].in_lanes else LANES
-    size = -(-len(x) // (4 * _workers(executor)))  # some for each, as they are not equally fast
+    size = -(-len(x) // (4 * _workers(executor)))  # several for each, because workers differ in speed
     size = max(1, min(size, SHARE // (8 * (x.shape[1] + parameters.shape[-1]))))
     jobs: deque[tuple[Rows, Submitted]] = deque()
     try:
@@ -170,7 +172,7 @@ def _spread(executor: Executor, work: Work, x: Array, parameters: Array) -> Gene
         while jobs:
             share, submitted = jobs[0]
             result = submitted.result()
-            jobs.popleft()  # with what it holds
+            jobs.popleft()  # frees its memory
             yield share, *result
     except KeyboardInterrupt:
         for share, submitted in jobs:
@@ -182,7 +184,7 @@ def _spread(executor: Executor, work: Work, x: Array, parameters: Array) -> Gene
 
 
 def _workers(executor: Executor) -> int:
-    """How many jobs it does at once; 8 where it does not say."""
+    """Return the number of an executor's workers; 8 if unknown."""
     count = getattr(executor, "_max_workers", None)
     client = getattr(executor, "_client", executor)  # Dask's
     if count is None and hasattr(client, "ncores"):
@@ -191,7 +193,7 @@ def _workers(executor: Executor) -> int:
 
 
 def _cut(work: Work, size: int) -> Iterator[tuple[Rows, Job]]:
-    """Shares of runs of one mechanism."""
+    """Yield shares of the runs of each job."""
     for rows, job in work:
         runs = rows.stop if isinstance(rows, slice) else len(rows)
         for share in setup.shares(runs, size):

@@ -131,7 +131,7 @@ def test_motion_that_is_not_smooth_is_warned_of():
 
     b.add_pfaffian("jump", rows, ["a", "b"], derivative=lambda q, v: np.zeros((*q.shape[:-1], 1, 2)))
     robot = b.build()
-    with pytest.warns(sarrus.ModelWarning, match="differences that make A disagree"):
+    with pytest.warns(sarrus.ModelWarning, match="differences that approximate A disagree"):
         robot.linearize([0.0, 0.0], robot.project_velocity([0.0, 0.0], [1.0, 1.0]))
 
 

@@ -260,7 +260,7 @@ def test_overlap_at_home_is_told_and_what_touches_only_is_not():
 def test_a_simulation_says_that_shapes_pass_through_each_other():
     robot = brick().build()
     with pytest.warns(
-        ModelWarning, match=r"shapes 'brick' and 'ground' \(and 5 pairs more\) may touch, and method='rk4' lets"
+        ModelWarning, match=r"shapes 'brick' and 'ground' \(and 5 more pairs\) may touch, but method='rk4' lets"
     ):
         robot_run = sarrus.simulate(robot, robot.neutral(), np.zeros(6), duration=0.01, dt=0.01, method="rk4")
     assert robot_run.q[-1, 6] < 0.0

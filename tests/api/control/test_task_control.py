@@ -134,7 +134,7 @@ def test_wrong_contacts_and_limits(arm):
     with pytest.raises(TypeError, match="limits"):
         control.TaskControl(arm, task, 3.0)
     for weights in (np.ones(5), np.ones((1, 6))):
-        with pytest.raises(sarrus.ShapeError, match=r"effort_weights are a number, or \(6,\) of the motors"):
+        with pytest.raises(sarrus.ShapeError, match=r"effort_weights must be a number, or \(6,\) for the motors"):
             control.TaskControl(arm, task, effort_weights=weights)
     with pytest.raises(sarrus.ModelError, match="no motors"):
         control.TaskControl(arm, task, actuated=[])
@@ -149,7 +149,7 @@ def test_hard_tasks_that_contradict_each_other_are_named(arm):
         [control.JointTask(arm.joints[0], 0.0, hard=True), control.JointTask(arm.joints[0], 1.0, hard=True)],
         limits=None,
     )
-    with pytest.raises(sarrus.StateError, match="contradicts itself"):
+    with pytest.raises(sarrus.StateError, match="are inconsistent"):
         law(0.0, np.zeros(6), np.zeros(6))
 
 
@@ -162,7 +162,7 @@ def test_unsound_states(arm, delta):
     held = control.TaskControl(delta, control.JointTask("motor1", 0.0))
     q = delta.assemble()
     q[delta.joint("motor1").q_slice] += 0.5
-    with pytest.raises(sarrus.StateError, match="off the loops"):
+    with pytest.raises(sarrus.StateError, match="violates the loop constraints"):
         held(0.0, q, np.zeros(delta.nv))
 
 
@@ -255,7 +255,7 @@ def test_a_force_with_integral_action_outlasts_friction_that_the_model_does_not_
 def test_a_force_that_no_model_tells_is_warned_of():
     """Across the plane of a linkage its pins share what they carry; in the plane they do not."""
     robot = sarrus.mechanisms.five_bar(actuated=3)
-    with pytest.warns(sarrus.ModelWarning, match=r"ForceTask\('pin'\): what rows \[0, 1, 4\] carry is not unique"):
+    with pytest.warns(sarrus.ModelWarning, match=r"ForceTask\('pin'\): the forces of rows \[0, 1, 4\] are not unique"):
         control.TaskControl(robot, control.ForceTask("pin", 0.0))
     q = robot.assemble()
     load = robot.joint_wrenches(q, np.zeros(robot.nv), np.zeros(robot.nv))

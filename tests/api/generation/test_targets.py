@@ -37,12 +37,12 @@ def test_check_program(scalar, tmp_path):
     assert set(made.others) == {program, tmp_path / "four_bar_check.json"}
     run = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.count("off by") == len(asked)
+    assert run.stdout.count("error ") == len(asked)
     body, name, matrix = made.source.read_text().rpartition("four_bar_M(")
     made.source.write_text(body + name + matrix.replace(" + ", " - ", 1))
     run = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
     assert run.returncode == 1
-    assert "four_bar_M: off by" in run.stdout and run.stdout.count("FAILED") == 1
+    assert "four_bar_M: error" in run.stdout and run.stdout.count("FAILED") == 1
 
 
 @needs_compiler
@@ -63,7 +63,7 @@ def test_check_program_tries_home(tmp_path):
     assert np.abs(states_[0]["results"]["q"] - robot.assemble()).max() < 1e-12
     made.source.write_text(made.source.read_text().replace("  q[0] = ", "  q[0] = 0.0 / 0.0 * "))
     run = subprocess.run([sys.executable, tmp_path / "five_bar_check.py"], capture_output=True, text=True, check=False)
-    assert run.returncode == 1 and "off by inf" in run.stdout, run.stdout
+    assert run.returncode == 1 and "error inf" in run.stdout, run.stdout
 
 
 @needs_compiler
@@ -242,9 +242,9 @@ BAD = {
         ["forward_dynamics"],
         {"targets": ["jax"], "scalar": "float"},
         ValueError,
-        "wants scalar='double'",
+        "requires scalar='double'",
     ),
-    "no step": (["forward_dynamics"], {"targets": ["fmu"]}, ValueError, "wants one function 'step'"),
+    "no step": (["forward_dynamics"], {"targets": ["fmu"]}, ValueError, "requires one function 'step'"),
     "nothing held": (["step"], {}, sarrus.ModelError, "leave motions free"),
 }
 

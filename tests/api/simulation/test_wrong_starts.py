@@ -21,7 +21,7 @@ def test_a_checkpoint_with_a_stabilisation_that_there_is_not(robot):
 
 
 def test_joints_that_are_a_number():
-    with pytest.raises(TypeError, match="joints of EffortTable are a sequence of names; got 5"):
+    with pytest.raises(TypeError, match="joints of EffortTable must be a sequence of names; got 5"):
         sarrus.simulate(PENDULUM, [0.1], [0.0], 0.1, control.EffortTable([0.0, 1.0], [[1.0], [2.0]], joints=5))
 
 
@@ -65,7 +65,7 @@ def test_open_starts_are_told(many):
     if many:
         assert run(1.2) == sarrus.results.Status.INVALID_STATE
     else:
-        with pytest.raises(sarrus.StateError, match=r"begin with mechanism\.assemble"):
+        with pytest.raises(sarrus.StateError, match=r"start from mechanism\.assemble"):
             run(1.2)
 
 
@@ -75,9 +75,9 @@ def test_starts_where_a_motion_is_not_yet_are_told_with_the_time():
     robot = b.build()
     q = robot.assemble()
     with pytest.warns(
-        sarrus.DriftWarning, match=r"moved joint '\w+' most.* mechanism\.assemble\(near=q, time=0\.01, fixed="
+        sarrus.DriftWarning, match=r"moved joint '\w+' most.* mechanism\.assemble\(near=q, time=0\.01\), with fixed="
     ):
         sarrus.simulate(robot, q, np.zeros(3), 0.01, start=0.01)
-    with pytest.raises(sarrus.StateError, match=r"begin with mechanism\.assemble\(near=q, time=0\.5\)"):
+    with pytest.raises(sarrus.StateError, match=r"start from mechanism\.assemble\(near=q, time=0\.5\)"):
         sarrus.simulate(robot, q, np.zeros(3), 0.01, start=0.5)
     assert sarrus.simulate(robot, robot.assemble(near=q, time=0.5), np.zeros(3), 0.01, start=0.5).status == "finished"

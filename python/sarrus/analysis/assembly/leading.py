@@ -1,8 +1,9 @@
-"""Lead a closed configuration to prescribed joints and frames, on its branch.
+"""Continuation of a closed configuration to prescribed joints and frames, on its branch.
 
-The rows of the loops are F(u, x) = 0, with x what is prescribed and u all else. Where x determines the motion at the start, rank dF/du being full, its
-branch along the straight way from there to the goal is one curve u(s), as long as that rank stays. The core goes to its end, in one jump where that is
-certain to stay on it, else as :meth:`~sarrus.Mechanism.follow` does (``Branch::lead`` in ``cpp/loops/branch.hpp``); each state of a batch has its own way.
+The rows of the loops are F(u, x) = 0, with prescribed coordinates x and the other coordinates u. If x determines the motion at the start, dF/du has
+full rank. As long as it has, the branch along the straight path from the start to the goal is one curve u(s). The core computes its end: in one jump if
+it is certain to stay on the branch, else as :meth:`~sarrus.Mechanism.follow` (``Branch::move`` in ``cpp/loops/branch.hpp``). Each state of a
+batch has its own path.
 """
 
 from __future__ import annotations
@@ -14,31 +15,36 @@ from typing import Any, cast
 import numpy as np
 
 from ..._arrays import Array, NDArray
-from ..._core import Status, leading, tolerances
-from ..._core import lead as outcomes
+from ..._core import Status, determining_groups, tolerances
+from ..._core import branch_outcome as outcomes
 from ...description.joints import TURN
 from ...dynamics.loop_operations import LoopFunctions
 from .closing import EACH, STEPS, Closing, Frames, closing, from_each
 from .continuation import Branch
 
-FITS = (
-    1e-6  # how far joints may be from where they follow to, beyond which they are elsewhere [rad, sizes of the bodies]
-)
-PASSED = 1.0 - 1e-12  # of the way to the only input
+# largest deviation of dependent joints from their prescribed coordinates [rad, sizes of the bodies]
+FITS = 1e-6
+PASSED = 1.0 - 1e-12  # fraction of the path at which its end counts as reached
 
 
 @dataclass(eq=False)
 class Lead:
-    """Configurations (n, nq) that were led from starts, and what became of each (n,).
+    """Results of a continuation from n starts.
 
     Attributes
     ----------
-    there : whether it is on the branch of its start
-    free : whether there is none: what is prescribed leaves motion, or the start is singular
-    passed : whether the end of the way was reached
-    crossed : whether a singular position was passed, behind which branches are arbitrary
-    state : a Status: OTHER_BRANCH also where it is not known to be on this one; NO_ANSWER where there is no configuration
-    beyond : whether joints leave their limits on the branch
+    q : (n, nq) configurations
+    on_branch : (n,) True if the configuration is on the branch of its start
+    free : (n,) True without a branch: the prescribed coordinates leave motion, or the start is singular
+    passed : (n,) True if the end of the path was reached
+    crossed : (n,) True if the path passes a singular position, after which the choice of a branch is arbitrary
+    closure : loop closure with the prescribed joints and frames
+    joint_paths : joint to coordinates (n, 2, nq of the joint) at the start and at the goal
+    targets : (n, 2, numbers) targets at the start and at the goal
+    times : (n,) [s]
+    steps : longest step, shortest step, tolerance
+    state : (n,) a Status: OTHER_BRANCH also if the branch is undecided; NO_ANSWER without a configuration
+    outside_limits : (n,) True if joints leave their limits on the branch
     """
 
     q: Array
@@ -47,21 +53,21 @@ class Lead:
     passed: NDArray[np.bool_]
     crossed: NDArray[np.bool_]
     how: Closing
-    ways: dict[str, Array]  # of the joints that lead, (n, 2, nq of the joint)
-    targets: Array  # (n, 2, numbers)
-    times: Array  # (n,)
+    ways: dict[str, Array]
+    targets: Array
+    times: Array
     steps: tuple[float, float, float]
     state: NDArray[np.int8]
     beyond: NDArray[np.bool_]
 
     def end(self, start: Array) -> tuple[str, Array | None]:
-        """Why the first did not get there from its start (nq,), and where its branch ends, None where it does not."""
+        """Return the reason for which the first state left its branch from `start` (nq,), and the end of the branch, None if it does not end."""
         if self.beyond[0]:
             return "joints leave their limits on it", None
         if self.crossed[0]:
-            return "a singular position lies on the way, where branches meet", None
+            return "a singular position lies on the path, at which branches meet", None
         if self.passed[0]:
-            return "joints that follow from those that lead come elsewhere", None
+            return "the fixed coordinates of dependent joints contradict it", None
         ways, (longest, shortest, tolerance) = {name: x[0] for name, x in self.ways.items()}, self.steps
         branch = Branch(self.how, np.repeat(self.times[0], 2), ways, self.targets[0], (longest, shortest), tolerance)
         _, q, why = branch.stop(start)
@@ -72,10 +78,10 @@ def led_or_nearest(
     robot: LoopFunctions, places: Mapping[tuple[str, bool], Array], goals: Mapping[str, Array], near: Array, start: Array, open_: Array,
     times: Array | None, branch: str, nearest: Callable[[Any, Array], Any], *, tolerance: float, threads: int,
 ) -> Lead | None:  # fmt: skip
-    """On from starts (n, nq), on their branches where these lead there, and else by a search of these rows; None where no state has a branch.
+    """Return the continuation of starts (n, nq) on their branches, completed by a search for the other rows; None if no state has a branch.
 
-    `places` (n, 3 or 4 x 4) of frames, `goals` (n, nq of the joint) of joints; `near` (n, nq) where the starts were looked for, and `open_` (n,) not 0
-    where none closes the loops. A start that is far from there stands for a guess, which chooses no branch.
+    `places` are targets (n, 3) or (n, 4, 4) of frames, `goals` coordinates (n, nq of the joint) of joints. `near` (n, nq) are the guesses of the
+    starts; `open_` (n,) is not 0 for starts that do not close the loops. A start far from its guess selects no branch.
     """
     began = np.flatnonzero(open_ == 0)
     if not began.size:
@@ -85,7 +91,8 @@ def led_or_nearest(
     led = lead(
         some, tuple(places), numbers, {name: x[began] for name, x in goals.items()}, near[began], start[began], when, tolerance, threads
     )  # fmt: skip
-    if places and not (led.there | led.free).all():  # a way that prescribes more than there are freedoms need not exist
+    # a path with more prescribed coordinates than freedoms may not exist
+    if places and not (led.there | led.free).all():
         prescribed = sum(x.shape[-1] for x in (*goals.values(), *numbers)) - 6 * sum(turned for _, turned in places)
         led.free |= ~led.there & (
             prescribed > free_motions(robot, start[began[0]], None if when is None else when[0])[1]
@@ -100,7 +107,7 @@ def led_or_nearest(
     q, there, free = start.copy(), np.zeros(len(start), bool), np.ones(len(start), bool)
     q[began], there[began], free[began] = led.q, led.there, led.free
     beyond = there & ~within(q) & (branch != "only")
-    free |= beyond & ~within(start)  # a start beyond limits leaves the choice to them
+    free |= beyond & ~within(start)  # for a start outside the limits, the limits select the branch
     if free.all():
         return None
     fell = ~there & ~free
@@ -121,7 +128,7 @@ def lead(
     robot: LoopFunctions, frames: Frames, numbers: Sequence[Array], held: Mapping[str, Array], near: Array, start: Array, time: Array | None,
     tolerance: float, threads: int,
 ) -> Lead:  # fmt: skip
-    """On from starts (n, nq), which close the loops, to joints at `held` (n, nq of the joint) and frames at `numbers` (n, 3 or 12); turns count from `near`."""
+    """Continue closed starts (n, nq) to joints at `held` (n, nq of the joint) and frames at `numbers` (n, 3 or 12); turns count from `near`."""
     n = len(start)
     names = _leading(robot, start[0], held, None if time is None else time[0]) if held else ()
     how = closing(robot, frames, names)
@@ -147,7 +154,7 @@ def lead(
 
     def ask(which: Any, way: Array) -> Array:
         some = how if isinstance(which, slice) else how.of_rows(which)
-        answer: Array = some.robot._lead(
+        answer: Array = some.robot._move_along_branch(
             start[which], how.held, some.loops.scale(), steps, way, threads=threads, return_status=True
         )[0]
         return answer
@@ -174,8 +181,8 @@ def lead(
 
 
 def free_motions(robot: LoopFunctions, q: Array, time: Any) -> tuple[Array, float]:
-    """The projector (nv, nv) onto the motions that the loops leave at q (nq,), scaled, and how many there are."""
-    robot = robot._base  # by structure
+    """Return the scaled projector (nv, nv) onto the motions that the loops allow at q (nq,), and the number of these motions."""
+    robot = robot._base  # variants have the same structure
     if not robot.nc:
         return np.eye(robot.nv), float(robot.nv)
     loops = closing(robot, (), ()).at(time, None)
@@ -184,21 +191,21 @@ def free_motions(robot: LoopFunctions, q: Array, time: Any) -> tuple[Array, floa
 
 
 def _leading(robot: LoopFunctions, start: Array, held: Mapping[str, Array], time: Any) -> tuple[str, ...]:
-    """Choose as many of the given joints as determine the motion, by their names: the others have to follow."""
+    """Return as many of the given joints, by name, as determine the motion; the others are dependent."""
     robot = robot._base
     prescribed = sum(robot.joint(name).type.nv for name in held)
     if prescribed <= robot.nv - robot.nc:
         return tuple(held)
     projector, count = free_motions(robot, start, time)
-    if not prescribed > count:  # or nobody knows
+    if not prescribed > count:  # also for a count of NaN
         return tuple(held)
     places = {name: robot.joint(name).v_slice for name in sorted(held) if not robot.joint(name).closes_loop}
-    leads = dict(zip(places, leading(projector, [(x.start, x.stop) for x in places.values()]), strict=True))
+    leads = dict(zip(places, determining_groups(projector, [(x.start, x.stop) for x in places.values()]), strict=True))
     return tuple(name for name in held if leads.get(name, True))
 
 
 def _coordinates_now(robot: LoopFunctions, names: Sequence[str], q: Array, time: Any) -> dict[str, Array]:
-    """(n, nq of the joint) of these joints at q (n, nq)."""
+    """Return the coordinates (n, nq of the joint) of these joints at q (n, nq)."""
     if not any(robot.joint(name).closes_loop for name in names):
         return {name: q[:, robot.joint(name).q_slice] for name in names}
     states = cast(Any, robot).joint_states(q, time=time, return_status=True)[0]
@@ -206,7 +213,7 @@ def _coordinates_now(robot: LoopFunctions, names: Sequence[str], q: Array, time:
 
 
 def _numbers_now(robot: LoopFunctions, frame: str, turned: bool, q: Array) -> Array:
-    """Pose of a frame at q (n, nq), as the core takes it for a target."""
+    """Return the pose (n, 12) or point (n, 3) of a frame at q (n, nq), in the core's order of targets."""
     pose = cast(Any, robot).pose(q, frame, return_status=True)[0]
     return np.asarray(pose[:, :3].reshape(len(q), 12) if turned else pose[:, :3, 3])
 
@@ -219,7 +226,7 @@ def _fits(
     robot: LoopFunctions, led: Lead, frames: Frames, numbers: Sequence[Array], held: Mapping[str, Array], rows: NDArray[np.intp], time: Array | None, tolerance: float,
     threads: int,
 ) -> NDArray[np.bool_]:  # fmt: skip
-    """Whether the joints that follow from those that lead are where they are to be, which is then where `led.q` has them."""
+    """Return True for the rows whose dependent joints have their prescribed coordinates; `led.q` is set to these."""
     whole = closing(robot, frames, tuple(held)).of_rows(rows)
     q, wanted = led.q[rows], led.q[rows].copy()
     for name, x in held.items():

@@ -1,8 +1,8 @@
-"""The search for configurations that close the loops: steps from many starts, of which one is given, and what to say if none succeeds.
+"""Multistart search for configurations that close the loops, and the messages of its errors.
 
-From each start the core's steps (:mod:`sarrus.analysis.assembly.closing`) go as far as they can. The first start is the one given; others lie about it, a little, some way and all
-the way round, until loops close within the joints' limits. Of what was found by then the nearest is the answer. Joints that are held do
-not take part. All in units of :mod:`sarrus.analysis.scaling`.
+The core iterates from each start (:mod:`sarrus.analysis.assembly.closing`). The first start is that of the caller; the others are drawn around
+it, at small, medium and large distances, until loops close within the joints' limits. The result is the nearest configuration so far. Fixed joints
+do not move. Units are those of :mod:`sarrus.analysis.scaling`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ..joint_targets import quoted
 from .closing import FAR, NEAR, Coordinates, Frames, closing
 
 TOLERANCE: float = tolerances.closed
-SAME = 1e-5  # poses that differ by less are one assembly mode
+SAME = 1e-5  # poses that differ by less are the same assembly mode
 SMALL = 1e-6  # relative singular values of independent velocities are larger
-ZERO = 1e-12  # and those that are zero everywhere smaller, by rounding
+ZERO = 1e-12  # singular values that are zero in all configurations are smaller, by rounding
 
 
 class Search:
-    """Ways from many starts to configurations that close the loops, with the joints that are held where the given start has them."""
+    """A search from many starts for configurations that close the loops, with fixed joints as in the caller's start."""
 
     def __init__(
         self, robot: LoopFunctions, start: Array, held: Iterable[str], time: float | None, seed: int,
@@ -39,22 +39,22 @@ class Search:
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """Made where the given start alone does not do, which takes longer than to try it; that start has had its numbers."""
+        """Generator of the other starts, created if the first start fails: creating it takes longer than one attempt."""
         rng = np.random.default_rng(self._seed)
-        rng.uniform(size=self.robot.nv)
+        rng.uniform(size=self.robot.nv)  # skips the numbers of the first start
         return rng
 
     def close(self, q: Array, steps: ArrayLike = FAR) -> tuple[Array, Array]:
-        """Configurations (k, nq) on from q that close the loops as well as they can, and the residuals (k,) that are left."""
+        """Return configurations (k, nq) from starts q with minimal residuals, and these residuals (k,)."""
         return self.loops.close(q, self.loops.scale(self.moving, self.weights), steps)
 
     def jacobian(self, q: Array) -> Array:
-        """Derivative (k, rows, nv) of what holds positions by what may move, scaled."""
+        """Return the scaled Jacobian (k, rows, nv) of the holonomic rows, zero for fixed velocities and for entries that are not finite."""
         J = self.loops.jacobian(q)[:, self.loops.holonomic] * self.moving
         return np.where(np.isfinite(J), J, 0.0)
 
     def starts(self, first: int, count: int) -> Array:
-        """Some of an endless row of starts: the one that was given, then others about it, a little and all the way round."""
+        """Return `count` starts (count, nq) of an endless sequence: the caller's, then others around it, at three distances."""
         if first == 0:
             others = self.starts(1, count - 1) if count > 1 else np.empty((0, self.robot.nq))
             return np.concatenate([self.start[None], others])
@@ -66,7 +66,10 @@ class Search:
         return np.clip(q, self.how.low, self.how.high)
 
     def nearest(self, starts: int, tolerance: float) -> tuple[Array, float]:
-        """The configuration nearest to the start, of the first found, within joint limits if possible; or the one that is least open."""
+        """Return the closed configuration nearest to the start, and its residual.
+
+        It is within joint limits if possible. If no start succeeds, the configuration with the smallest residual is returned.
+        """
         q, left = self.close(self.start[None], NEAR)
         q = self.how.unwound(q, self.start)
         if left[0] <= min(tolerance, TOLERANCE) and self.how.within(q, time=self.loops.time)[0]:
@@ -87,35 +90,35 @@ class Search:
         return ends[best].copy(), float(lefts[best])
 
     def distance(self, q: Array) -> Array:
-        """(k,) how far all joints are from the start."""
+        """Return the distance (k,) of all joints from the start."""
         with np.errstate(over="ignore"):
             return np.asarray(np.linalg.norm(self.loops.difference(self.start, q), axis=1))
 
     def order(self, q: Array) -> Array:
-        """Keys (nv + 1, k) of :func:`numpy.lexsort` by which the nearest comes first; digits that rounding decides must not decide."""
+        """Return keys (nv + 1, k) of :func:`numpy.lexsort`, nearest first; they are rounded, such that rounding errors do not affect the order."""
         x = self.loops.difference(self.start, q)[:, np.argsort(self.how.by_name)]
         return np.vstack([x.T.round(6), self.distance(q).round(6)])
 
     def appearance(self, q: Array) -> Array:
-        """(k, 12 bodies) how the bodies lie: what does not depend on the coordinates that say so."""
+        """Return the poses of the bodies (k, 12 bodies), which do not depend on the choice of coordinates."""
         poses = [self.robot.pose(q, body)[:, :3] / (1.0, 1.0, 1.0, self.loops.length) for body in self.robot.bodies]
         return np.asarray(np.concatenate(poses, axis=1).reshape(len(q), -1))
 
     def freedom(self, q: Array) -> int:
-        """Degrees of freedom that the loops leave to the joints that may move."""
+        """Return the number of degrees of freedom of the joints that are not fixed."""
         s = np.linalg.svd(self.jacobian(q[None])[0], compute_uv=False)
         return int(self.moving.sum() - (s > SMALL * s.max(initial=0.0)).sum())
 
 
 def nearly_singular(J: Array) -> NDArray[np.bool_]:
-    """(k,) whether scaled Jacobians (k, rows, nv) have lost rank by less than rounding: closing loops ends within 1e-8 of a double root."""
+    """Return True (k,) for scaled Jacobians (k, rows, nv) that are singular within rounding: iterations stop within 1e-8 of a double root."""
     s = np.linalg.svd(J, compute_uv=False)
     relative = s / np.maximum(s.max(axis=-1, initial=0.0, keepdims=True), 1e-300)
     return np.asarray(((relative > ZERO) & (relative < SMALL)).any(axis=-1))
 
 
 def checked_tolerance(value: float) -> float:
-    """Of residuals, which the search does not make smaller than rounding, however many starts it has."""
+    """Return the checked tolerance of residuals; raise ValueError if it is below rounding, which no search reaches."""
     tolerance = checked_number("tolerance", value)
     if tolerance < tolerances.rounding:
         raise ValueError(
@@ -125,7 +128,7 @@ def checked_tolerance(value: float) -> float:
 
 
 def open_by(search: Search, q: Array) -> dict[str, float]:
-    """How far each constraint is open, relative to the mechanism's size."""
+    """Return the scaled residual of each constraint."""
     phi = search.loops.residual(q)
     with np.errstate(over="ignore"):
         return {
@@ -134,14 +137,14 @@ def open_by(search: Search, q: Array) -> dict[str, float]:
 
 
 def why_open(search: Search, q: Array) -> str:
-    """What stays open in the best configuration that was found, and why."""
+    """Return the message of a failed search: the open constraints of its best configuration, and the likely cause."""
     robot, off = search.robot, open_by(search, q)
     name = max(off, key=lambda name: off[name])
     constraint, phi = robot.constraint(name), robot.constraint_residual(q, **search.loops.data(q))
     row = constraint.rows.start + int(np.abs(search.loops.residual(q)[constraint.rows]).argmax())
     text = (
-        f"no configuration was found that closes all loops: '{name}' ({constraint.kind}) stays open, at best by {off[name]:.3g} of the "
-        f"mechanism's size ({constraint.row_names[row - constraint.rows.start]}: {phi[row]:.3g})"
+        f"no configuration was found that closes all loops: '{name}' ({constraint.kind}) stays open, by {off[name]:.3g} of the "
+        f"mechanism's size in the best one ({constraint.row_names[row - constraint.rows.start]}: {phi[row]:.3g})"
     )
     if constraint.bodies:
         turns = np.array(["rotation" in row for row in constraint.row_names])
@@ -154,16 +157,16 @@ def why_open(search: Search, q: Array) -> str:
         text += f", its closest approach {' and '.join(f'{x:.3g} {unit}' for unit, x in apart.items())}"
     others = [other for other in off if other != name and off[other] > 0.1 * off[name]]
     if others:
-        text += f"; so do {quoted(others)}: they contradict one another, or none of them can close"
+        text += f"; {quoted(others)} stay open, too: they contradict one another, or none of them can close"
     if search.held:
         free = Search(
             search.base, q, (), search.loops.time, 0, search.frames, search.how.of_frames(search.loops.targets)
         )
         if free.nearest(10, TOLERANCE)[1] <= TOLERANCE:
-            return f"{text}; loops do close where {quoted(search.held)} may move: the coordinates fixed for them contradict the loops"
+            return f"{text}; loops do close if {quoted(search.held)} may move: the coordinates fixed for them contradict the loops"
     if off[name] < 1e-3:
         return (
-            f"{text}; if parts fit no better than that, as numbers of a file are rounded, sarrus.without_redundant_constraints(robot) is the "
-            "mechanism without the rows that they contradict; tolerance= finds where parts fit best, which most functions take for open loops"
+            f"{text}; if parts fit no better than that, because a file has rounded numbers, sarrus.without_redundant_constraints(robot) returns the "
+            "mechanism without the contradictory rows; tolerance= accepts the best fit, which most functions treat as open loops"
         )
-    return f"{text}; either lengths and places do not allow it, or another start is needed: near=, starts="
+    return f"{text}; either lengths and placements do not allow it, or another start is needed: near=, starts="

@@ -1,7 +1,7 @@
-"""Configurations that close all loops: found from anywhere, counted, led to a target, followed along an input.
+"""Configurations that close all loops: assembly, assembly modes, inverse kinematics and path continuation.
 
-The search (:mod:`sarrus.analysis.assembly.multistart`) takes damped steps of least motion from many starts. Targets of frames are one more loop each, closed by a
-joint from the ground to where the frame is to be. A branch (:mod:`sarrus.analysis.assembly.continuation`) is followed by the core.
+The search (:mod:`sarrus.analysis.assembly.multistart`) takes damped steps of least motion from many starts. The target of a frame is one more loop, with
+a loop joint from the ground to the target. The core follows branches (:mod:`sarrus.analysis.assembly.continuation`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from .multistart import SAME, TOLERANCE, Search, checked_tolerance, nearly_singu
 from .rates import Rates, completed
 from .recut import Recut, searched
 
-REGULAR = 10  # draws that may be lost to singular positions: some mechanisms have hardly any others
+REGULAR = 10  # number of draws that reject singular positions: some mechanisms have hardly any other positions
 
 Targets = Mapping[str, ArrayLike | Transform]
 
@@ -58,40 +58,42 @@ def assemble(
     robot: LoopFunctions, near: ArrayLike | JointCoordinates | None = None, *, fixed: JointCoordinates | None = None,
     **options: Unpack[SearchOptions],
 ) -> Array:  # fmt: skip
-    """A configuration (..., nq) that closes every loop, near another one and on its branch.
+    """Solve the loop-closure equations for a configuration (..., nq) near another one, on its branch (forward kinematics of closed chains).
 
-    From a configuration that is nearly closed, as the last one of a control loop is, it takes microseconds. Where `fixed` determines the motion,
-    the answer is on the branch of the start: the one to which small steps of the fixed joints from there lead (:meth:`follow`), however far they go;
-    joints that return after a turn go the shorter way round. One jump is taken where it is certified to stay on the branch. Where `fixed` leaves
-    motion, or the start is singular, there is no branch: one state is then looked for with all means, of many each from its own start only. Which
-    joints close the loops, and the order of the description, make no difference to the answer or to how often joints have turned: that is as near
-    to the start as limits allow.
+    A nearly closed start, such as the previous configuration of a control loop, takes microseconds. If `fixed` determines the motion, the result is
+    on the branch of the start: small steps of the fixed joints from the start to their values would reach it, as with :meth:`follow`.
+    Joints that return after a turn take the shorter direction. A single jump replaces the steps if it is certified to stay on the branch.
+
+    If `fixed` leaves motion, or the start is singular, there is no branch. One state is then searched from many starts, and each state of a batch
+    from its own start only. The result, and its number of whole turns, depend neither on the spanning tree nor on the order of the description.
+    Turns are as near to the start as limits allow.
 
     Parameters
     ----------
-    near : where to start: (..., nq), or joints to coordinates, which are kept if the loops can close with them and a first guess if
-        not (of joints that close a loop among themselves all but one count, the first by name); default, and for joints that are not named: the home of the description, or neutral
-    fixed : joints to coordinates that they must have [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one. Of more joints than there
-        are freedoms as many lead as determine the motion, and the others have to follow
-    branch : if the branch of the start ends on the way, passes a singular position, behind which it is not known, or leaves limits of joints:
-        "start", the nearest answer on any branch, with a BranchWarning; "only", AssemblyError; "any" does not ask for the branch at all
-    starts : how many other starts are tried if that one leads nowhere, or out of joint limits; the nearest of their answers is taken, one
-        out of limits only if none within them was found
-    seed : of these starts; equal seeds give equal answers
-    tolerance : residual up to which a loop counts as closed, in radians and in mean sizes of the bodies. It is for parts that do
-        not fit exactly: where they do, loops are closed to rounding, below which (1e-13) it cannot be
-    out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 9 (`Status.OTHER_BRANCH`, which has numbers): another branch than that of the
-        start, or not known to be it; 1: the start is unsound; 2: the loops stay open, or with branch="only" the branch does not lead there
+    near : start: (..., nq), or joints to coordinates. The coordinates are kept if the loops can close with them, else they are a first guess. Of joints
+        that close a loop among themselves all but one are used, the first by name. Default, and for other joints: the home of the description, or neutral
+    fixed : joints to prescribed coordinates [rad, m, quaternions (x, y, z, w)]: numbers (...) for joints with one coordinate. If there are more joints
+        than freedoms, as many as determine the motion are inputs of the path, and the others must agree
+    branch : if the branch of the start ends before the goal, passes a singular position, after which it is undecided, or leaves limits of joints:
+        "start" returns the nearest solution on any branch, with a BranchWarning; "only" raises AssemblyError; "any" ignores the branch
+    starts : number of other starts that are tried if the first one fails, or ends out of joint limits. The nearest of their solutions is returned,
+        one out of limits only if there is none within them
+    seed : seed of these starts; equal seeds give equal results
+    tolerance : largest residual of a closed loop, in radians and in mean sizes of the bodies. A larger tolerance is for parts that do
+        not fit exactly; otherwise loops are closed to rounding. It must be at least 1e-13, the level of rounding
+    out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 9 (`Status.OTHER_BRANCH`, with a result): another branch than that of the
+        start, or undecided; 1: the start is invalid; 2: the loops stay open, or with branch="only" the goal is not on the branch
+    time : (...) time of prescribed motions [s]
 
     Raises
     ------
     AssemblyError
-        The loops cannot close, or not with what is fixed or prescribed, or no start led there: which one stays open, and how far.
-        Where the branch of the start ends before, it is an errors.PathTrackingError, whose `last` (nq,) is where. In a batch that row is NaN.
+        The loops cannot close, or not with the fixed joints and prescribed motions, or no start succeeded; the message names the open loop.
+        If the branch of the start ends before, the error is an errors.PathTrackingError, whose `last` (nq,) is its end. In a batch that row is NaN.
     ModelError, NameNotFoundError
-        Joints that are given close a loop among themselves; a joint is not known.
+        Fixed joints close a loop among themselves; a joint does not exist.
     ShapeError, StateError
-        A wrong number of coordinates; some that are not finite, or no rotation.
+        The number of coordinates is wrong; coordinates are not finite, or a quaternion is zero.
 
     Examples
     --------
@@ -104,7 +106,7 @@ def assemble(
     >>> fourbar.assemble(near=q, fixed={"motor": np.linspace(0.4, 0.6, 5)}).shape
     (5, 3)
 
-    The other branch is where a start on it leads:
+    A start on the other branch leads to the other solution:
 
     >>> mirrored = fourbar.assembly_modes(fixed={"motor": 0.5})[1]
     >>> [round(float(fourbar.assemble(near, fixed={"motor": -2.5})[2]), 3) for near in (q, mirrored)]
@@ -117,7 +119,7 @@ def assemble(
 def _closed(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, *, warns: bool = True, **options: Any
 ) -> Any:
-    """Configurations with loops closed, joints held and frames where they should be, on the branch of the start or as near to it as `branch` says."""
+    """Return configurations with closed loops, fixed joints and frames at their targets, on the branch that `branch` selects."""
     branch = "start"
     if options:
         options = {name: x for name, x in options.items() if not _is_default(name, x)}
@@ -136,7 +138,7 @@ def _closed(
 
 
 def _nearest(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **options: Any) -> Any:
-    """The same on any branch."""
+    """Return configurations with closed loops, fixed joints and frames at their targets, on any branch."""
     time = options.get("time")
     plain = not options or options.keys() <= {"time"}
     question: tuple[Closing, Array, Array | None] | None = None
@@ -156,7 +158,7 @@ def _led(
     robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, branch: str, warns: bool, *, out: Array | None = None,
     return_status: bool = False, **options: Any,
 ) -> Any:  # fmt: skip
-    """On the branch of the start, where it has one and that leads there; else the nearest, if another branch will do."""
+    """Return solutions on the branch of the start if possible, else the nearest ones if `branch` allows it."""
     return_status, time = checked_truth("return_status", return_status), checked_times(options.get("time"))
     frames, held = _targets(robot, targets), coordinates(robot, fixed, many=True)
     shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()}
@@ -210,8 +212,8 @@ def _led(
 
 
 def _unreachable(search: Callable[[], Any] | None, start: Array, reason: str, last: Array | None) -> AssemblyError:
-    """Nothing was found: why the branch of the start does not lead there, and what the search elsewhere says."""
-    text = f"the branch of the start does not lead there: {reason}"
+    """Return the error of a failed continuation: the reason for which the branch does not reach the goal, and the message of the search."""
+    text = f"the goal is not on the branch of the start: {reason}"
     try:
         if search:
             search()
@@ -221,15 +223,15 @@ def _unreachable(search: Callable[[], Any] | None, start: Array, reason: str, la
 
 
 def warn_of_branch(count: int, of: int, reason: str = "") -> None:
-    """Give a BranchWarning of so many states; of one with the reason."""
+    """Issue a BranchWarning for `count` of `of` states, or for one state with the reason."""
     where = f"{count} of {of} configurations are" if not reason else "this configuration is"
     why = f": {reason}" if reason else f" (status {Status.OTHER_BRANCH:d})"
-    text = f"{where} on another branch than that of the start, or not known to be on it{why}"
-    warn_caller(f"{text}; branch='any' says that this is meant, branch='only' refuses it", BranchWarning)
+    text = f"{where} on another branch than that of the start, or on an undecided one{why}"
+    warn_caller(f"{text}; branch='any' accepts it without a warning, branch='only' raises an error", BranchWarning)
 
 
 def _start(robot: LoopFunctions, near: Any, options: Mapping[str, Any]) -> tuple[Array, NDArray[np.int8]]:
-    """The closed configurations (..., nq) near which to look, and a status (...)."""
+    """Return the closed start configurations (..., nq), and a status (...)."""
 
     def found() -> tuple[Array, NDArray[np.int8]]:
         q, state = _nearest(robot, {}, near, None, return_status=True, **options)
@@ -248,7 +250,7 @@ def _start(robot: LoopFunctions, near: Any, options: Mapping[str, Any]) -> tuple
 def _after_a_jump(
     robot: LoopFunctions, tree: Recut | None, question: Any, near: Array, fixed: Any, time: Any
 ) -> Array | None:
-    """What the search finds from its first start, where that closes the loops."""
+    """Return the result of the search's first start; None if it does not close the loops."""
     how, q, targets = question
     found: Array | None
     if tree is None:
@@ -257,7 +259,7 @@ def _after_a_jump(
     far = closing(tree.robot, how.frames, tuple(fixed or ()))
     try:
         start = tree.there(near, time)
-    except SarrusError:  # which the search will tell
+    except SarrusError:  # the search raises it again
         return None
     start[far.places] = list((fixed or {}).values())
     for steps in (NEAR, FAR):
@@ -272,7 +274,7 @@ def _looked_for_in(
     robot: LoopFunctions, tree: Recut, targets: Targets, near: Any, fixed: Any, *, out: Array | None = None, return_status: bool = False,
     **options: Any,
 ) -> Any:  # fmt: skip
-    """In the coordinates of another tree, unless a configuration of this one is nearly closed; where that fails, in these."""
+    """Return solutions from nearly closed configurations of this tree, else from a search in the other tree, else from one in this tree."""
     time, return_status = options.get("time"), checked_truth("return_status", return_status)
     ours = not any(robot.joint(name).closes_loop for name in fixed or ())
 
@@ -292,7 +294,7 @@ def _looked_for_in(
         there, other = there if return_status or ours else (there, np.isnan(there).any(axis=-1) * np.int8(2))
         held = tuple(name for name in fixed or {} if name in robot.joints)
         back = tree.back(there, near, time, held)
-        # closed to rounding in these coordinates, too
+        # close the loops to rounding in these coordinates, too
         closer, open_ = nearby(np.where(np.isfinite(back), back, robot.neutral()))
         back = np.where(((open_ == 0) & (other == 0))[..., None], closer, back)
         q, state = _merged(q, state, back, other)
@@ -309,7 +311,7 @@ def looked_for(
     tolerance: float = TOLERANCE, out: Array | None = None, threads: int = 1, return_status: bool = False,
     nearby: bool = False,
 ) -> Any:  # fmt: skip
-    """As :meth:`assemble` and :meth:`inverse_kinematics`, in the coordinates of this tree; only from a start that is nearly closed if `nearby` says so."""
+    """Return solutions of :meth:`assemble` or :meth:`inverse_kinematics` in the coordinates of this tree; with `nearby`, from nearly closed starts only."""
     threads, return_status = checked_count("threads", threads), checked_truth("return_status", return_status)
     starts, seed = checked_count("starts", starts, 0), checked_count("seed", seed, 0)
     tolerance = checked_tolerance(tolerance)
@@ -325,7 +327,7 @@ def looked_for(
     numbers = [x[..., :3, :].reshape(*x.shape[:-2], 12) if turned else x for (_, turned), x in frames.items()]
 
     def to(those: Mapping[str, Array], which_states: Any = slice(None)) -> tuple[Closing, Array | None]:
-        """How to close with these joints held, and where they and the frames are to be."""
+        """Return the closure with these fixed joints, and the targets of joints and frames."""
         how = closing(robot, which, those)
         targets = how.targets(numbers, those, lead)
         return how, None if targets is None else targets.reshape(-1, how.numbers)[which_states]
@@ -340,7 +342,8 @@ def looked_for(
             when = None if time is None else time[open_]
             q[open_], state[open_] = from_each(how, start[open_], at, when, tolerance, threads)
     else:
-        for those in (kept, held) if len(kept) > len(held) else (held,):  # what was a guess may move
+        # at the second attempt guessed joints may move
+        for those in (kept, held) if len(kept) > len(held) else (held,):
             search = Search(robot, start[0], those, time, seed, which, to(those, 0)[1])
             q, left = search.nearest(starts, tolerance)
             if left <= tolerance:
@@ -357,15 +360,23 @@ def assembly_modes(
     robot: LoopFunctions, *, fixed: JointCoordinates | None = None, time: float | None = None, attempts: int = 200, seed: int = 0,
     tolerance: float = TOLERANCE,
 ) -> list[Array]:  # fmt: skip
-    """All configurations found in which the loops close with some joints fixed, one (nq,) for each way in which the bodies can lie.
+    """Search all assembly modes: the configurations, each (nq,), in which the loops close with some joints fixed.
 
-    From as many starts as `attempts` says: there may be more. The one nearest to the home comes first; none found, an empty list.
-    Joint limits are not asked for. The other arguments are those of :meth:`assemble`.
+    The search may miss modes; more attempts find more. The mode nearest to the home is first. Without modes the list is empty. Joint limits are ignored.
+
+    Parameters
+    ----------
+    fixed, time, seed, tolerance : as :meth:`assemble`, for one state
+    attempts : number of starts
+
+    Returns
+    -------
+    list of (nq,) configurations, whose bodies have different poses
 
     Raises
     ------
     ModelError
-        With these joints fixed the mechanism can still move: there is no end of configurations. And as :meth:`assemble`.
+        With these joints fixed the mechanism can still move: the number of configurations is infinite. Other errors as :meth:`assemble`.
 
     Examples
     --------
@@ -388,7 +399,7 @@ def assembly_modes(
     freedom = min(search.freedom(one) for one in q)
     if freedom > 0:
         raise ModelError(
-            f"with {quoted(held) or 'nothing'} fixed {freedom} degrees of freedom are left, and so no end of configurations: "
+            f"with {quoted(held) or 'no joint'} fixed {freedom} degrees of freedom are left, and so infinitely many configurations: "
             "fix more joints"
         )
     q = q[np.lexsort(search.order(q))]
@@ -405,18 +416,18 @@ def inverse_kinematics(
     robot: LoopFunctions, frames: Targets, *, near: ArrayLike | JointCoordinates | None = None, fixed: JointCoordinates | None = None,
     **options: Unpack[SearchOptions],
 ) -> Array:  # fmt: skip
-    """A configuration (..., nq) in which frames are where they should be, and all loops are closed.
+    """Solve the inverse kinematics: a configuration (..., nq) with frames at their targets, and all loops closed.
 
     Parameters
     ----------
-    frames : frame to its pose in the world, (..., 4, 4) or a Transform, or to the point (..., 3) where its origin is to be [m]
-    near, fixed, **options : as :meth:`assemble`. Where targets determine the motion, the answer is on the branch to which straight lines and even turns
-        of the frames lead from the start; else what targets and loops leave free moves as little as it can
+    frames : frame to its pose in the world, (..., 4, 4) or a Transform, or to the position of its origin (..., 3) [m]
+    near, fixed, **options : as :meth:`assemble`. If targets determine the motion, the result is on the branch of the start, along straight lines and
+        even rotations of the frames; else the motion from the start that targets and loops leave free is minimal
 
     Raises
     ------
     AssemblyError
-        A target is out of reach: how far away the frame stays. And as :meth:`assemble`.
+        A target is out of reach; the message has the remaining distance of the frame. Other errors as :meth:`assemble`.
 
     Examples
     --------
@@ -438,34 +449,34 @@ def follow(
     frames: Targets | None = None, time: ArrayLike | None = None, max_step: float = 0.2, min_step: float = 1e-7, tolerance: float = TOLERANCE,
     out: Array | None = None, return_status: bool = False,
 ) -> Array:  # fmt: skip
-    """Configurations (n, nq) along prescribed inputs, on one branch, the loops closed in each.
+    """Compute closed configurations (n, nq) along prescribed inputs, on one branch (path continuation).
 
-    From one input to the next steps go along the tangent and then back onto the loops; a step after which they would have to go far
-    back is halved. Through positions where branches meet the motion goes straight on. What inputs and loops leave free moves as
-    little as it can.
+    Between two inputs, each step goes along the tangent and is then corrected onto the loops; a step with a large correction
+    is halved. In positions in which branches cross, the motion continues straight ahead. The motion that inputs and loops leave free
+    is minimal.
 
     Parameters
     ----------
-    joints : joint to the coordinates that it is to go through, (n,) or (n, nq of the joint); between them it moves evenly
-    frames : frame to poses (n, 4, 4) or points (n, 3) in the world, likewise
-    near : as :meth:`assemble`, which closes the loops at the first inputs: on the branch of this start, if that leads there
-    time : (n,) [s], where motion is prescribed
+    joints : joint to its coordinates along the path, (n,) or (n, nq of the joint) [rad, m, quaternions]; it moves evenly between them
+    frames : frame to its poses (n, 4, 4) or positions (n, 3) in the world along the path [m]
+    near : as :meth:`assemble`, which closes the loops at the first inputs, on the branch of this start if possible
+    time : (n,) times of prescribed motions [s]
     max_step : largest motion of a joint in one step [rad, mean sizes of the bodies], at least min_step
-    min_step : part of the way from one input to the next below which the branch counts as ended, more than rounding
+    min_step : smallest step, as a fraction of the path between two inputs: the branch ends if a shorter one is needed. It must exceed rounding
     tolerance : as :meth:`assemble`
     out, return_status : see :class:`~sarrus.Mechanism`. Status 2: the branch ends, and the path is NaN from there on
 
     Raises
     ------
     AssemblyError
-        The loops do not close at the first inputs; or the branch ends, as at a dead point. It is then an errors.PathTrackingError: its
-        `path` (k, nq) holds the configurations at the inputs up to there, and `last` (nq,) the one where the branch ends.
+        The loops do not close at the first inputs; or the branch ends, such as at a dead point. Then the error is an errors.PathTrackingError: its
+        `path` (k, nq) contains the configurations up to the end, and `last` (nq,) is the end of the branch.
     ModelError, NameNotFoundError, ShapeError, StateError
         As :meth:`assemble`.
 
     Examples
     --------
-    The coupler's middle of a four-bar goes round once:
+    The midpoint of a four-bar's coupler in a turn of the crank:
 
     >>> import numpy as np
     >>> import sarrus
@@ -475,7 +486,7 @@ def follow(
     >>> bool(np.allclose(curve[0], curve[-1])), curve[:, 0].min().round(3).item(), curve[:, 0].max().round(3).item()
     (True, 0.005, 0.784)
 
-    Led by its rocker it goes until crank and coupler are in line:
+    Driven by its rocker, the four-bar moves until crank and coupler are in line:
 
     >>> try:
     ...     fourbar.follow({"pivot": np.linspace(-1.6, -1.0, 31)})
@@ -491,8 +502,8 @@ def follow(
     led = _targets(robot, frames)
     for (name, turned), x in led.items():
         if x.ndim != 2 + turned or not np.isfinite(x).all():
-            expected = "is led through poses (n, 4, 4) or points (n, 3), all finite"
-            raise ShapeError(f"frame '{name}' {expected}; got shape {x.shape}")
+            expected = "expected finite poses (n, 4, 4) or points (n, 3)"
+            raise ShapeError(f"path of frame '{name}': {expected}, got shape {x.shape}")
     ways, times = paths(robot, joints, time, {name: len(x) for (name, _), x in led.items()})
     poses = {
         name: np.array([Transform.from_matrix(one).matrix for one in x]) if turned else x
@@ -502,7 +513,7 @@ def follow(
     targets = {name: x[0] for name, x in poses.items()}
     q = _closed(robot, targets, near, first, time=float(times[0]), tolerance=tolerance, warns=False)
     if q.ndim > 1:
-        raise ShapeError(f"near must be one configuration, ({robot.nq},), where a path starts; got shape {q.shape}")
+        raise ShapeError(f"near must be one configuration, ({robot.nq},), the start of a path; got shape {q.shape}")
     how = closing(robot, tuple(led), first)
     rows = [x[:, :3].reshape(len(x), 12) if x.ndim == 3 else x for x in poses.values()]
     branch = Branch(how, times, ways, how.targets(rows, ways, (len(times),)), steps, tolerance)
@@ -518,14 +529,15 @@ def follow(
 def complete_velocity(
     robot: LoopFunctions, q: ArrayLike, joints: Rates, *, frames: Rates | None = None, **options: Unpack[FrameTimeOptions]
 ) -> Array:  # fmt: skip
-    """The velocity (..., nv) on the loops in which joints and frames move as said, J v = c; what that leaves free moves as little as it can.
+    """Compute the constraint-consistent velocity (..., nv) with given velocities of joints and frames, J v = c; other motion is minimal.
 
     Parameters
     ----------
-    q : (..., nq) closing the loops
+    q : (..., nq) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
     joints : joint to its velocity: (...), or (..., nv of the joint) [rad/s, m/s]
-    frames : frame to its velocity [angular; linear] (..., 6), as :meth:`velocity` has it, or to that of its origin alone, (..., 3)
-        [rad/s, m/s]; with `expressed_in` in its own axes, or "world_aligned"
+    frames : frame to its velocity [angular; linear] (..., 6), as :meth:`velocity` returns it, or to the velocity of its origin only, (..., 3)
+        [rad/s, m/s]
+    expressed_in : axes of the frames' velocities: "frame", the frame's own, or "world_aligned"
     time, out, threads, return_status : see :class:`~sarrus.Mechanism`. Status 3: the loops do not allow these velocities
 
     Raises
@@ -533,8 +545,8 @@ def complete_velocity(
     StateError
         The loops do not allow these velocities; in a batch that row is NaN.
     ModelError, NameNotFoundError, ShapeError
-        Joints that are given close a loop among themselves; a frame is fixed to the ground; a joint or frame is not known; a wrong number
-        of velocities.
+        Joints in `known` close a loop among themselves; a frame is fixed to the ground; a joint or frame does not exist; the number
+        of velocities is wrong.
 
     Examples
     --------
@@ -545,7 +557,7 @@ def complete_velocity(
     >>> float(v[0]), bool(abs(fourbar.constraint_jacobian(q) @ v).max() < 1e-12)
     (6.0, True)
 
-    How fast the motors of a Delta robot turn while its platform goes to the side:
+    Motor velocities of a Delta robot for a lateral velocity of its platform:
 
     >>> delta = sarrus.mechanisms.delta()
     >>> q = delta.inverse_kinematics({"platform": (0.05, 0.0, -0.5)})
@@ -562,9 +574,15 @@ def complete_acceleration(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, joints: Rates, *, frames: Rates | None = None,
     **options: Unpack[FrameTimeOptions],
 ) -> Array:  # fmt: skip
-    """The acceleration (..., nv) on the loops in which joints and frames accelerate as said, J a = gamma(q, v).
+    """Compute the constraint-consistent acceleration (..., nv) with given accelerations of joints and frames, J a = gamma(q, v).
 
-    Of frames these are the classical accelerations that :meth:`acceleration` returns. Otherwise as :meth:`complete_velocity`.
+    Accelerations of frames are the classical ones, as :meth:`acceleration` returns them. Other arguments are those of :meth:`complete_velocity`.
+
+    Parameters
+    ----------
+    q, v : (..., nq), (..., nv) state that satisfies the constraints
+    known : joint to its acceleration: (...), or (..., nv of the joint) [rad/s², m/s²]
+    frames : frame to its acceleration (..., 6), or to that of its origin only, (..., 3) [rad/s², m/s²]
 
     Examples
     --------
@@ -588,12 +606,24 @@ def random(
     *,
     closed: bool = False,
 ) -> Array:
-    """Random configurations size + (nq,): within limits where there are any, else angles in [-pi, pi], displacements
-    in [-1, 1] m and uniformly distributed rotations.
+    """Draw random configurations size + (nq,), within joint limits.
 
-    With `closed` each, with displacements up to the mean size of the bodies, is led from there onto the loops, to where the joints are within their limits; where that fails, or ends on a
-    singular position, such as an elbow in gimbal lock, another one is drawn. AssemblyError where a hundred draws in a row fail.
+    Without limits, angles are in [-pi, pi], displacements in [-1, 1] m, and rotations are uniformly distributed.
 
+    Parameters
+    ----------
+    rng : generator, or its seed; default: an unpredictable seed
+    size : number of configurations, or their leading axes
+    closed : also close the loops, with all joints within their limits. Each draw, with displacements up to the mean size of the bodies, is a
+        start. If it fails, or ends in a singular position such as an elbow in gimbal lock, another one is drawn
+
+    Raises
+    ------
+    AssemblyError
+        A hundred draws of a configuration failed.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import sarrus
     >>> robot = sarrus.mechanisms.four_bar()
@@ -620,48 +650,48 @@ def random(
             return q.reshape(drawn.shape)
         q[left] = robot._drawn(rng, left.size, how.loops.length)
     raise AssemblyError(
-        f"from 100 random starts each, {left.size} of {len(q)} configurations were not found in which the loops close with all joints "
-        "within their limits: does assemble() find one?"
+        f"closed configurations within joint limits: found {len(q) - left.size} of {len(q)}, from 100 random starts each; "
+        "check if assemble() finds one"
     )
 
 
 def _merged(q: Array | None, state: Array | None, more: Array, other: Array) -> tuple[Array, Array]:
-    """Configurations and their status, of which those that failed are taken from elsewhere."""
+    """Return configurations and statuses, with those of `more` and `other` in place of failed ones."""
     if q is None or state is None:
         return more, np.asarray(other)
     return np.where((state == 0)[..., None], q, more), np.where(state == 0, state, other).astype(np.int8)
 
 
 def _is_default(option: str, value: Any) -> bool:
-    """Whether an option says what holds without it."""
+    """Return True if an option has its default value."""
     default = DEFAULTS.get(option, _is_default)
     return type(value) is type(default) and bool(value == default)
 
 
 def _targets(robot: LoopFunctions, frames: Targets) -> dict[tuple[str, bool], Array]:
-    """Where frames are to be, each a pose (..., 4, 4) or a point (..., 3), which the flag says."""
+    """Return the target of each frame, a pose (..., 4, 4) if its flag is True, else a point (..., 3)."""
     where = {name: _target(robot, name, value) for name, value in frames.items()}
     return {(name, x.shape[-1] == 4): x for name, x in where.items()}
 
 
 def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> Array:
-    """Where a frame is to be: a pose (..., 4, 4), or a point (..., 3)."""
+    """Return the target of a frame: a pose (..., 4, 4), or a point (..., 3)."""
     check_movable(robot, frame)
     if isinstance(value, Transform):
         return value.matrix
     where = real_array(f"the target of frame '{frame}'", value)
     if where.shape[-1:] != (3,) and where.shape[-2:] != (4, 4):
         expected = "a pose (..., 4, 4) or a point (..., 3)"
-        raise ShapeError(f"the target of frame '{frame}' is {expected}; got shape {where.shape}")
+        raise ShapeError(f"the target of frame '{frame}' must be {expected}; got shape {where.shape}")
     if where.ndim > 2 or (where.shape[-1] == 3 and where.ndim > 1):
-        return where  # each is looked at where it is used
+        return where  # its numbers are checked later, state by state
     if not np.isfinite(where).all():
         raise StateError(f"the target of frame '{frame}' must be finite; got {where.tolist()}")
     return where if where.ndim == 1 else Transform.from_matrix(where).matrix
 
 
 def _why_out_of_reach(search: Search, q: Array, targets: Mapping[tuple[str, bool], Array]) -> str:
-    """How far frames stay from their targets when the loops are closed."""
+    """Return the message of unreachable targets: the distances of the frames with closed loops."""
     robot, aims = search.robot, {target_name(name) for name, _ in targets}
     search.weights = np.full(robot.nc, 1e4)  # loops before targets
     for name in aims:
@@ -676,5 +706,5 @@ def _why_out_of_reach(search: Search, q: Array, targets: Mapping[tuple[str, bool
         if turned:
             text += f" and {np.linalg.norm(Rotation(where[:3, :3].T @ pose[:3, :3]).log()):.3g} rad"
         texts.append(f"{text} away")
-    fixed = f" while {quoted(search.held)} are held" if search.held else ""
-    return f"no configuration was found that leads all frames to their targets{fixed}: at best, with loops closed, {'; '.join(texts)}"
+    fixed = f" with {quoted(search.held)} fixed" if search.held else ""
+    return f"no configuration was found with all frames at their targets{fixed}: at best, with loops closed, {'; '.join(texts)}"

@@ -1,6 +1,6 @@
-"""Velocities and accelerations on the loops with which joints and frames move as said: prepared as for positions, then one call of the core's.
+"""Constraint-consistent velocities and accelerations with given motions of joints and frames, by one call of the core.
 
-Velocities of a joint of the tree are held; those of one that closes a loop, and of frames, are rows, to whose right-hand side they are added.
+Velocities of a tree joint are fixed. Those of a loop joint or a frame are constraint rows, and are added to their right-hand side.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ Asked = tuple[Closing, Array, Array | None, Array | None]
 def completed(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, known: Rates, frames: Rates | None, options: Any
 ) -> Any:
-    """Velocities (..., nv), or at v accelerations, with which joints and frames move as said and all else moves as little as it can."""
+    """Return velocities (..., nv), or accelerations if v is given, with the given motions of joints and frames; other motions are minimal."""
     axes = options.pop("expressed_in", "frame")
     if not isinstance(axes, str) or axes not in AXES:
-        what = "velocities" if v is None else "accelerations"
-        raise ValueError(f"{what} of frames are given in the axes of the 'frame' or 'world_aligned'; got {axes!r}")
+        raise ValueError(f"expressed_in must be 'frame' or 'world_aligned'; got {axes!r}")
     asked = _known_before(robot, q, v, known, frames, axes)
     how, x, rows, values = asked or _checked(robot, q, v, known, {} if frames is None else frames, axes)
     if values is not None:
@@ -41,9 +40,9 @@ def completed(
 def _known_before(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, known: Rates, frames: Rates | None, axes: str
 ) -> Asked | None:
-    """What `_checked` says, in the usual call of a control loop: floats of joints and frames that were asked for before. None: it is another one.
+    """Return the result of `_checked` for floats of joints and frames of an earlier call, as in a control loop; None for other calls.
 
-    As with :meth:`Closing.nearby` it checks no more than it must: names were checked when `how` was made, and numbers are the core's to check.
+    Names were checked when the closure was prepared, and the core checks numbers. So only types are checked, as in :meth:`Closing.nearby`.
     """
     moved = {} if frames is None else _of_one_state(q, v, frames)
     if type(known) is not dict or moved is None:
@@ -54,7 +53,7 @@ def _known_before(
     if how is None or not how.simple:
         return None
     held = how.still.copy()
-    for place, rate in zip(how.v_places, known.values()):  # noqa: B905 (as many: `how` is found by these)
+    for place, rate in zip(how.v_places, known.values()):  # noqa: B905 (equal lengths: these are the key of the closure)
         if type(rate) not in FLOATS:
             return None
         if place >= 0:
@@ -70,7 +69,7 @@ def _known_before(
 
 
 def _of_one_state(q: ArrayLike, v: ArrayLike | None, frames: Rates) -> dict[str, Array] | None:
-    """Velocities of frames, (3,) or (6,), where nothing but floats of one state is given."""
+    """Return the velocities of frames, (3,) or (6,), if all are floats of one state; else None."""
     if type(frames) is not dict or v is not None or type(q) is not np.ndarray or q.ndim != 1:
         return None
     arrays = {name: np.asarray(x) for name, x in frames.items() if type(x) in (tuple, list, np.ndarray)}
@@ -81,7 +80,7 @@ def _of_one_state(q: ArrayLike, v: ArrayLike | None, frames: Rates) -> dict[str,
 def _checked(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, known: Rates, frames: Rates, expressed_in: str
 ) -> Asked:
-    """How to complete the motion, the velocities (..., nv) that are held, what is added to rows (..., nc), and what the core is told of these."""
+    """Return the closure, the fixed velocities (..., nv), the additions to rows (..., nc), and the values of target rows."""
     what = "velocities" if v is None else "accelerations"
     rates = rates_of(robot, known, what)
     check_frames(robot, frames, "joints")
@@ -104,7 +103,7 @@ def _checked(
 def _in_frame(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike | None, frame: str, value: ArrayLike, what: str, expressed_in: str
 ) -> Array:
-    """A frame's velocity (..., 6), or its origin's (..., 3), in its own axes; or, of an acceleration, the rate of these components at v."""
+    """Return the velocity of a frame (..., 6), or of its origin (..., 3), in the frame's axes; for an acceleration, the rate of these components at v."""
     check_movable(robot, frame)
     x = real_array(f"{what} of frame '{frame}'", value)
     if x.ndim == 0 or x.shape[-1] not in (3, 6):
@@ -114,7 +113,7 @@ def _in_frame(
     if expressed_in == "world_aligned":
         R = robot.pose(q, frame, return_status=True)[0][..., :3, :3]
         parts = [np.einsum("...ji,...j->...i", R, part) for part in parts]
-    if v is not None:  # the axes turn
+    if v is not None:  # the frame's axes turn
         V = robot.velocity(q, v, frame, return_status=True)[0]
         parts[-1] = parts[-1] - np.cross(V[..., :3], V[..., 3:])
     lead = np.broadcast_shapes(*(part.shape for part in parts))
@@ -124,7 +123,7 @@ def _in_frame(
 def holding(
     robot: LoopFunctions, q: ArrayLike, joints: tuple[str, ...], time: ArrayLike | None
 ) -> tuple[LoopFunctions, Array, dict[str, Any]]:
-    """How to hold joints where they are: on which mechanism, 0 or 1 of each velocity, and what the core is to be told besides."""
+    """Return the arguments for locked joints: the mechanism, a mask (nv,) that is 0 for locked velocities, and more keyword arguments."""
     how = closing(robot, (), joints)
     besides = {}
     if how.led:

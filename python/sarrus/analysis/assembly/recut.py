@@ -1,7 +1,6 @@
-"""The same mechanism with other joints in its tree, so that what is asked of a joint that closes a loop is asked of a coordinate of q.
+"""The same mechanism on another spanning tree, such that a loop joint becomes a tree joint.
 
-Which joints close the loops is a choice, and a configuration can be told in the coordinates of any tree: each joint's are read off the
-bodies that it joins.
+The spanning tree is a choice. A configuration has coordinates in each tree; those of a joint follow from the poses of its two bodies.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from .closing import NEAR, closing, fitting, prepared
 
 
 class Recut:
-    """A mechanism with the named joints in its tree, and states told in the coordinates of either.
+    """A mechanism with the named joints in its tree, and conversions of configurations between both trees.
 
-    Which other joints stand in its tree depends neither on the tree of the mechanism nor on the order of its description: bodies and joints
-    are added by name.
+    The other joints of its tree depend neither on the tree of the base mechanism nor on the order of its description, because bodies and joints
+    are added in the order of their names.
     """
 
     def __init__(self, robot: LoopFunctions, names: tuple[str, ...]) -> None:
         d = robot.description
-        # hints are about what q holds, and this one's no caller sees; but relations between coordinates need theirs
+        # hints determine the joints in q, and no caller sees this q; constraints between coordinates require their joints in the tree
         kept = {*_needed(robot), *names}
         joints = tuple(
             dataclasses.replace(j, tree=j.name in kept, loop=bool(j.laws))
@@ -41,7 +40,7 @@ class Recut:
         self.robot: Any = type(robot)(other)
         self.same_tree = set(self.robot.joints) == set(robot.joints)
         self.places, self.places_back = _places(self.robot, robot), _places(robot, self.robot)
-        # of its joints that close loops, where they stand in q; those that close loops in both stand behind it
+        # the index in the base's q of each coordinate of this tree's loop joints; nq for a loop joint of both trees
         loops = [robot.joint(joint.name) for joint in self.robot._closing_joints]
         places = [np.full(j.type.nq, robot.nq) if j.closes_loop else np.r_[j.q_slice] for j in loops]
         self.meant = np.concatenate([np.zeros(0, np.intp), *places])
@@ -49,7 +48,7 @@ class Recut:
             self.robot = type(robot)(dataclasses.replace(other, home=self._home()))
 
     def _home(self) -> tuple[tuple[str, tuple[float, ...]], ...]:
-        """Where a search starts without a guess: a home that closes the loops, or what it says of these joints."""
+        """Return the home of the other tree: converted if it closes the loops, else its entries for these joints."""
         start = start_near(self.of, None, {}, None)
         loops = closing(self.of, (), ()).loops
         if np.linalg.norm(loops.row_scale * loops.holonomic * self.of.constraint_residual(start)) > NEAR[2]:
@@ -58,22 +57,22 @@ class Recut:
         return tuple((name, tuple(there[self.robot.joint(name).q_slice].tolist())) for name in self.robot.joints)
 
     def there(self, q: ArrayLike, time: Any = None) -> Array:
-        """Configurations (..., nq) of the mechanism, in the coordinates of the other tree."""
+        """Return configurations (..., nq) of the base mechanism in the coordinates of the other tree."""
         q = np.asarray(q)
         x = self.of._within_limits(self.of._loop_joint_coordinates(q, None, time=time), {})
         return np.concatenate([self.of.normalize(q), x], axis=-1)[..., self.places]
 
     def back(self, there: Array, near: Any = None, time: Any = None, held: tuple[str, ...] = ()) -> Array:
-        """Configurations of the other one as those of the mechanism.
+        """Return configurations of the other tree in the coordinates of the base mechanism.
 
-        Angles are those nearest to `near`, or to where a search without it starts, that limits allow; those of held joints stay.
+        Whole turns are removed such that angles are as near as limits allow to `near`, or to the default start. Those of `fixed` joints do not change.
         """
         guess = near if isinstance(near, Mapping) else {}
         guess = coordinates(self.of, {name: x for name, x in guess.items() if name in self.of.joints}, many=True)
         return self.back_to(there, start_near(self.of, near, guess, time, there.shape[:-1]), time, held)
 
     def back_to(self, there: Array, start: Array, time: Any, held: tuple[str, ...]) -> Array:
-        """The same, near a configuration."""
+        """Return configurations of the other tree in the coordinates of the base mechanism, near configurations `start` (..., nq)."""
         unsound = np.asarray(np.isnan(there).any(axis=-1))
         sound = np.where(unsound[..., None], self.robot.neutral(), there) if unsound.any() else there
         meant = np.concatenate([start, np.zeros((*start.shape[:-1], 1))], axis=-1)[..., self.meant]
@@ -83,17 +82,17 @@ class Recut:
         return closing(self.of, (), held).unwound(q, start)
 
     def start(self, near: Any, time: Any) -> Any:
-        """Where a search starts: joints by name as they are, configurations in the other coordinates."""
+        """Return the start of a search in the other tree: a mapping of joints unchanged, a configuration converted."""
         if near is None or isinstance(near, Mapping):
             return near
         return self.there(start_near(self.of, near, {}, None, np.shape(near)[:-1]), time)
 
 
 def searched(robot: LoopFunctions, *by_joint: Any, near: Any = None) -> tuple[Recut | None, Any]:
-    """The tree in whose coordinates configurations are looked for, None where it is the mechanism's; and `near`.
+    """Return the tree in whose coordinates a search runs, or None for the mechanism's tree, and `near` without dependent joints.
 
-    It has the joints that these mappings name, and of those that are guessed in `near` as many as do not close a loop among themselves. What
-    is found from afar depends on the tree: so this one depends on what is asked, and not on which joints happen to close the loops.
+    The tree contains the joints of these mappings, and the joints of a mapping `near` that close no loop among themselves. The result of
+    a search from far away depends on the tree. So the tree depends on the arguments only, and not on the mechanism's spanning tree.
     """
     names = _names(robot, *by_joint)
     if isinstance(near, Mapping):
@@ -104,23 +103,23 @@ def searched(robot: LoopFunctions, *by_joint: Any, near: Any = None) -> tuple[Re
     for those in (tuple(sorted({*names, *_names(robot, near)})), names):
         try:
             tree = prepared(robot, ("tree", *those), partial(Recut, robot, those))
-        except ModelError:  # some kinds of joints cannot close a loop, and stand in the tree by a hint only
+        except ModelError:  # some kinds of joints cannot be loop joints, and require a hint
             continue
         return (None if tree.same_tree else tree), near
     return None, near
 
 
 def _names(robot: LoopFunctions, *by_joint: Any) -> tuple[str, ...]:
-    """Joints that these mappings name, by name."""
+    """Return the sorted names of the joints in these mappings."""
     return tuple(sorted({x for of in by_joint if isinstance(of, Mapping) for x in of if x in robot._joints}))
 
 
 def _needed(robot: LoopFunctions) -> list[str]:
-    """Joints whose coordinates relations are about: they stand in any tree."""
+    """Return the joints with constrained coordinates: they are in any tree."""
     return sorted({name for c in robot.description.constraints for name, _ in c._core_terms().get("coordinates", ())})
 
 
 def _places(robot: LoopFunctions, of: LoopFunctions) -> NDArray[np.intp]:
-    """Where the coordinates in q of a mechanism stand among all of another one that has the same joints."""
+    """Return the indices of a mechanism's q among all joint coordinates of another mechanism with the same joints."""
     joints = sorted(map(robot.joint, robot.joints), key=lambda joint: joint.q_slice.start)
     return np.concatenate([np.r_[of._joints[joint.name]._all_q] for joint in joints])

@@ -1,8 +1,7 @@
-"""How closed positions change with the joints that lead them and with the mechanism's dimensions: tolerances, calibration, synthesis.
+"""Derivatives of closed configurations with respect to input joints and dimensions, for tolerances, calibration and synthesis.
 
-Displace a joint on one of its bodies, and the loops open by what that body's side is carried along: the rate at which row r does is the power of
-the wrench that a multiplier of one in that row puts on the joint. So the columns by dimensions are statics (virtual work), and what the loops
-make of them is the motion that closes them again with the leading joints held.
+If a joint's frame is displaced on one of its bodies, the loops open. A unit multiplier of row r exerts a wrench on the joint; the power of
+this wrench is the rate of row r (virtual work). The motion that closes the loops again, with the input joints locked, is the derivative.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ SIDES = ("parent", "child")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AssembledPositions(Brief):
-    """How configurations on the loops change: dq = leading d(their coordinates) + placements d(frames of joints) + lengths d(rods).
+    """Derivatives of a closed configuration: dq = leading d(input coordinates) + placements d(frames of joints) + lengths d(rods).
 
     Attributes
     ----------
-    leading : (..., nv, k) by the coordinates of the joints that lead, as displacements along their velocities
-    placements : (..., nv, joints, 2, 6) by displacements [rotation; translation] of a joint's frame on its parent (0) and on its child (1), in
-        the frame's own axes there [rad, m]; NaN where `closes` is False
-    lengths : (..., nv, rods) by the lengths of distance constraints [m]; NaN where they cannot change
-    closes : (..., joints, 2, 6) whether the loops close again. Out of its plane a planar linkage is overconstrained
+    leading : (..., nv, k) with respect to the coordinates of the input joints, as displacements along their velocities
+    placements : (..., nv, joints, 2, 6) with respect to displacements [rotation; translation] of a joint's frame on its parent (0) and on its
+        child (1), in the frame's axes [rad, m]; NaN if `closes` is False
+    lengths : (..., nv, rods) with respect to the lengths of distance constraints [m]; NaN if they cannot change
+    closes : (..., joints, 2, 6) True if the loops close after the displacement. A planar linkage is overconstrained out of its plane
     joints, rods : names, in the order of these axes
     """
 
@@ -48,7 +47,16 @@ class AssembledPositions(Brief):
     _at: tuple[LoopFunctions, Array, dict[str, Any]] = field(repr=False)
 
     def frame(self, name: str) -> tuple[Array, Array, Array]:
-        """How a frame moves with each: its displacement [rotation; translation] in its own axes, (..., 6, as above)."""
+        """Return the derivatives of a frame's pose, as displacements [rotation; translation] in its own axes.
+
+        Parameters
+        ----------
+        name : frame
+
+        Returns
+        -------
+        (..., 6, k), (..., 6, joints, 2, 6), (..., 6, rods) : with respect to input coordinates, placements and lengths, as the attributes
+        """
         robot, q, how = self._at
         J = robot.jacobian(q, name, return_status=True)[0]
         moves = [
@@ -62,20 +70,21 @@ class AssembledPositions(Brief):
         by_placements = (moves[1] + carried).reshape(*moves[1].shape[:-1], *self.placements.shape[q.ndim :])
         joint, _, side = name.rpartition(".")
         if joint in self.joints and side in SIDES and name not in robot.frames:
-            by_placements[..., self.joints.index(joint), SIDES.index(side), :] += np.eye(6)  # its own
+            by_placements[..., self.joints.index(joint), SIDES.index(side), :] += np.eye(6)  # the frame itself
         return moves[0], by_placements, moves[2]
 
 
 def assembled_positions(
     robot: LoopFunctions, q: ArrayLike, leading: Sequence[str], *, time: ArrayLike | None = None
 ) -> AssembledPositions:
-    """Derivatives of positions on the loops, by coordinates of the joints that lead and by the placements of all joints and lengths of rods.
+    """Compute derivatives of closed configurations with respect to input coordinates, placements of joints and lengths of rods.
 
     Parameters
     ----------
-    q : (..., nq) closing the loops
-    leading : names of joints, of the tree or closing loops, whose coordinates are given
-    time : (...) [s], where motion is prescribed; it stays as it is
+    robot : the mechanism
+    q : (..., nq) configuration that closes the loops [rad, m, quaternions (x, y, z, w)]
+    leading : names of the input joints, tree or loop joints, whose coordinates determine the motion
+    time : (...) time of prescribed motions [s]; it is constant
 
     Returns
     -------
@@ -84,14 +93,14 @@ def assembled_positions(
     Raises
     ------
     StateError
-        The loops stand open; the leading joints do not determine the motion: there are too few, or the position is singular. In a batch that
+        The loops are open; or the input joints do not determine the motion, because there are too few, or the position is singular. In a batch that
         row is NaN.
     NameNotFoundError, ModelError
-        A joint is not known; joints that are given close a loop among themselves; a constraint holds velocities only.
+        A joint does not exist; input joints close a loop among themselves; a constraint acts on velocities only.
 
     Examples
     --------
-    How far the slider of a slider-crank is off, per displacement of its wrist pin along the rod:
+    Derivatives of a slider-crank, among them that of its slider per displacement of its wrist pin:
 
     >>> import sarrus
     >>> robot = sarrus.mechanisms.slider_crank()
@@ -105,7 +114,9 @@ def assembled_positions(
     names = tuple(checked_names("leading", leading))
     velocities = [name for name, c in robot._constraints.items() if not np.all(c.holonomic)]
     if velocities:
-        raise ModelError(f"constraint '{velocities[0]}' holds velocities only: positions follow from no dimensions")
+        raise ModelError(
+            f"constraint '{velocities[0]}' holds velocities only, so that dimensions determine no positions; expected position constraints"
+        )
     when = checked_times(time)
     how = {} if when is None else {"time": np.broadcast_to(when, q.shape[:-1])}
     at_rest = robot.project_velocity(q, np.zeros(robot.nv), return_status=True, **cast(Any, how))[0]
@@ -117,7 +128,7 @@ def assembled_positions(
     freedom = np.where(open_, np.nan, moves.freedom())
     if q.ndim == 1 and freedom != 0.0:
         raise StateError(
-            f"assembled_positions has no answer: {', '.join(map(repr, names)) or 'no joint'} leading, {freedom:.0f} freedoms are left; "
+            f"assembled_positions: the input joints ({', '.join(map(repr, names)) or 'none'}) leave {freedom:.0f} degrees of freedom; expected 0: "
             "name more joints, unless the position is singular"
         )
     led, _ = moves.along_leading([np.eye(robot.joint(name).type.nv) for name in names])
@@ -136,7 +147,7 @@ def assembled_positions(
 
 
 class _Moves:
-    """Displacements on the loops with the leading joints held, or led: those that close loops by rows that `robot` has besides."""
+    """Displacements that keep the loops closed, with the input joints locked or moving; loop joints among them are target rows of `robot`."""
 
     def __init__(self, robot: LoopFunctions, q: Array, leading: tuple[str, ...], how: dict[str, Any]) -> None:
         self.base, self.leading, self.how = robot, leading, closing(robot, (), leading)
@@ -147,16 +158,16 @@ class _Moves:
             now = cast(Any, robot.joint_states(q, return_status=True, **how))[0].q
             targets = np.concatenate([q[..., :0], *(now[name] for name in self.how.led)], axis=-1)
             self.besides["pfaffian_values"] = self.how.values(q, None, targets)[..., None, :]
-        # laws stand still
+        # cancels the velocities of prescribed motions: time is constant
         self.still = -self.robot.constraint_velocity(self.q, return_status=True, **self.besides)[0]
 
     def freedom(self) -> Array:
-        """(...) how many motions the leading joints leave free; NaN where that is not known."""
+        """Return the number of degrees of freedom with locked input joints, (...); NaN without a result."""
         answer = self.robot._loop_motions(self.q, self.how.scale, return_status=True, **self.besides)[0]
         return np.asarray(answer[..., 0, -1] - np.sum(self.how.weight == 0.0))
 
     def along_leading(self, units: Sequence[Array]) -> tuple[Array, Array]:
-        """(..., nv, k) and a status of each."""
+        """Return the displacements (..., nv, k) for unit motions of the input joints, and the status of each."""
         count = sum(map(len, units))
         held, rows = np.zeros((count, self.base.nv)), np.zeros((count, self.robot.nc))
         places, first = dict(zip(self.how.led, self.how.rows, strict=True)), 0
@@ -167,11 +178,11 @@ class _Moves:
         return self._least(held, rows)
 
     def closing(self, rows: Array) -> tuple[Array, Array]:
-        """(..., nv, k) of rows (..., k, nc) that are to change, and a status of each."""
+        """Return the displacements (..., nv, k) for changes `rows` (..., k, nc) of the constraint rows, and the status of each."""
         return self._least(np.zeros(self.base.nv), rows)
 
     def loads(self, multipliers: Array) -> Array:
-        """(..., k, joints, 6) on the joints, those in rows that lead joints included."""
+        """Return the wrenches (..., k, joints, 6) of multipliers (..., k, nc) on the joints, those of target rows included."""
         places = dict(self.robot._load_places)
         names = (*self.base.joints, *self.base.loop_joints)
         loads = _loads(self.robot, self.q, multipliers, None, self.time)
@@ -189,10 +200,10 @@ class _Moves:
 
 
 def _loads(robot: LoopFunctions, q: Array, multipliers: Array, wrenches: Any, how: dict[str, Any]) -> Array:
-    """(..., bodies and constraints, 6) what multipliers or wrenches put on joints, on their children in the joints' frames there."""
+    """Return the wrenches (..., bodies and constraints, 6) that multipliers or wrenches exert on the joints' children, in the joints' frames."""
     rest, none = np.zeros(robot.nv), np.zeros(robot._all_nv - robot.nv)
     own = robot._joint_loads(q, rest, rest, np.zeros(robot.nc), none, return_status=True, **how)[0]
-    # as large as what the bodies' own weight does: then its rounding is none of the difference
+    # scaled to the size of the loads of the bodies' weight, whose rounding then does not dominate the difference
     size = np.abs(own).max(axis=(-2, -1), initial=0.0)[..., None]
     size = np.where(size > 0.0, size, 1.0)
     wrenches = None if wrenches is None else {name: size * w for name, w in wrenches.items()}
@@ -201,7 +212,7 @@ def _loads(robot: LoopFunctions, q: Array, multipliers: Array, wrenches: Any, ho
 
 
 def _power(robot: LoopFunctions, q: Array, loads: Array) -> Array:
-    """(..., k, 12 joints) of loads (..., k, joints, 6), along displacements of the joints' frames on parents, then on children."""
+    """Return the power (..., k, 12 joints) of loads (..., k, joints, 6) along displacements of the joints' frames on parents, then on children."""
     specs = {spec.name: spec for spec in robot.description.joints}
     on_parents = []
     for i, name in enumerate((*robot.joints, *robot.loop_joints)):
