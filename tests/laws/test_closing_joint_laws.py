@@ -356,7 +356,7 @@ def test_reference_member_with_terms():
             robot.forward_dynamics(q, v, np.ones(3)),
             atol=1e-9,
         )
-        with pytest.raises(sarrus.ModelError, match=f"armature of a joint that closes a loop, such as '{closing}'"):
+        with pytest.raises(sarrus.ModelError, match=f"armature of a loop joint, such as '{closing}'"):
             four_bar(closing, armature=0.3).forward_dynamics(q, v, np.ones(3), solver="reference-member")
 
 
@@ -437,14 +437,14 @@ def test_states_are_told_in_any_tree(closed, seed):
     a = robot.forward_dynamics(q, v, here.tau)
     states = robot.joint_states(q, v, a)
     for other in other_trees(robot):
-        there = other.there(q)
+        there = other.convert(q)
         rates = {name: states.v[name] for name in other.robot.joints}
         speeding = {name: states.a[name] for name in other.robot.joints}
         compared(
             [
                 [q, v, a],
                 [
-                    other.back(there, q),
+                    other.convert_back(there, q),
                     robot.complete_velocity(q, rates),
                     robot.complete_acceleration(q, v, speeding),
                 ],

@@ -77,7 +77,7 @@ def test_what_is_not_known_is_said():
     tau = np.zeros(c.robot.nv)
     tau[:6] = 1.0
     a = c.robot.forward_dynamics(c.q, c.v, tau)
-    with pytest.raises(sarrus.NotRealizableError, match="where other forces act, too: multipliers="):
+    with pytest.raises(sarrus.NotRealizableError, match="if other forces act, too, pass multipliers="):
         sarrus.formulations.reactions(c.robot, c.q, c.v, a)
     _, status = sarrus.formulations.reactions(c.robot, c.q[None], c.v, a, return_status=True)
     assert status.tolist() == [sarrus.results.Status.INCONSISTENT_CONSTRAINTS]

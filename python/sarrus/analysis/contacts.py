@@ -57,7 +57,7 @@ def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
     """Yield a warning if shapes that may touch overlap in the home configuration q."""
     if not robot.description.shapes or told_by_file(robot.description):
         return
-    here = contacts(robot, q)
+    home_contacts = contacts(robot, q)
     size = {spec.name: spec.shape._reach for spec in robot.description.shapes}
 
     def rounds(pair: tuple[str, str]) -> float:
@@ -65,9 +65,11 @@ def overlapping(robot: LoopFunctions, q: Array) -> Iterator[str]:
         sizes = [x for x in (size[name] for name in pair) if 0.0 < x < np.inf]
         return OVERLAP * min(sizes, default=robot._length)
 
-    pairs = dict.fromkeys(pair for pair, d in zip(here.shapes, here.distance, strict=True) if d < -rounds(pair))
+    pairs = dict.fromkeys(
+        pair for pair, d in zip(home_contacts.shapes, home_contacts.distance, strict=True) if d < -rounds(pair)
+    )
     if pairs:
-        listed = ", ".join(f"'{one}' and '{other}'" for one, other in list(pairs)[:4]) + " …" * (len(pairs) > 4)
+        listed = ", ".join(f"'{first}' and '{second}'" for first, second in list(pairs)[:4]) + " …" * (len(pairs) > 4)
         yield f"shapes overlap at home: {listed}. Builder.set_contact(first, second, enabled=False) allows it"
 
 
@@ -118,12 +120,12 @@ def contacts(self: LoopFunctions, q: ArrayLike, *, within: float = 0.0) -> Conta
     reach = checked_number("within", within, "")
     core, bodies, pairs = self._touching  # type: ignore[attr-defined]  # Mechanism has it
     shapes = self.description.shapes
-    one = self.pose(q, "ground")  # also checks q of robots without shapes
-    poses = np.stack([self.pose(q, body) for body in bodies], axis=-3) if bodies else one[..., None, :, :]
+    ground_pose = self.pose(q, "ground")  # also checks q of robots without shapes
+    poses = np.stack([self.pose(q, body) for body in bodies], axis=-3) if bodies else ground_pose[..., None, :, :]
     state, pair, name, position, normal, distance = core.touching(poses.reshape(-1, *poses.shape[-3:]), reach)
-    known = [pairs[k] for k in pair.tolist()]
-    ends = [(shapes[k.first], shapes[k.second]) for k in known]
-    numbers = {name: np.array([getattr(k, name) for k in known]) for name in COEFFICIENTS}
+    point_pairs = [pairs[k] for k in pair.tolist()]
+    ends = [(shapes[k.first], shapes[k.second]) for k in point_pairs]
+    numbers = {name: np.array([getattr(k, name) for k in point_pairs]) for name in COEFFICIENTS}
     return Contacts(
         position, normal, distance,
         tuple((a.name, b.name) for a, b in ends), tuple((a.body, b.body) for a, b in ends), name,

@@ -128,44 +128,51 @@ def equilibrium(
         raise ModelError(f"{fault}; expected constraints with derivatives, which the stiffness requires")
     goes_down, when = _arrays.checked_truth("minimum", minimum), cast(Any, _arrays.checked_times(time))
     force = np.zeros(robot.nv) if tau is None else _arrays.real_rows("tau", tau, robot.nv)
-    held = coordinates(robot, fixed, many=True)
+    fixed_coordinates = coordinates(robot, fixed, many=True)
     at_time = {"time": when, "threads": _arrays.checked_count("threads", threads)}
-    axes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()} | {"time": np.shape(when)}
+    axes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in fixed_coordinates.items()} | {
+        "time": np.shape(when)
+    }
     searched = near is None or isinstance(near, Mapping)
     start = _closed(robot, {}, near, fixed, **at_time) if searched else _arrays.real_array("near", cast(Any, near))
-    q = start_near(robot, start, held, when, _arrays.common_axes(axes | {"near": start.shape[:-1]}))
+    q = start_near(robot, start, fixed_coordinates, when, _arrays.common_axes(axes | {"near": start.shape[:-1]}))
     points = _points(robot, contacts, q)
     axes |= {"near": q.shape[:-1], "tau": force.shape[:-1]}
     lead = _arrays.common_axes(axes | {f"contact of '{frame}'": x.shape[:-1] for frame, x in points.items()})
-    how, q = closing(robot, tuple((frame, False) for frame in points), held), np.broadcast_to(q, (*lead, robot.nq))
-    where = np.concatenate([np.broadcast_to(p, (*lead, 3)) for p in points.values()], axis=-1) if points else None
-    sizes = np.cumsum([robot.nq, how.robot.nc, robot.nv, 1, 1, robot.nv, robot.nv])
+    closure, q = (
+        closing(robot, tuple((frame, False) for frame in points), fixed_coordinates),
+        np.broadcast_to(q, (*lead, robot.nq)),
+    )
+    target_points = (
+        np.concatenate([np.broadcast_to(p, (*lead, 3)) for p in points.values()], axis=-1) if points else None
+    )
+    sizes = np.cumsum([robot.nq, closure.robot.nc, robot.nv, 1, 1, robot.nv, robot.nv])
 
     def balanced() -> tuple[list[Array], Array]:
-        numbers, status = how.robot._equilibrium(
-            q, force, how.scale, [float(goes_down), STEPS, 0.0], **how.at(when, where).data(q), threads=threads,
+        numbers, status = closure.robot._equilibrium(
+            q, force, closure.scale, [float(goes_down), STEPS, 0.0], **closure.at(when, target_points).data(q), threads=threads,
             return_status=True,
         )  # fmt: skip
         return np.split(numbers, sizes, axis=-1), status
 
-    answer, status = balanced()
+    results, status = balanced()
     # a search closes loops that the core's few steps do not close, or reports the cause
-    if (open_ := answer[4] > tolerances.closed).any():
+    if (open_ := results[4] > tolerances.closed).any():
         q = np.where(open_, _closed(robot, points, q, fixed, branch="any", **at_time), q)
-        answer, status = balanced()
-    unbalanced = (answer[4][..., 0] > tolerances.closed) | (abs(answer[6]).max(axis=-1, initial=0.0) > 1.0)
+        results, status = balanced()
+    unbalanced = (results[4][..., 0] > tolerances.closed) | (abs(results[6]).max(axis=-1, initial=0.0) > 1.0)
     state = np.where((status == 0) & unbalanced, Status.NO_ANSWER, status).astype(np.int8)
-    answer[7] = answer[7].reshape(*lead, robot.nv, robot.nv)
+    results[7] = results[7].reshape(*lead, robot.nv, robot.nv)
     if not lead and state:
-        raise StateError(_why(robot, how, answer))
-    return _answer(robot, how, points, answer, state)
+        raise StateError(_why(robot, closure, results))
+    return _answer(robot, closure, points, results, state)
 
 
 def _answer(
-    robot: LoopFunctions, how: Closing, points: Iterable[str], answer: list[Array], state: NDArray[np.int8]
+    robot: LoopFunctions, closure: Closing, points: Iterable[str], answer: list[Array], state: NDArray[np.int8]
 ) -> Equilibrium:
     """Return the result for the core's arrays of the equilibrium."""
-    touching = how.robot
+    touching = closure.robot
     freedom, stiffness, motions = answer[3], answer[5], answer[7]
     q, multipliers, efforts = (np.where((state != 0)[..., None], np.nan, x) for x in answer[:3])
     most = int(np.nan_to_num(freedom).max(initial=0.0))
@@ -177,14 +184,14 @@ def _answer(
         present[..., None], np.take_along_axis(motions[..., :most, :], order[..., None], axis=-2), np.nan
     )
     least = NONE * np.nan_to_num(abs(stiffness)).max(axis=-1, initial=0.0)[..., None]
-    own = [k for name in robot.constraints for k in np.arange(touching.nc)[touching.constraint(name).rows]]
+    loop_rows = [k for name in robot.constraints for k in np.arange(touching.nc)[touching.constraint(name).rows]]
     pushes = {
         frame: touching.pose(q, frame, return_status=True)[0][..., :3, :3]
         @ multipliers[..., touching.constraint(target_name(frame)).rows, None]
         for frame in points
     }
     return Equilibrium(
-        q, multipliers[..., own], np.where(how.moving, 0.0 * efforts, efforts), {f: x[..., 0] for f, x in pushes.items()}, stiffness, motions,
+        q, multipliers[..., loop_rows], np.where(closure.moving, 0.0 * efforts, efforts), {f: x[..., 0] for f, x in pushes.items()}, stiffness, motions,
         ~(stiffness < -least).any(axis=-1) & (state == 0), (abs(stiffness) <= least).sum(axis=-1), state, robot.gravity,
     )  # fmt: skip
 
@@ -194,7 +201,7 @@ def _points(robot: LoopFunctions, contacts: Any, q: Array) -> dict[str, Array]:
     points: dict[str, Array] = {}
     movable = movable_frames(robot)
     for frame in _arrays.checked_names("contacts", () if contacts is None else contacts):
-        here = robot.pose(q, frame)[..., :3, 3]
+        point = robot.pose(q, frame)[..., :3, 3]
         if frame not in movable:
             raise ModelError(f"contacts: frame '{frame}' sits on the ground; expected a frame of a moving body")
         if isinstance(contacts, Mapping):
@@ -203,17 +210,17 @@ def _points(robot: LoopFunctions, contacts: Any, q: Array) -> dict[str, Array]:
                 raise ShapeError(
                     f"contact of '{frame}' must be a point (..., 3), or a height, a number or (..., 1); got shape {x.shape}"
                 )
-            lead = _arrays.common_axes({"near": here.shape[:-1], f"contact of '{frame}'": x.shape[:-1]})
-            here = np.broadcast_to(here, (*lead, 3)).copy()
-            here[..., -x.shape[-1] :] = x
-        points[frame] = here
+            lead = _arrays.common_axes({"near": point.shape[:-1], f"contact of '{frame}'": x.shape[:-1]})
+            point = np.broadcast_to(point, (*lead, 3)).copy()
+            point[..., -x.shape[-1] :] = x
+        points[frame] = point
     return points
 
 
-def _why(robot: LoopFunctions, how: Closing, answer: list[Array]) -> str:
+def _why(robot: LoopFunctions, closure: Closing, answer: list[Array]) -> str:
     """Return the message of an error if there is no equilibrium."""
     left, stiffness, imbalance = answer[2], answer[5], answer[6]
-    name = velocity_names(robot)[int(abs(left * how.loops.column_scale * how.moving).argmax())]
+    name = velocity_names(robot)[int(abs(left * closure.loops.column_scale * closure.moving).argmax())]
     if (abs(imbalance[abs(stiffness) <= NONE * abs(stiffness).max()]) > 1.0).any():
         return (
             f"no equilibrium: a force moves '{name}', and no spring, loop or contact resists. A free base in gravity falls without contacts; "

@@ -81,8 +81,8 @@ class ReducedForm(Brief):
         """Return the generalised acceleration (..., nv) for y-ddot (..., k), at the velocity of the state."""
         return applied(self.jacobian, self._checked("acceleration", acceleration)) + self.bias_acceleration
 
-    def _checked(self, what: str, x: ArrayLike) -> Array:
-        return real_rows(what, x, len(self.coordinates), self.bias.shape[:-1])
+    def _checked(self, name: str, x: ArrayLike) -> Array:
+        return real_rows(name, x, len(self.coordinates), self.bias.shape[:-1])
 
 
 def reduced_form(
@@ -98,26 +98,26 @@ def reduced_form(
     q = q if type(q) is np.ndarray else real_array("q", q)
     v = v if type(v) is np.ndarray else real_array("v", v)
     one_state = q.ndim == v.ndim == 1 and not wrenches and (time is None or not np.ndim(time))
-    asked = _asked(robot, coordinates, task)
-    if asked is None and not one_state:
-        asked = _Asked.at(robot, best_shown(robot, q, time))
-    frame, marks = ("ground", None) if asked is None else (asked.frame, asked.marks)
+    choice = _choose(robot, coordinates, task)
+    if choice is None and not one_state:
+        choice = _Choice.at(robot, best_shown(robot, q, time))
+    frame, marks = ("ground", None) if choice is None else (choice.frame, choice.marks)
     if robot._asks_for_rows:
         options["pfaffian_rates"] = robot._pfaffian_numbers(q, v, True)
     options |= {"expressed_in": "world_aligned", "time": time, "wrenches": wrenches}
     answer: Any = robot._reduced_dynamics(q, v, closing(robot, (), ()).loops.units, marks, frame, **options)
     numbers, status = answer if options.get("return_status") else (answer, None)
     freedom, determined, count = numbers[:3].tolist() if numbers.ndim == 1 else (-1, -1, 0)
-    if asked is None:
+    if choice is None:
         places = [] if math.isnan(count) else numbers[3 : 3 + int(count)].tolist()
-        asked = _Asked.at(robot, list(map(int, places)))
-    if not freedom == determined == len(asked.names):
-        status = judge(numbers, asked.names, independent, status)
-    return _form(asked, numbers, out), status
+        choice = _Choice.at(robot, list(map(int, places)))
+    if not freedom == determined == len(choice.names):
+        status = judge(numbers, choice.names, independent, status)
+    return _form(choice, numbers, out), status
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _Choice:
     """Chosen coordinates, and the layout of the core's result (cpp/loops/reduced_dynamics.hpp).
 
     Attributes
@@ -135,7 +135,7 @@ class _Asked:
     answers: tuple[tuple[slice, tuple[int, ...]], ...]
 
     @classmethod
-    def of(cls, robot: LoopFunctions, places: list[int], frame: str) -> _Asked:
+    def of(cls, robot: LoopFunctions, places: list[int], frame: str) -> _Choice:
         nv, k, all_names = robot.nv, len(places), velocity_names(robot)
         names = tuple(all_names[i] if i < nv else f"{frame} {PARAMETERS[i - nv]}" for i in places)
         if len(set(places)) < k:
@@ -148,21 +148,21 @@ class _Asked:
         return cls(names, places, frame, marks, parts)
 
     @classmethod
-    def at(cls, robot: LoopFunctions, places: list[int], frame: str = "ground") -> _Asked:
+    def at(cls, robot: LoopFunctions, places: list[int], frame: str = "ground") -> _Choice:
         """Return the choice with these indices, from the cache if possible."""
         return prepared(robot, ("coordinates", frame, *places), lambda: cls.of(robot, places, frame))
 
 
-def _asked(robot: LoopFunctions, coordinates: Coordinates, task: str | tuple[str, str] | None) -> _Asked | None:
+def _choose(robot: LoopFunctions, coordinates: Coordinates, task: str | tuple[str, str] | None) -> _Choice | None:
     """Return the choice for the caller's arguments; None if the core selects the best-conditioned coordinates."""
     if task is not None:
         frame, components = frame_components("task", task)
-        return _Asked.at(robot, [robot.nv + k for k in components], frame)
+        return _Choice.at(robot, [robot.nv + k for k in components], frame)
     if coordinates is None:
         return None
     if isinstance(coordinates, str) and coordinates == "actuated":
-        return prepared(robot, coordinates, lambda: _Asked.at(robot, chosen(robot, "actuated") or []))
-    return _Asked.at(robot, chosen(robot, coordinates) or [])
+        return prepared(robot, coordinates, lambda: _Choice.at(robot, chosen(robot, "actuated") or []))
+    return _Choice.at(robot, chosen(robot, coordinates) or [])
 
 
 def best_shown(
@@ -184,14 +184,14 @@ def judge(numbers: Array, names: Sequence[str], independent: bool, status: Any) 
     depend = (k > freedom) & independent
     listed = ", ".join(names) or "no coordinates"
     if status is None:
-        known = freedom[np.isfinite(freedom)].astype(int)
-        f = same_freedom(known)
-        if known.size and independent and k > f:
+        freedoms = freedom[np.isfinite(freedom)].astype(int)
+        f = same_freedom(freedoms)
+        if freedoms.size and independent and k > f:
             raise StateError(f"{listed} are not independent: there are {f} degrees of freedom")
-        if known.size and (k < f or (lost.ndim == 0 and lost)):
-            held = int(determined[np.isfinite(determined)].max())
+        if freedoms.size and (k < f or (lost.ndim == 0 and lost)):
+            rank = int(determined[np.isfinite(determined)].max())
             raise StateError(
-                f"{listed} determine {held} of {f} degrees of freedom; expected coordinates without which the mechanism cannot move"
+                f"{listed} determine {rank} of {f} degrees of freedom; expected coordinates without which the mechanism cannot move"
             )
     else:
         status = np.where((lost | depend) & (status == Status.FINE), Status.NO_ANSWER, status).astype(np.int8)
@@ -199,18 +199,18 @@ def judge(numbers: Array, names: Sequence[str], independent: bool, status: Any) 
     return status
 
 
-def _form(asked: _Asked, numbers: Array, out: ReducedForm | None) -> ReducedForm:
+def _form(choice: _Choice, numbers: Array, out: ReducedForm | None) -> ReducedForm:
     """Return the result for the core's rows."""
     if lead := numbers.shape[:-1]:
-        parts = [numbers[..., at].reshape(*lead, *shape).copy() for at, shape in asked.answers]
+        parts = [numbers[..., at].reshape(*lead, *shape).copy() for at, shape in choice.answers]
     else:
-        parts = [numbers[at] if len(shape) == 1 else numbers[at].reshape(shape) for at, shape in asked.answers]
+        parts = [numbers[at] if len(shape) == 1 else numbers[at].reshape(shape) for at, shape in choice.answers]
     drift, bias_acceleration, velocity, bias, G, G_dot, mass = parts
     arrays = velocity, G, drift, G_dot, bias_acceleration, mass, bias
     if out is None:
-        return ReducedForm(asked.names, *arrays, asked.places)
-    if not isinstance(out, ReducedForm) or out.coordinates != asked.names:  # type: ignore[redundant-expr]
-        raise ShapeError(f"out must be a ReducedForm of {', '.join(asked.names)}; got {out!r}")
+        return ReducedForm(choice.names, *arrays, choice.places)
+    if not isinstance(out, ReducedForm) or out.coordinates != choice.names:  # type: ignore[redundant-expr]
+        raise ShapeError(f"out must be a ReducedForm of {', '.join(choice.names)}; got {out!r}")
     for name, array in zip(ARRAYS, arrays, strict=True):
         into(getattr(out, name), array)
     return out
@@ -230,7 +230,7 @@ def chosen(robot: LoopFunctions, coordinates: Coordinates) -> list[int] | None:
         coordinates = robot.actuated
     elif not np.iterable(coordinates):
         raise TypeError(f"{expected}; got {coordinates!r}")
-    columns = [k for which in coordinates for k in _columns(robot, which)]
+    columns = [k for coordinate in coordinates for k in _columns(robot, coordinate)]
     if len(set(columns)) < len(columns):
         names = velocity_names(robot)
         raise ModelError(f"a coordinate is named twice among {', '.join(names[k] for k in columns)}")
@@ -246,12 +246,12 @@ def velocity_names(robot: LoopFunctions) -> list[str]:
     ]
 
 
-def frame_components(what: str, value: str | tuple[str, str]) -> tuple[str, list[int]]:
+def frame_components(argument: str, value: str | tuple[str, str]) -> tuple[str, list[int]]:
     """Return a frame, and the indices of the named components of its velocity; all six without components."""
     if isinstance(value, str):
         return value, list(range(6))
     if not isinstance(value, Sequence) or len(value) != 2 or not isinstance(value[0], str):  # type: ignore[redundant-expr]
-        raise TypeError(f"{what} must be a frame, or (frame, components) such as ('tip', 'tx tz'); got {value!r}")
+        raise TypeError(f"{argument} must be a frame, or (frame, components) such as ('tip', 'tx tz'); got {value!r}")
     return value[0], component_rows(value[1])
 
 
@@ -279,14 +279,14 @@ def joint_velocity(robot: LoopFunctions, q: Array, name: str) -> Array:
     return np.asarray(robot._loop_joint_jacobian(q)[..., rows, :])
 
 
-def _columns(robot: LoopFunctions, which: str | tuple[str, int]) -> range:
-    match which:
+def _columns(robot: LoopFunctions, coordinate: str | tuple[str, int]) -> range:
+    match coordinate:
         case str(name):
             index = None
         case (str(name), Integral() as index):
             pass
         case _:
-            raise TypeError(f"a coordinate must be a joint's name, or (name, index); got {which!r}")
+            raise TypeError(f"a coordinate must be a joint's name, or (name, index); got {coordinate!r}")
     joint = robot._tree_joint(name, "velocity in v")
     columns = range(robot.nv)[joint.v_slice]
     if index is None:

@@ -19,22 +19,22 @@ JointCoordinates = Mapping[str, ArrayLike]
 MOST_AXES = 32  # limit of the oldest supported NumPy
 
 
-def _of_joint(robot: LoopFunctions, name: str, value: ArrayLike, what: str = "coordinates") -> Array:
+def _joint_values(robot: LoopFunctions, name: str, value: ArrayLike, quantity: str = "coordinates") -> Array:
     """Return the checked coordinates (..., nq of the joint), velocities or accelerations (..., nv of the joint) of a joint."""
     joint = robot.joint(name).type
-    count, x = joint.nq if what == "coordinates" else joint.nv, real_array(f"{what} of joint '{name}'", value)
+    count, x = joint.nq if quantity == "coordinates" else joint.nv, real_array(f"{quantity} of joint '{name}'", value)
     if count == 1 and (x.ndim == 0 or x.shape[-1] != 1):
         x = x[..., None]
     if x.ndim > MOST_AXES:
-        raise ShapeError(f"{what} of joint '{name}' have {x.ndim} axes; there may be {MOST_AXES}")
+        raise ShapeError(f"{quantity} of joint '{name}' have {x.ndim} axes; there may be {MOST_AXES}")
     if x.ndim == 0 or x.shape[-1] != count:
-        raise ShapeError(f"joint '{name}' takes (..., {count}) {what}; got shape {np.shape(value)}")
+        raise ShapeError(f"joint '{name}' takes (..., {count}) {quantity}; got shape {np.shape(value)}")
     return x
 
 
 def _coordinates_of(robot: LoopFunctions, name: str, value: ArrayLike) -> Array:
     """Return the checked coordinates (..., nq of the joint) of a joint, with normalised quaternions."""
-    x = _of_joint(robot, name, value)
+    x = _joint_values(robot, name, value)
     if not np.isfinite(x).all():
         raise StateError(f"coordinates of joint '{name}' must be finite; got {np.array2string(x, threshold=12)}")
     if not robot.joint(name).type.quaternion:
@@ -61,19 +61,21 @@ def coordinates(robot: LoopFunctions, by_joint: JointCoordinates | None, *, many
     return checked
 
 
-def velocities_of(robot: LoopFunctions, by_joint: Mapping[str, ArrayLike], what: str) -> Array:
+def velocities_of(robot: LoopFunctions, by_joint: Mapping[str, ArrayLike], quantity: str) -> Array:
     """Return v (..., nv) with the given velocities or accelerations of tree joints, and zero for the other joints."""
-    checked = rates_of(robot, by_joint, what)
-    v = np.zeros((*common_axes({f"{what} of joint '{name}'": x.shape[:-1] for name, x in checked.items()}), robot.nv))
+    checked = rates_of(robot, by_joint, quantity)
+    v = np.zeros(
+        (*common_axes({f"{quantity} of joint '{name}'": x.shape[:-1] for name, x in checked.items()}), robot.nv)
+    )
     for name, x in checked.items():
-        v[..., robot._tree_joint(name, f"{what} in v").v_slice] = x
+        v[..., robot._tree_joint(name, f"{quantity} in v").v_slice] = x
     return v
 
 
-def rates_of(robot: LoopFunctions, by_joint: Mapping[str, ArrayLike], what: str) -> dict[str, Array]:
+def rates_of(robot: LoopFunctions, by_joint: Mapping[str, ArrayLike], quantity: str) -> dict[str, Array]:
     """Return the checked velocities or accelerations of each joint, (..., nv of the joint)."""
-    check_mapping(what, by_joint, "joints to numbers", 0)
-    return {name: _of_joint(robot, name, value, what) for name, value in by_joint.items()}
+    check_mapping(quantity, by_joint, "joints to numbers", 0)
+    return {name: _joint_values(robot, name, value, quantity) for name, value in by_joint.items()}
 
 
 def start_near(
@@ -107,14 +109,14 @@ def paths(
 ) -> tuple[dict[str, Array], Array]:
     """Return the coordinates (n, nq of the joint) of each joint, and the times (n,) [s]; `lengths` are the lengths n of other inputs."""
     check_mapping("joints", inputs, "joints to paths of coordinates", 0)
-    ways, lengths = {}, dict(lengths)
+    by_joint, lengths = {}, dict(lengths)
     for name, value in inputs.items():
-        way = _coordinates_of(robot, name, value)
-        if way.ndim == 1 and way.size == 1 and np.ndim(value) == 1:  # a path of one input
-            way = way[None]
-        if way.ndim != 2:
-            raise ShapeError(f"joint '{name}' takes (n, {way.shape[-1]}) coordinates; got shape {np.shape(value)}")
-        ways[name], lengths[name] = way, len(way)
+        path = _coordinates_of(robot, name, value)
+        if path.ndim == 1 and path.size == 1 and np.ndim(value) == 1:  # a path of one input
+            path = path[None]
+        if path.ndim != 2:
+            raise ShapeError(f"joint '{name}' takes (n, {path.shape[-1]}) coordinates; got shape {np.shape(value)}")
+        by_joint[name], lengths[name] = path, len(path)
     if time is not None:
         lengths["time"] = np.size(real_array("time", time))
     if len(set(lengths.values())) != 1 or 0 in lengths.values():
@@ -122,7 +124,7 @@ def paths(
     times = np.zeros(max(lengths.values())) if time is None else real_array("time", time)
     if times.ndim != 1 or not np.isfinite(times).all():
         raise StateError(f"time must be (n,) finite seconds; got {time!r}")
-    return ways, times
+    return by_joint, times
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -49,14 +49,14 @@ class FreeMotions(Brief):
             raise StateError("M: singular along a motion that the constraints allow: no mass moves in it") from None
 
 
-def same_freedom(known: NDArray[Any]) -> int:
+def same_freedom(freedoms: NDArray[Any]) -> int:
     """Return the number of freedoms that all states have, or 0 without states; raise StateError if they differ."""
-    if known.size and known.min() < known.max():
+    if freedoms.size and freedoms.min() < freedoms.max():
         raise StateError(
-            f"states with different numbers of degrees of freedom, from {known.min()} to {known.max()}: their results do not fit into one "
+            f"these states have from {freedoms.min()} to {freedoms.max()} degrees of freedom, so that their results do not fit into one "
             "array; pass each state separately"
         )
-    return int(known.max(initial=0))
+    return int(freedoms.max(initial=0))
 
 
 def orthonormal(basis: Array) -> tuple[Array, Array]:
@@ -95,15 +95,15 @@ def both_solutions(J: Array, largest: Array | None = None) -> tuple[FreeMotions,
     kept = s > NEGLIGIBLE * size[..., None]
     rank = kept.sum(axis=-1)
     shares = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
-    some = min(nc, nv)
-    inverse = transposed(V[..., :some, :] * shares[..., None]) @ transposed(B[..., :some])
+    smaller = min(nc, nv)
+    inverse = transposed(V[..., :smaller, :] * shares[..., None]) @ transposed(B[..., :smaller])
 
-    def rest(columns: Array, count: Array) -> Array:
+    def null_space(columns: Array, count: Array) -> Array:
         # a state without a result needs a column for its NaN
         widest = max(int(count.max(initial=0, where=~bad)), int(bad.any()))
         return columns[..., ::-1][..., :widest] * (np.arange(widest) < count[..., None])[..., None, :]
 
-    spoilt = bad[..., None, None]
-    free = np.where(spoilt, np.nan, rest(transposed(V), nv - rank))
-    idle = np.where(spoilt, np.nan, rest(B, nc - rank))
-    return FreeMotions(free, np.where(bad, -1, nv - rank), np.where(spoilt, np.nan, inverse)), idle
+    invalid = bad[..., None, None]
+    basis = np.where(invalid, np.nan, null_space(transposed(V), nv - rank))
+    left_null_space = np.where(invalid, np.nan, null_space(B, nc - rank))
+    return FreeMotions(basis, np.where(bad, -1, nv - rank), np.where(invalid, np.nan, inverse)), left_null_space

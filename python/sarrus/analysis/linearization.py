@@ -225,44 +225,50 @@ def linearize(
     """
     tau = np.zeros(robot.nv) if tau is None else tau
     q, v, tau = (x if type(x) is np.ndarray else real_array(n, x) for n, x in (("q", q), ("v", v), ("tau", tau)))
-    one = q.ndim == v.ndim == tau.ndim == 1 and time is None and not (wrenches or options)
+    single_state = q.ndim == v.ndim == tau.ndim == 1 and time is None and not (wrenches or options)
     # for one state the core selects the coordinates: it factorises the rows in any case
-    asked = None if one and coordinates is None else _asked(robot, q, coordinates, time)
-    order, scale = asked and asked.order, prepared(robot, "units of rows", lambda: closing(robot, (), ()).loops.units)
+    choice = None if single_state and coordinates is None else _choose(robot, q, coordinates, time)
+    order, scale = choice and choice.order, prepared(robot, "units of rows", lambda: closing(robot, (), ()).loops.units)
     answer: Any = _linear_equations(robot, q, v, tau, order, scale, wrenches=wrenches, time=time, **cast(Any, options))
     numbers, status = answer if options.get("return_status") else (answer, None)
-    asked = _Asked.at(robot, numbers[numbers.size - robot.nv :].tolist()) if asked is None else asked
+    choice = _Choice.at(robot, numbers[numbers.size - robot.nv :].tolist()) if choice is None else choice
     # rows that are Python functions of q have no derivatives
-    sure = not robot._asks_for_rows and bool(numbers[0] if numbers.ndim == 1 else numbers[..., 0].all())
-    _moves_where_friction_is(robot, q, v, time, 0.0 if sure else 1.0)
-    if not sure:
-        for k, names in ((1, asked.names[: asked.m]), (3, asked.names)):
+    exact = not robot._asks_for_rows and bool(numbers[0] if numbers.ndim == 1 else numbers[..., 0].all())
+    _moves_where_friction_is(robot, q, v, time, 0.0 if exact else 1.0)
+    if not exact:
+        for k, names in ((1, choice.names[: choice.m]), (3, choice.names)):
             status = judge(numbers[..., k : k + 2], names, True, status)
         numbers[np.isnan(numbers[..., 1:5]).any(axis=-1)] = np.nan
     lead = numbers.shape[:-1]
-    rate, G, W, A, E = (numbers[..., at].reshape(lead + shape) for at, shape in asked.answers)
+    rate, G, W, A, E = (numbers[..., at].reshape(lead + shape) for at, shape in choice.answers)
     error = A - A  # zero, and NaN where A is NaN
     if (rounds := numbers[..., 0] == ROUNDS).any():
-        error[rounds] = abs(_where_rounding_shows(robot, asked, rounds, (q, v, tau), wrenches, time, scale) - A[rounds])
-    if not sure:
+        error[rounds] = abs(
+            _where_rounding_shows(robot, choice, rounds, (q, v, tau), wrenches, time, scale) - A[rounds]
+        )
+    if not exact:
         doubtful = np.isfinite(numbers[..., 0]) if robot._asks_for_rows else numbers[..., 0] == 0.0
-        A[doubtful], error[doubtful] = _differences(robot, asked, doubtful, (q, v, tau), wrenches, time, G, W)
-        _is_sure(A, error, asked.names, status is None)
-    B = E.take(asked.motors, -1) if asked.motors is not None else E @ actuation_matrix(robot, q, return_status=True)[0]
+        A[doubtful], error[doubtful] = _differences(robot, choice, doubtful, (q, v, tau), wrenches, time, G, W)
+        _is_sure(A, error, choice.names, status is None)
+    B = (
+        E.take(choice.motors, -1)
+        if choice.motors is not None
+        else E @ actuation_matrix(robot, q, return_status=True)[0]
+    )
     q = q if q.shape[:-1] == lead else np.broadcast_to(q, (*lead, robot.nq))
     linear = Linearization._made(
-        coordinates=asked.names, velocities=asked.names[: asked.m], A=A, B=B, E=E, rate=rate, error=error, configuration_basis=G,
+        coordinates=choice.names, velocities=choice.names[: choice.m], A=A, B=B, E=E, rate=rate, error=error, configuration_basis=G,
         velocity_basis=W, q=q, time=time, mechanism=robot,
     )  # fmt: skip
     if status is None:
         return linear
     # False for doubtful states without valid states nearby
-    found = np.isfinite(A).all(axis=(-2, -1)) | (status != Status.FINE)
-    return cast(Linearization, (linear, np.where(found, status, Status.NO_ANSWER).astype(np.int8)))
+    has_result = np.isfinite(A).all(axis=(-2, -1)) | (status != Status.FINE)
+    return cast(Linearization, (linear, np.where(has_result, status, Status.NO_ANSWER).astype(np.int8)))
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _Choice:
     """Chosen coordinates, and the layout of the core's result (cpp/loops/linear_equations.hpp).
 
     Attributes
@@ -280,7 +286,7 @@ class _Asked:
     motors: NDArray[np.intp] | None  # indices of driven velocities; None if a motor drives a loop joint
 
     @classmethod
-    def of(cls, robot: LoopFunctions, order: Sequence[float]) -> _Asked:
+    def of(cls, robot: LoopFunctions, order: Sequence[float]) -> _Choice:
         """Return the choice for an `order` of at most nv entries."""
         nv, columns, m = robot.nv, [abs(int(i)) - 1 for i in order if i], sum(i > 0 for i in order)
         n, all_names = len(columns) + m, velocity_names(robot)
@@ -295,50 +301,52 @@ class _Asked:
         return cls(columns, m, names, full, answers, motors if in_tree else None)
 
     @classmethod
-    def at(cls, robot: LoopFunctions, order: Sequence[float]) -> _Asked:
+    def at(cls, robot: LoopFunctions, order: Sequence[float]) -> _Choice:
         """Return the choice with this order, from the cache if possible."""
         return prepared(robot, ("linear", *order), lambda: cls.of(robot, order))
 
 
-def _asked(robot: LoopFunctions, q: Array, coordinates: Coordinates, time: ArrayLike | None) -> _Asked:
+def _choose(robot: LoopFunctions, q: Array, coordinates: Coordinates, time: ArrayLike | None) -> _Choice:
     """Return the choice of the named coordinates, or of the best-conditioned ones, with the additional freedoms of the configuration."""
     several = [coordinates] if isinstance(coordinates, str) else coordinates
     named = isinstance(several, list | tuple) and all(type(name) is str for name in several)
     key = ("linear", type(coordinates), *cast("Sequence[str]", several)) if named else None
-    kept = robot._prepared.get(key)
-    if kept is not None:
-        return cast(_Asked, kept)
+    cached = robot._prepared.get(key)
+    if cached is not None:
+        return cast(_Choice, cached)
     loops = closing(robot, (), ()).loops
     if named and loops.holonomic.all():
-        return prepared(robot, key, lambda: _Asked.at(robot, [i + 1 for i in chosen(robot, coordinates) or []]))
+        return prepared(robot, key, lambda: _Choice.at(robot, [i + 1 for i in chosen(robot, coordinates) or []]))
     first = chosen(robot, coordinates)
     first = best_shown(robot, q, time) if first is None else first
     rest = [] if loops.holonomic.all() else best_shown(robot, q, time, loops.scale(), first)
-    return _Asked.at(robot, [i + 1 for i in first] + [-i - 1 for i in rest if i not in first])
+    return _Choice.at(robot, [i + 1 for i in first] + [-i - 1 for i in rest if i not in first])
 
 
-def _rows(x: ArrayLike, size: int, lead: tuple[int, ...], which: Any) -> Array:
+def _rows(x: ArrayLike, size: int, lead: tuple[int, ...], selected: Any) -> Array:
     """Return the row of an argument for each selected state of a batch."""
-    return np.asarray(np.broadcast_to(np.asarray(x, dtype=np.float64), (*lead, size))[which])
+    return np.asarray(np.broadcast_to(np.asarray(x, dtype=np.float64), (*lead, size))[selected])
 
 
 def _where_rounding_shows(
-    robot: LoopFunctions, asked: _Asked, which: Any, state: tuple[Array, ...], wrenches: Wrenches | None, time: ArrayLike | None, scale: Array,
+    robot: LoopFunctions, choice: _Choice, selected: Any, state: tuple[Array, ...], wrenches: Wrenches | None, time: ArrayLike | None, scale: Array,
 ) -> Array:  # fmt: skip
     """Return A (n, ...) of the selected states of a batch, with q displaced by a few units in its last place."""
-    lead = which.shape
-    q, v, tau = (_rows(x, size, lead, which) for x, size in zip(state, (robot.nq, robot.nv, robot.nv), strict=True))
+    lead = selected.shape
+    q, v, tau = (_rows(x, size, lead, selected) for x, size in zip(state, (robot.nq, robot.nv, robot.nv), strict=True))
     scattered = 2.0 * (np.arange(1, robot.nv + 1) * math.sqrt(2.0) % 1.0) - 1.0
     q = robot.integrate(q, 4.0 * np.finfo(np.float64).eps * scattered * velocity_scale(robot))
-    pushes = wrenches and {frame: _rows(w, 6, lead, which) for frame, w in wrenches.items()}
-    when = None if time is None else _rows(np.asarray(time)[..., None], 1, lead, which)[..., 0]
-    at, shape = asked.answers[3]
-    found = _linear_equations(robot, q, v, tau, asked.order, scale, wrenches=pushes, time=when, return_status=True)[0]
-    return cast(Array, found[..., at].reshape(q.shape[:1] + shape))
+    pushes = wrenches and {frame: _rows(w, 6, lead, selected) for frame, w in wrenches.items()}
+    when = None if time is None else _rows(np.asarray(time)[..., None], 1, lead, selected)[..., 0]
+    at, shape = choice.answers[3]
+    numbers = _linear_equations(robot, q, v, tau, choice.order, scale, wrenches=pushes, time=when, return_status=True)[
+        0
+    ]
+    return cast(Array, numbers[..., at].reshape(q.shape[:1] + shape))
 
 
 def _differences(
-    robot: LoopFunctions, asked: _Asked, which: Any, state: tuple[Array, ...], wrenches: Wrenches | None, time: ArrayLike | None, G: Array,
+    robot: LoopFunctions, choice: _Choice, selected: Any, state: tuple[Array, ...], wrenches: Wrenches | None, time: ArrayLike | None, G: Array,
     W: Array,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return A (n, ...) of the selected states of a batch, from differences, and its estimated error (n, ...)."""
@@ -347,10 +355,10 @@ def _differences(
     def rows(x: ArrayLike, *size: int) -> Array:
         # axes of nearby states: (n, step, sign, deviation, coordinate), as rows of one batch
         x = np.asarray(x, dtype=np.float64)
-        return np.asarray(np.broadcast_to(x, (*lead, *x.shape[x.ndim - len(size) :]))[which])[:, None, None, None]
+        return np.asarray(np.broadcast_to(x, (*lead, *x.shape[x.ndim - len(size) :]))[selected])[:, None, None, None]
 
     q, v, tau = (rows(x, robot.nv) for x in state)
-    G, W, k, m, first = G[which], W[which], len(asked.columns), asked.m, asked.columns[: asked.m]
+    G, W, k, m, first = G[selected], W[selected], len(choice.columns), choice.m, choice.columns[: choice.m]
     # no joint moves by more than a step
     step = STEP * 0.5 ** np.arange(HALVINGS)[:, None, None, None] * np.array([1.0, -1.0])[:, None, None]
     unit = velocity_scale(robot)
@@ -363,16 +371,16 @@ def _differences(
     at: TimeOptions = {"time": None if time is None else rows(time), "return_status": True}
     if robot.nc:
         q_near = robot._configuration_plain(q_near, None, **at)[0]
-        others = np.ones(robot.nv)
-        others[first] = 0.0
-        v_near = robot._least_motion(q_near, v_near, None, others, **at)[0]
+        dependent = np.ones(robot.nv)
+        dependent[first] = 0.0
+        v_near = robot._least_motion(q_near, v_near, None, dependent, **at)[0]
     pushes = wrenches and {frame: rows(w, 6) for frame, w in wrenches.items()}
     a_near = robot.forward_dynamics(q_near, v_near, tau, wrenches=pushes, **at)[0]
-    rates = np.concatenate([v_near[..., asked.columns], a_near[..., first]], axis=-1)
+    rates = np.concatenate([v_near[..., choice.columns], a_near[..., first]], axis=-1)
     reach = np.concatenate([reach_q, reach_v], axis=-1)
     slope, error = _extrapolated((rates[..., 0, :, :] - rates[..., 1, :, :]) / (2.0 * step[:, 0]))
     A = transposed(slope) / reach
-    A[:, :k, :k] += transposed(robot._bracket(transposed(G), v[:, 0, 0])[..., asked.columns])
+    A[:, :k, :k] += transposed(robot._bracket(transposed(G), v[:, 0, 0])[..., choice.columns])
     return A, transposed(error) / reach
 
 
@@ -398,9 +406,9 @@ def _moves_where_friction_is(
 def _is_sure(A: Array, error: Array, names: tuple[str, ...], raises: bool) -> None:
     if raises and A.ndim == 2 and not np.isfinite(A).all():
         k = int(np.argmax(~np.isfinite(A).all(axis=0)))
-        which = names[k] if k < len(names) else "a velocity"
+        name = names[k] if k < len(names) else "a velocity"
         raise StateError(
-            f"no nearby state deviates along '{which}' and satisfies the constraints; expected a regular position, this one may be singular"
+            f"no nearby state deviates along '{name}' and satisfies the constraints; expected a regular position, this one may be singular"
         )
     relative = error / np.maximum(1.0, abs(A).max(axis=(-2, -1), keepdims=True, initial=0.0))
     off = np.where(np.isfinite(A), relative, 0.0).max(initial=0.0)

@@ -52,14 +52,16 @@ class ScaledLoops:
         constraints = map(robot.constraint, robot.constraints)
         self.holonomic = np.array([h for constraint in constraints for h in constraint.holonomic], dtype=bool)
 
-    def of_variants(self, variants: VariantFunctions) -> ScaledLoops:
+    def for_variants(self, variants: VariantFunctions) -> ScaledLoops:
         """Return the scaled constraints of variants, each with its own length; rows between coordinates are scaled as the base's."""
         loops, lengths = copy.copy(self), variants._lengths[:, None]
         loops.robot = variants
         loops.column_scale = np.where(self.sliding, lengths, 1.0)
         moments, forces = self._squares
-        here = moments + self.length**2 * forces
-        larger = np.where(here > 0.0, (moments + lengths**2 * forces) / np.where(here > 0.0, here, 1.0), 1.0)
+        base_squares = moments + self.length**2 * forces
+        larger = np.where(
+            base_squares > 0.0, (moments + lengths**2 * forces) / np.where(base_squares > 0.0, base_squares, 1.0), 1.0
+        )
         loops.row_scale = self.row_scale / np.sqrt(larger)
         return loops
 

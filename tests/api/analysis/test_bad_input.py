@@ -131,7 +131,7 @@ NO_OPTIONS = {
     "metric": (lambda: LINKAGE.project_velocity(HERE, REST, metric=REST), ValueError, "metric must be"),
     "coordinate": (lambda: sarrus.formulations.reduced_dynamics(LINKAGE, HERE, REST, independent=[1.0]), TypeError, r"joint's name, or \(name, index\); got 1.0"),
     "coordinates": (lambda: sarrus.formulations.reduced_dynamics(LINKAGE, HERE, REST, independent=1.0), TypeError, "a sequence of joints' names; got 1.0"),
-    "task": (lambda: sarrus.formulations.reduced_dynamics(LINKAGE, HERE, REST, task=("tip",)), TypeError, r"task is a frame, .*; got \('tip',\)"),
+    "task": (lambda: sarrus.formulations.reduced_dynamics(LINKAGE, HERE, REST, task=("tip",)), TypeError, r"task must be a frame, .*; got \('tip',\)"),
     "components": (lambda: sarrus.formulations.operational_inertia(LINKAGE, HERE, "coupler", components=None), TypeError, "components must be .*; got None"),
     "output": (lambda: LINKAGE.mobility(HERE, output=3), TypeError, "output must be a frame, .*; got 3"),
     "description": (lambda: sarrus.Mechanism(LINKAGE), TypeError, "a Mechanism is made of a description, .*; got <Mechanism 'four-bar'"),

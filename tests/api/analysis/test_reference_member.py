@@ -634,20 +634,20 @@ def test_refused_mechanisms():
         lambda b: b.add_joint("across", sarrus.Revolute("z"), "b", "c"),
         lambda b: b.add_joint("back", sarrus.Revolute("z"), "c", "a"),
     )
-    with pytest.raises(refuse, match="joint 'there' comes back to it"):
+    with pytest.raises(refuse, match="joint 'there' returns to it"):
         sarrus.formulations.reference_member(ring, np.zeros(ring.nq), np.zeros(ring.nv), np.zeros(ring.nv), member="a")
     two = built(
         lambda b: b.add_joint("there", sarrus.Revolute("z"), "a", "b"),
         lambda b: b.add_joint("other", sarrus.Revolute("z"), "ground", "c"),
     )
-    with pytest.raises(refuse, match="body 'c' is on none of them"):
+    with pytest.raises(refuse, match="body 'c' is on no chain"):
         sarrus.formulations.reference_member(two, np.zeros(3), np.zeros(3), np.zeros(3), member="b")
     rod = built(
         lambda b: b.add_joint("there", sarrus.Revolute("z"), "a", "b"),
         lambda b: b.add_joint("on", sarrus.Revolute("z"), "b", "c"),
         lambda b: b.add_distance("rod", ("ground", (2, 0, 0)), ("c", (0, 0, 0)), length=2.0),
     )
-    with pytest.raises(refuse, match=r"constraint 'rod' is no joint: forward_dynamics\(\) takes all"):
+    with pytest.raises(refuse, match=r"constraint 'rod' is no joint: forward_dynamics\(\) accepts all"):
         sarrus.formulations.reference_member(rod, np.zeros(3), np.zeros(3), np.zeros(3))
 
 
@@ -673,7 +673,7 @@ def test_massless_member():
     b.add_joint("base", sarrus.Revolute("y"), "ground", "arm")
     b.add_joint("axle", sarrus.Revolute("y"), "arm", "wheel", at_parent=(1, 0, 0))
     robot = b.build()
-    with pytest.raises(sarrus.StateError, match="let body 'wheel' move where nothing has inertia"):
+    with pytest.raises(sarrus.StateError, match="let body 'wheel' move in a direction without inertia"):
         sarrus.formulations.reference_member(robot, np.zeros(2), np.zeros(2), np.zeros(2))
 
 

@@ -90,11 +90,11 @@ def internal_efforts(
     >>> robot.internal_efforts(robot.assemble()).shape
     (3, 1)
     """
-    q, when = robot.normalize(q), None if time is None else real_array("time", time)
-    lead = q.shape[:-1] if when is None else common_axes({"q": q.shape[:-1], "time": when.shape})
+    q, times = robot.normalize(q), None if time is None else real_array("time", time)
+    lead = q.shape[:-1] if times is None else common_axes({"q": q.shape[:-1], "time": times.shape})
     states = np.broadcast_to(q, (*lead, robot.nq)).reshape(-1, robot.nq)
-    when = None if when is None else np.broadcast_to(when, lead).ravel()
-    bases, freedom = _core.internal_efforts(robot, states, motors_of(robot, actuated), when)
+    times = None if times is None else np.broadcast_to(times, lead).ravel()
+    bases, freedom = _core.internal_efforts(robot, states, motors_of(robot, actuated), times)
     bases = bases[..., : same_freedom(freedom[freedom >= 0])]
     return np.asarray(bases.reshape(*lead, *bases.shape[1:]))
 
@@ -174,12 +174,12 @@ def actuator_efforts(
     out, return_status = options.pop("out", None), checked_truth("return_status", options.pop("return_status", False))
     motors = _motors(robot, motors_of(robot, actuated))
     with_reactions = checked_truth("return_reactions", return_reactions)
-    known: dict[str, Any] = {"wrenches": wrenches, "check": check, **options}
+    keywords: dict[str, Any] = {"wrenches": wrenches, "check": check, **options}
     choice = {"weights": motors.placed("weights", weights), "preload": motors.placed("preload", preload)}
-    ask: Any = functools.partial(cast(Any, motors.robot).actuator_efforts, q, v, a, **choice, **known, exact=exact)
+    solve: Any = functools.partial(cast(Any, motors.robot).actuator_efforts, q, v, a, **choice, **keywords, exact=exact)
     if limits is None and motors.order is None and not with_reactions:
-        return ask(out=out, return_status=return_status)
-    u, status = ask(return_status=True) if return_status else (ask(), Status.FINE)
+        return solve(out=out, return_status=return_status)
+    u, status = solve(return_status=True) if return_status else (solve(), Status.FINE)
     if limits is not None:
         low, high = (motors.placed(k, x) for k, x in zip(("low", "high"), _both(limits), strict=True))
         if not (low <= high).all():
@@ -189,12 +189,12 @@ def actuator_efforts(
             lead = common_axes({"the motion": u.shape[:-1], "limits[0]": low.shape[:-1], "limits[1]": high.shape[:-1]})
             u, status = np.broadcast_to(u, (*lead, u.shape[-1])), np.broadcast_to(status, lead)
         if (outside := (u < low) | (u > high)).any():
-            motion = {"q": q, "v": v, "a": a, **choice, **known}
+            motion = {"q": q, "v": v, "a": a, **choice, **keywords}
             explain = u.ndim == 1 and not return_status
             u, status = _narrowed(motors.robot, motion, u, status, low, high, outside.any(axis=-1), explain)
-    multipliers = [_multipliers(motors, q, v, a, u, known)] if with_reactions else []
-    answers = [into(out, u if motors.order is None else u[..., motors.order]), *multipliers, *[status] * return_status]
-    return answers[0] if len(answers) == 1 else tuple(answers)
+    multipliers = [_multipliers(motors, q, v, a, u, keywords)] if with_reactions else []
+    results = [into(out, u if motors.order is None else u[..., motors.order]), *multipliers, *[status] * return_status]
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,11 +219,11 @@ class _Motors:
         """Return a value of each motor, (..., nu), in the mechanism's order, or a number for all motors."""
         if value is None:
             return None
-        what = _ARGUMENT.get(name, name)
-        x = real_array(what, value)
+        argument = _ARGUMENT.get(name, name)
+        x = real_array(argument, value)
         if x.ndim == 0 or (self.back is None and name not in _ARGUMENT):
             return x if name in _ARGUMENT else value  # the core checks it
-        x = real_rows(what, x, self.robot.nu, finite=False)
+        x = real_rows(argument, x, self.robot.nu, finite=False)
         return x if self.back is None else x[..., self.back]
 
     def force(self, q: ArrayLike, u: Array, time: ArrayLike | None) -> Array:
@@ -246,8 +246,8 @@ def _with_motors(robot: LoopFunctions, names: tuple[str, ...]) -> _Motors:
         actuation_matrix(robot, robot.neutral(), actuated=names)
         robot = on_its_tree(robot, actuated=names)
     joints = [(name, index) for name in robot.actuated for index in range(robot.joint(name).type.nv)]
-    asked = [(name, index) for name in names for index in range(robot.joint(name).type.nv)]
-    order = np.array([joints.index(one) for one in asked], np.intp)
+    requested = [(name, index) for name in names for index in range(robot.joint(name).type.nv)]
+    order = np.array([joints.index(item) for item in requested], np.intp)
     same = bool((order == np.arange(len(order))).all())
     places: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
     for k, (name, index) in enumerate(joints):
@@ -263,24 +263,24 @@ def _narrowed(
     """Return efforts of least norm within limits for the states `outside` them, and the status; with `explain` raise the error instead."""
     limits = np.empty((*u.shape[:-1], 2 * robot.nu))
     limits[..., : robot.nu], limits[..., robot.nu :] = np.maximum(low, -FAR), np.minimum(high, FAR)
-    asked = {name: x for name, x in motion.items() if x is not None and name != "check"} | {"limits": limits}
-    weights, preload = asked.pop("weights", None), asked.pop("preload", None)
+    arguments = {name: x for name, x in motion.items() if x is not None and name != "check"} | {"limits": limits}
+    weights, preload = arguments.pop("weights", None), arguments.pop("preload", None)
     if weights is not None or preload is not None:
         units = velocity_scale(robot, robot.actuated)
         weights = units**2 if weights is None else _per_motor("weights", weights, robot.nu)
         preload = np.zeros(robot.nu) if preload is None else _per_motor("preload", preload, robot.nu)
         lead = np.broadcast_shapes(weights.shape, preload.shape)
-        asked["sharing"] = np.concatenate([np.broadcast_to(x, lead) for x in (weights, preload)], axis=-1)
+        arguments["sharing"] = np.concatenate([np.broadcast_to(x, lead) for x in (weights, preload)], axis=-1)
 
-    def of_them(x: Any) -> Any:
+    def selected(x: Any) -> Any:
         if isinstance(x, Mapping):
-            return {name: of_them(value) for name, value in x.items()}
+            return {name: selected(value) for name, value in x.items()}
         x = np.asarray(x, dtype=float)
         return np.broadcast_to(x, (*u.shape[:-1], *x.shape[-1:]))[outside]
 
-    ask = cast(Any, robot)._bounded_efforts
+    solve = cast(Any, robot)._bounded_efforts
     if explain:
-        *least, lacking = ask(**asked)
+        *least, lacking = solve(**arguments)
         if lacking > 0.0:
             raise NotRealizableError(
                 f"{_listed(robot.actuated)} cannot produce this motion within the limits; expected limits wider by "
@@ -288,33 +288,33 @@ def _narrowed(
             )
         return np.array(least), status
     if not outside.all():
-        time, threads = asked.pop("time", None), asked.pop("threads", 1)
-        asked = {name: of_them(x) for name, x in asked.items()} | {"threads": threads}
+        time, threads = arguments.pop("time", None), arguments.pop("threads", 1)
+        arguments = {name: selected(x) for name, x in arguments.items()} | {"threads": threads}
         if time is not None:
-            asked["time"] = of_them(np.asarray(time)[..., None])[..., 0]
-    answer, fault = ask(**asked, return_status=True)
+            arguments["time"] = selected(np.asarray(time)[..., None])[..., 0]
+    solution, fault = solve(**arguments, return_status=True)
     u, status = u.copy(), np.broadcast_to(status, u.shape[:-1]).copy()
-    lacks = answer[..., -1:] > 0.0
-    u[outside] = np.where(lacks, np.nan, answer[..., :-1])
+    lacks = solution[..., -1:] > 0.0
+    u[outside] = np.where(lacks, np.nan, solution[..., :-1])
     status[outside] = np.where(lacks[..., 0], Status.NO_ANSWER, fault)
     return u, status
 
 
 def _multipliers(
-    motors: _Motors, q: ArrayLike, v: ArrayLike, a: ArrayLike, u: Array, known: Mapping[str, Any]
+    motors: _Motors, q: ArrayLike, v: ArrayLike, a: ArrayLike, u: Array, keywords: Mapping[str, Any]
 ) -> Array:
     """Return the multipliers (..., nc) of least norm under efforts u (..., nu)."""
-    robot, tau = motors.robot, motors.force(q, u, known.get("time"))
-    motion = robot._constrained_motion(q, v, tau, **known, return_status=True)[0]
+    robot, tau = motors.robot, motors.force(q, u, keywords.get("time"))
+    motion = robot._constrained_motion(q, v, tau, **keywords, return_status=True)[0]
     along = np.zeros((*u.shape[:-1], robot._all_nv - robot.nv))
     along[..., motors.closing[1]] = u[..., motors.closing[0]]
-    acting: Any = {"wrenches": known.get("wrenches"), "time": known.get("time"), "least_pivot": motion[..., -1]}
+    acting: Any = {"wrenches": keywords.get("wrenches"), "time": keywords.get("time"), "least_pivot": motion[..., -1]}
     multipliers = motion[..., robot.nv : robot.nv + robot.nc]
     multipliers = np.asarray(least_reactions(robot, q, v, motion[..., : robot.nv], multipliers, along, **acting))
     if np.isnan(multipliers).any() and (lost := np.isnan(multipliers).any(axis=-1) & ~np.isnan(u).any(axis=-1)).any():
         # such as of a truss without freedoms: by statics
-        J = robot.constraint_jacobian(q, time=known.get("time"))
-        left = robot.inverse_dynamics(q, v, a, wrenches=known.get("wrenches")) - tau
+        J = robot.constraint_jacobian(q, time=keywords.get("time"))
+        left = robot.inverse_dynamics(q, v, a, wrenches=keywords.get("wrenches")) - tau
         by_statics = applied(transposed(loop_motions(robot, J).inverse), left)
         multipliers = np.where(lost[..., None], by_statics, multipliers)
     return multipliers

@@ -60,22 +60,22 @@ class Closing:
     simple : True if each fixed joint has one coordinate, and the core needs no other numbers than `targets`
     """
 
-    def __init__(self, robot: LoopFunctions, frames: Frames, held: tuple[str, ...], single: Coordinates = ()) -> None:
+    def __init__(self, robot: LoopFunctions, frames: Frames, fixed: tuple[str, ...], single: Coordinates = ()) -> None:
         self.base, self.frames = robot, frames
-        self.led = tuple(name for name in held if robot.joint(name).closes_loop and robot.joint(name).type.nv)
-        if self.led and len(fitting(robot, held)) < len(held):
+        self.loop_joints = tuple(name for name in fixed if robot.joint(name).closes_loop and robot.joint(name).type.nv)
+        if self.loop_joints and len(fitting(robot, fixed)) < len(fixed):
             raise ModelError(
-                f"joints {quoted(held)} cannot all be given: they close a loop among themselves, so that their coordinates depend on each other; "
+                f"joints {quoted(fixed)} cannot all be given: they close a loop among themselves, so that their coordinates depend on each other; "
                 "expected joints without such a loop"
             )
         to = [TargetSpec(target_name(frame), frame, turned, bodies=("ground", frame)) for frame, turned in frames]
-        to += [TargetSpec(target_name(f"joint {name}"), joint=name) for name in self.led]
+        to += [TargetSpec(target_name(f"joint {name}"), joint=name) for name in self.loop_joints]
         to += [TargetSpec(target_name(f"joint {name} {k}"), joint=name, index=k, bodies=()) for name, k in single]
         self.robot = on_its_tree(robot, *to) if to else robot
-        neutral = [neutral_coordinates(robot.joint(name).type) for name in self.led]
+        neutral = [neutral_coordinates(robot.joint(name).type) for name in self.loop_joints]
         poses = [np.eye(3, 4).ravel() if turned else np.zeros(3) for _, turned in frames]
         targets = np.concatenate([np.zeros(0), *poses, *neutral, np.zeros(len(single))])
-        self.numbers, self.of_joints = len(targets), len(single) + sum(map(len, neutral))
+        self.numbers, self.joint_numbers = len(targets), len(single) + sum(map(len, neutral))
         # rows have their usual size at a random configuration, away from special ones such as one in which a rod has no length
         self.by_name = _by_name(robot)
         scale = velocity_scale(robot)
@@ -84,68 +84,71 @@ class Closing:
         joints = [robot.joint(name) for name in robot.joints]
         self.rows = [self.robot.constraint(spec.name).rows for spec in to]  # rows of frames, then of joints
         driven = {name for spec in robot.description.constraints for name in spec.position_joints}
-        self.moving = np.concatenate([np.zeros(0, bool), *(np.full(j.nv, j.name not in held) for j in joints)])
+        self.moving = np.concatenate([np.zeros(0, bool), *(np.full(j.nv, j.name not in fixed) for j in joints)])
         self.low, self.high = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
         self.whole_turns = np.zeros(robot.nq, bool)  # True for angles whose whole turns have no other effect
         self.margin = np.full(robot.nq, LIMIT_MARGIN)
         for joint in joints:
             self.margin[joint.q_slice] *= coordinate_scale(joint.type, self.loops.length)
-            if joint.name in held:
+            if joint.name in fixed:
                 continue
             if joint.limits is not None:
                 self.low[joint.q_slice], self.high[joint.q_slice] = joint.limits
             if joint.type.whole_turns_return and joint.name not in driven:
                 self.whole_turns[joint.q_slice] = [unit == "rad" for _, unit in joint.type.coordinates]
         self.turns_end = bool((np.isfinite(self.low) | np.isfinite(self.high))[self.whole_turns].any())
-        self.loop_limits = _loop_limits(robot, self.led, self.loops.length)
+        self.loop_limits = _loop_limits(robot, self.loop_joints, self.loops.length)
         self.limited = bool(np.isfinite(self.low).any() or np.isfinite(self.high).any() or self.loop_limits is not None)
         self.scale = self.loops.scale(self.moving)
-        self.simple = all(robot.joint(name).type.nq == 1 for name in held) and not robot._asks_for_rows
-        self.weight, self.held, self.units = self.scale[: robot.nv].copy(), 1.0 - self.moving, self.loops.scale()
+        self.simple = all(robot.joint(name).type.nq == 1 for name in fixed) and not robot._asks_for_rows
+        self.weight, self.fixed_mask, self.units = self.scale[: robot.nv].copy(), 1.0 - self.moving, self.loops.scale()
         # indices in q and v of fixed joints with one coordinate; -1 for a loop joint, whose coordinate is a target
         self.places, self.v_places = (
-            [-1 if name in self.led else getattr(robot.joint(name), part).start for name in held]
+            [-1 if name in self.loop_joints else getattr(robot.joint(name), part).start for name in fixed]
             for part in ("q_slice", "v_slice")
         )
         # an input of the core's `lead`: time, a configuration for the fixed joints, and targets; then the indices of the fixed joints in it
-        self.way, self.end = np.zeros(1 + robot.nq + self.numbers), 1 + robot.nq
-        first = self.end + self.numbers - self.of_joints
-        self.in_way = [
-            place + 1 if place >= 0 else first + self.led.index(name)
-            for name, place in zip(held, self.places, strict=True)
+        self.blank_input, self.input_end = np.zeros(1 + robot.nq + self.numbers), 1 + robot.nq
+        first = self.input_end + self.numbers - self.joint_numbers
+        self.input_places = [
+            place + 1 if place >= 0 else first + self.loop_joints.index(name)
+            for name, place in zip(fixed, self.places, strict=True)
         ]
         self.still, self.no_change = np.zeros(robot.nv), np.zeros(self.numbers) if to else None
 
-    def of_variants(self, variants: VariantFunctions) -> Closing:
+    def for_variants(self, variants: VariantFunctions) -> Closing:
         """Return the closure of variants of the mechanism."""
-        how, robot = copy.copy(self), variants if self.robot is self.base else variants._like(self.robot)
-        how.robot, how.loops = robot, self.loops.of_variants(robot)
-        how.scale = how.loops.scale(self.moving)
-        return how
+        closure, robot = copy.copy(self), variants if self.robot is self.base else variants._like(self.robot)
+        closure.robot, closure.loops = robot, self.loops.for_variants(robot)
+        closure.scale = closure.loops.scale(self.moving)
+        return closure
 
-    def of_rows(self, which: Any) -> Closing:
+    def select(self, rows: Any) -> Closing:
         """Return the closure of the selected rows of a batch, which may be variants."""
-        how, robot = copy.copy(self), self.robot._of_rows(which)
+        closure, robot = copy.copy(self), self.robot._of_rows(rows)
         if robot is not self.robot:
-            how.robot, how.loops, how.scale = robot, copy.copy(self.loops), self.scale[which]
-            how.loops.robot = robot
-            how.loops.column_scale, how.loops.row_scale = self.loops.column_scale[which], self.loops.row_scale[which]
-        return how
+            closure.robot, closure.loops, closure.scale = robot, copy.copy(self.loops), self.scale[rows]
+            closure.loops.robot = robot
+            closure.loops.column_scale, closure.loops.row_scale = (
+                self.loops.column_scale[rows],
+                self.loops.row_scale[rows],
+            )
+        return closure
 
-    def of_frames(self, targets: Array | None) -> Array | None:
+    def frame_targets(self, targets: Array | None) -> Array | None:
         """Return the targets of frames, the first of `targets` (..., numbers); None without targets or frames."""
-        return targets[..., : self.numbers - self.of_joints] if targets is not None and self.frames else None
+        return targets[..., : self.numbers - self.joint_numbers] if targets is not None and self.frames else None
 
-    def start(self, near: Array, way: Array) -> tuple[Array, Array | None]:
+    def start(self, near: Array, inputs: Array) -> tuple[Array, Array | None]:
         """Return the configuration `near` with the fixed joints of an input, and the targets of the input."""
         q = near.copy()
         places = [place for place in self.places if place >= 0]
-        q[places] = way[1 : self.end][places]
-        return q, way[self.end :] if self.numbers else None
+        q[places] = inputs[1 : self.input_end][places]
+        return q, inputs[self.input_end :] if self.numbers else None
 
     def targets(self, frames: Sequence[Array], coordinates: Mapping[str, Array], lead: tuple[int, ...]) -> Array | None:
         """Return the targets (*lead, numbers) of frames and loop joints in the core's order; None without targets."""
-        parts = [*frames, *(coordinates[name] for name in self.led)]
+        parts = [*frames, *(coordinates[name] for name in self.loop_joints)]
         rows = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in parts]
         return np.concatenate(rows, axis=-1) if rows else None
 
@@ -176,12 +179,12 @@ class Closing:
         closed = solution[:-1].copy() if steps is NEAR else self.unwound(solution[:-1], q)
         return None if self.limited and not self.within(closed, 0.0, time) else closed
 
-    def on_branch(self, near: Array, way: Array, time: Any) -> Array | None:
+    def on_branch(self, near: Array, inputs: Array, time: Any) -> Array | None:
         """Return the configuration (nq,) on the branch of `near` (nq,) at an input; None without a branch, or if a full check is required."""
         if time is not None:
-            way[0] = time
+            inputs[0] = time
         try:
-            answer = self.robot._move_along_branch(near, self.held, self.units, LEADING, way)
+            answer = self.robot._move_along_branch(near, self.fixed_mask, self.units, LEADING, inputs)
         except SarrusError:
             return None
         outcome, _, passed, crossings = answer[-branch_outcome.numbers :].tolist()
@@ -201,12 +204,12 @@ class Closing:
 
     def within(self, q: Array, margin: float = 1.0, time: Any = None) -> NDArray[np.bool_]:
         """Return True (...) if all moving joints and loop joints are within their limits, up to `margin` times the margin of limits."""
-        aside = margin * self.margin
-        within = np.asarray(((q >= self.low - aside) & (q <= self.high + aside)).all(axis=-1))
+        allowance = margin * self.margin
+        within = np.asarray(((q >= self.low - allowance) & (q <= self.high + allowance)).all(axis=-1))
         if self.loop_limits is not None:
-            low, high, near, aside = self.loop_limits
+            low, high, near, allowance = self.loop_limits
             x = self.robot._loop_joint_coordinates(q, near, time=time, return_status=True)[0]
-            within &= ((x >= low - margin * aside) & (x <= high + margin * aside)).all(axis=-1)
+            within &= ((x >= low - margin * allowance) & (x <= high + margin * allowance)).all(axis=-1)
         return within
 
 
@@ -227,18 +230,18 @@ def neutral_coordinates(joint: JointType) -> Array:
     return np.array([float(name == "qw") for name, _ in joint.coordinates])
 
 
-def _loop_limits(robot: LoopFunctions, led: Sequence[str], length: float) -> tuple[Array, Array, Array, Array] | None:
+def _loop_limits(robot: LoopFunctions, fixed: Sequence[str], length: float) -> tuple[Array, Array, Array, Array] | None:
     """Return lower limits, upper limits, references of turns, and margins of the coordinates of all loop joints; None without limits."""
     joints = robot._closing_joints
     free = [(np.full(joint.type.nq, -np.inf), np.full(joint.type.nq, np.inf)) for joint in joints]
     ranges = [
-        none if joint.limits is None or joint.name in led else joint.limits
+        none if joint.limits is None or joint.name in fixed else joint.limits
         for joint, none in zip(joints, free, strict=True)
     ]
     if not any(np.isfinite(limits).any() for limits in ranges):
         return None
     low, high = (np.concatenate([limits[side] for limits in ranges]) for side in (0, 1))
-    near = np.array([middle(*both) for both in zip(low.tolist(), high.tolist(), strict=True)])
+    near = np.array([middle(*limits) for limits in zip(low.tolist(), high.tolist(), strict=True)])
     return low, high, near, LIMIT_MARGIN * np.concatenate([coordinate_scale(joint.type, length) for joint in joints])
 
 
@@ -252,12 +255,12 @@ def prepared(robot: LoopFunctions, key: Hashable, make: Callable[[], Kept]) -> K
     return cast("Kept", kept)
 
 
-def closing(robot: LoopFunctions, frames: Frames, held: Iterable[str], single: Coordinates = ()) -> Closing:
+def closing(robot: LoopFunctions, frames: Frames, fixed: Iterable[str], single: Coordinates = ()) -> Closing:
     """Return the cached closure for these frames, fixed joints and single coordinates, which must exist in the mechanism."""
-    names = tuple(held)
+    names = tuple(fixed)
     if robot._base is not robot:
         variants = cast("VariantFunctions", robot)
-        return prepared(robot, (frames, names), lambda: closing(robot._base, frames, names).of_variants(variants))
+        return prepared(robot, (frames, names), lambda: closing(robot._base, frames, names).for_variants(variants))
     return prepared(robot, (frames, names, *single), lambda: Closing(robot, frames, names, single))
 
 
@@ -277,12 +280,12 @@ def movable_frames(robot: LoopFunctions) -> set[str]:
     return set(robot.frames) - {"ground", *(f.name for f in robot.description.frames if f.body == "ground")}
 
 
-def check_frames(robot: LoopFunctions, frames: Any, of_joints: str) -> None:
+def check_frames(robot: LoopFunctions, frames: Any, argument: str) -> None:
     """Raise an error if `frames` is not a mapping of frames; `of_joints` names the argument for joints."""
     check_mapping("frames", frames, "frames to their targets", 0)
     for name in frames:
         if name in robot._joints and name not in robot.frames:
-            raise ModelError(f"frames: '{name}' is a joint; expected a frame, pass joints to {of_joints}=")
+            raise ModelError(f"frames: '{name}' is a joint; expected a frame, pass joints to {argument}=")
         check_name("frame", name, robot.frames)
 
 
@@ -340,26 +343,26 @@ def plain_question(
             parts.append(x[:3].ravel() if turned else x)
         numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
     values = fixed or {}
-    held = tuple(values)
-    how = robot._prepared.get((frames, held))
-    if how is None:
-        if not set(held) <= robot._joints.keys() or not {name for name, _ in frames} <= movable_frames(robot):
+    names = tuple(values)
+    closure = robot._prepared.get((frames, names))
+    if closure is None:
+        if not set(names) <= robot._joints.keys() or not {name for name, _ in frames} <= movable_frames(robot):
             return None
-        how = closing(robot, frames, held)
-    if not how.simple:
+        closure = closing(robot, frames, names)
+    if not closure.simple:
         return None
-    way = how.way.copy()
+    inputs = closure.blank_input.copy()
     if numbers is not None:
-        way[how.end : how.end + len(numbers)] = numbers
-    for place, value in zip(how.in_way, values.values()):  # noqa: B905 (equal lengths: these are the key of the closure)
+        inputs[closure.input_end : closure.input_end + len(numbers)] = numbers
+    for place, value in zip(closure.input_places, values.values()):  # noqa: B905 (equal lengths: these are the key of the closure)
         if type(value) not in PLAIN:
             return None
-        way[place] = value
-    return how, way
+        inputs[place] = value
+    return closure, inputs
 
 
 def from_each(
-    how: Closing, start: Array, targets: Array | None, time: Any, tolerance: float, threads: int, nearby: bool = False,
+    closure: Closing, start: Array, targets: Array | None, time: Any, tolerance: float, threads: int, nearby: bool = False,
     first: Array = NEAR,
 ) -> tuple[Array, NDArray[np.int8]]:  # fmt: skip
     """Return closed configurations (n, nq) from starts (n, nq), and a status (n,): 1 for an invalid start, 2 if loops stay open.
@@ -368,11 +371,13 @@ def from_each(
     results out of limits have status 2.
     """
 
-    def steps(which: Any, way: Array) -> Any:
-        loops = how.at(*(x if x is None or np.ndim(x) == base else x[which] for x, base in ((time, 0), (targets, 1))))
-        some = how if which is EVERY else how.of_rows(which)
-        return some.robot._close(
-            start[which], some.scale, way, **loops.data(start[which]), threads=threads, return_status=True
+    def steps(rows: Any, settings: Array) -> Any:
+        loops = closure.at(
+            *(x if x is None or np.ndim(x) == base else x[rows] for x, base in ((time, 0), (targets, 1)))
+        )
+        selected = closure if rows is EVERY else closure.select(rows)
+        return selected.robot._close(
+            start[rows], selected.scale, settings, **loops.data(start[rows]), threads=threads, return_status=True
         )
 
     solution, status = steps(EVERY, first)
@@ -382,8 +387,8 @@ def from_each(
     elif again.size:
         solution[again] = steps(again, FAR)[0]
     status[(status == 0) & ~(solution[:, -1] <= tolerance)] = 2
-    q = how.unwound(solution[:, :-1], start)
+    q = closure.unwound(solution[:, :-1], start)
     if nearby:
-        status[(status == 0) & ~how.within(q, time=time)] = 2
+        status[(status == 0) & ~closure.within(q, time=time)] = 2
     q[status != 0] = np.nan
     return q, status

@@ -44,35 +44,35 @@ class Branch:
     """
 
     def __init__(
-        self, how: Closing, times: Array, ways: Mapping[str, Array], targets: Array | None,
+        self, closure: Closing, times: Array, paths: Mapping[str, Array], targets: Array | None,
         steps: tuple[float, float], tolerance: float,
     ) -> None:  # fmt: skip
-        self.how, self.times, self.ways, self.targets = how, times, ways, targets
+        self.closure, self.times, self.paths, self.targets = closure, times, paths, targets
         self.steps = np.array([*steps, tolerance])
 
     def _question(self, q: Array) -> tuple[Array, ...]:
         """Return the core's arguments, for starts q (..., nq)."""
-        how, n = self.how, len(self.times)
+        closure, n = self.closure, len(self.times)
         targets = np.zeros((n, 0)) if self.targets is None else self.targets
-        there = np.tile(how.base.neutral(), (n, 1))
-        for name, x in self.ways.items():
-            if name not in how.led:
-                there[:, how.base.joint(name).q_slice] = x
+        fixed_coordinates = np.tile(closure.base.neutral(), (n, 1))
+        for name, x in self.paths.items():
+            if name not in closure.loop_joints:
+                fixed_coordinates[:, closure.base.joint(name).q_slice] = x
         # rows that are no position constraints: their values have no effect here
-        others = how.base._pfaffian_numbers(q, None).shape[-1] if how.base._asks_for_rows else 0
-        way = np.concatenate([self.times[:, None], there, np.zeros((n, others)), targets], axis=1)
-        return q, how.held, how.loops.scale(), self.steps, way.ravel()
+        row_numbers = closure.base._pfaffian_numbers(q, None).shape[-1] if closure.base._asks_for_rows else 0
+        inputs = np.concatenate([self.times[:, None], fixed_coordinates, np.zeros((n, row_numbers)), targets], axis=1)
+        return q, closure.fixed_mask, closure.loops.scale(), self.steps, inputs.ravel()
 
     def follow(self, q: Array, out: Array | None = None, threads: int = 1) -> tuple[Array, NDArray[np.int8]]:
         """Return configurations (..., n, nq) along the inputs from q (..., nq), and a status (...): 2 if the branch ends, with NaN after the end."""
         options: dict[str, Any] = {} if out is None else {"out": out}
-        path, status = self.how.robot._branch(*self._question(q), threads=threads, return_status=True, **options)
+        path, status = self.closure.robot._branch(*self._question(q), threads=threads, return_status=True, **options)
         return path, status
 
     def last(self, q: Array) -> tuple[Array, float]:
         """Return the last configuration of the branch of q (nq,), and the number of passed inputs, with the fraction of the path to the next."""
-        answer = self.how.robot._move_along_branch(*self._question(q))
-        return answer[: -branch_outcome.numbers], float(answer[-2])
+        numbers = self.closure.robot._move_along_branch(*self._question(q))
+        return numbers[: -branch_outcome.numbers], float(numbers[-2])
 
     def end(self, path: Array) -> PathTrackingError:
         """Return the error of a branch that ends, with the cause."""
@@ -84,22 +84,24 @@ class Branch:
         q, passed = self.last(start)
         k = int(passed)
         at = float(np.interp(passed, np.arange(len(self.times)), self.times))
-        loops = self.how.at(at, None if self.targets is None else self.targets[k])
+        loops = self.closure.at(at, None if self.targets is None else self.targets[k])
         before = start if path is None else path[k]
-        regular, here = (loops.jacobian(x)[loops.holonomic] * self.how.moving for x in (before, q))
+        regular, singular = (loops.jacobian(x)[loops.holonomic] * self.closure.moving for x in (before, q))
         s = np.linalg.svd(regular, compute_uv=False)
         rank = int((s > SMALL * s.max(initial=0.0)).sum())
-        return k, q, self._why(q, at, np.where(np.isfinite(here), here, 0.0), rank)
+        return k, q, self._why(q, at, np.where(np.isfinite(singular), singular, 0.0), rank)
 
     def _why(self, q: Array, time: float, J: Array, rank: int) -> str:
-        robot = self.how.base
-        now = robot.joint_states(q, time=time).q
-        at = {name: np.array2string(now[name], precision=6)[1:-1].strip() for name in self.ways}
-        reached = ", ".join(f"{name} = {x}" for name, x in at.items())
+        robot = self.closure.base
+        coordinates = robot.joint_states(q, time=time).q
+        at = {name: np.array2string(coordinates[name], precision=6)[1:-1].strip() for name in self.paths}
+        reached = ", ".join(f"{name} = {motion}" for name, motion in at.items())
         where = f", at {reached}" if reached else ""
-        x = np.linalg.svd(J)[2][max(rank - 1, 0)] if len(J) else np.zeros(robot.nv)
-        slowest = float(np.linalg.norm(J @ x))
-        moving = quoted(name for name in robot.joints if np.abs(x[robot.joint(name).v_slice]).max(initial=0.0) > 0.1)
+        motion = np.linalg.svd(J)[2][max(rank - 1, 0)] if len(J) else np.zeros(robot.nv)
+        slowest = float(np.linalg.norm(J @ motion))
+        moving = quoted(
+            name for name in robot.joints if np.abs(motion[robot.joint(name).v_slice]).max(initial=0.0) > 0.1
+        )
         if slowest < 0.05 and moving:
             return f"{where}: a limit position (dead point), in which {moving} can move while the inputs rest"
         return f"{where}: no step closes the loops, not even the shortest"

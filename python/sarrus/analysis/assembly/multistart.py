@@ -28,14 +28,14 @@ class Search:
     """A search from many starts for configurations that close the loops, with fixed joints as in the caller's start."""
 
     def __init__(
-        self, robot: LoopFunctions, start: Array, held: Iterable[str], time: float | None, seed: int,
+        self, robot: LoopFunctions, start: Array, fixed: Iterable[str], time: float | None, seed: int,
         frames: Frames = (), targets: Array | None = None, single: Coordinates = (),
     ) -> None:  # fmt: skip
-        self.start, self.held, self.base, self.frames = start, tuple(held), robot, frames
+        self.start, self.fixed, self.base, self.frames = start, tuple(fixed), robot, frames
         self._seed = seed
-        self.how = closing(robot, frames, self.held, single)
-        self.robot, self.loops = self.how.robot, self.how.at(time, targets)
-        self.moving, self.weights = self.how.moving, np.ones(self.robot.nc)
+        self.closure = closing(robot, frames, self.fixed, single)
+        self.robot, self.loops = self.closure.robot, self.closure.at(time, targets)
+        self.moving, self.weights = self.closure.moving, np.ones(self.robot.nc)
 
     @cached_property
     def rng(self) -> np.random.Generator:
@@ -56,38 +56,41 @@ class Search:
     def starts(self, first: int, count: int) -> Array:
         """Return `count` starts (count, nq) of an endless sequence: the caller's, then others around it, at three distances."""
         if first == 0:
-            others = self.starts(1, count - 1) if count > 1 else np.empty((0, self.robot.nq))
-            return np.concatenate([self.start[None], others])
+            further = self.starts(1, count - 1) if count > 1 else np.empty((0, self.robot.nq))
+            return np.concatenate([self.start[None], further])
         k = np.arange(first, first + count)[:, None]
         spread = np.array([0.1, 0.3, 1.0])[k % 3]
         reach = np.where(self.loops.sliding, 1.0, np.pi) * self.moving
-        x = spread * reach * self.rng.uniform(-1.0, 1.0, (count, self.robot.nv))[:, self.how.by_name]
+        x = spread * reach * self.rng.uniform(-1.0, 1.0, (count, self.robot.nv))[:, self.closure.by_name]
         q = self.loops.step(np.broadcast_to(self.start, (count, self.robot.nq)), x)
-        return np.clip(q, self.how.low, self.how.high)
+        return np.clip(q, self.closure.low, self.closure.high)
 
     def nearest(self, starts: int, tolerance: float) -> tuple[Array, float]:
         """Return the closed configuration nearest to the start, and its residual.
 
         It is within joint limits if possible. If no start succeeds, the configuration with the smallest residual is returned.
         """
-        q, left = self.close(self.start[None], NEAR)
-        q = self.how.unwound(q, self.start)
-        if left[0] <= min(tolerance, TOLERANCE) and self.how.within(q, time=self.loops.time)[0]:
-            return q[0].copy(), float(left[0])
-        ends, lefts = np.empty((0, self.robot.nq)), np.empty(0)
-        while len(lefts) <= starts:
-            tried = len(lefts)
-            q, left = self.close(self.starts(tried, min(1 + 3 * tried, starts + 1 - tried)))
-            ends, lefts = np.concatenate([ends, self.how.unwound(q, self.start)]), np.concatenate([lefts, left])
-            if ((lefts <= tolerance) & self.how.within(ends, time=self.loops.time)).any():
+        q, residual = self.close(self.start[None], NEAR)
+        q = self.closure.unwound(q, self.start)
+        if residual[0] <= min(tolerance, TOLERANCE) and self.closure.within(q, time=self.loops.time)[0]:
+            return q[0].copy(), float(residual[0])
+        candidates, residuals = np.empty((0, self.robot.nq)), np.empty(0)
+        while len(residuals) <= starts:
+            tried = len(residuals)
+            q, residual = self.close(self.starts(tried, min(1 + 3 * tried, starts + 1 - tried)))
+            candidates, residuals = (
+                np.concatenate([candidates, self.closure.unwound(q, self.start)]),
+                np.concatenate([residuals, residual]),
+            )
+            if ((residuals <= tolerance) & self.closure.within(candidates, time=self.loops.time)).any():
                 break
-        closed = lefts <= tolerance
+        closed = residuals <= tolerance
         if closed.any():
-            ends, lefts = ends[closed], lefts[closed]
-            best = int(np.lexsort([*self.order(ends), ~self.how.within(ends, time=self.loops.time)])[0])
+            candidates, residuals = candidates[closed], residuals[closed]
+            best = int(np.lexsort([*self.order(candidates), ~self.closure.within(candidates, time=self.loops.time)])[0])
         else:
-            best = int(lefts.argmin())
-        return ends[best].copy(), float(lefts[best])
+            best = int(residuals.argmin())
+        return candidates[best].copy(), float(residuals[best])
 
     def distance(self, q: Array) -> Array:
         """Return the distance (k,) of all joints from the start."""
@@ -96,7 +99,7 @@ class Search:
 
     def order(self, q: Array) -> Array:
         """Return keys (nv + 1, k) of :func:`numpy.lexsort`, nearest first; they are rounded, such that rounding errors do not affect the order."""
-        x = self.loops.difference(self.start, q)[:, np.argsort(self.how.by_name)]
+        x = self.loops.difference(self.start, q)[:, np.argsort(self.closure.by_name)]
         return np.vstack([x.T.round(6), self.distance(q).round(6)])
 
     def appearance(self, q: Array) -> Array:
@@ -138,33 +141,33 @@ def open_by(search: Search, q: Array) -> dict[str, float]:
 
 def why_open(search: Search, q: Array) -> str:
     """Return the message of a failed search: the open constraints of its best configuration, and the likely cause."""
-    robot, off = search.robot, open_by(search, q)
-    name = max(off, key=lambda name: off[name])
+    robot, residuals = search.robot, open_by(search, q)
+    name = max(residuals, key=lambda name: residuals[name])
     constraint, phi = robot.constraint(name), robot.constraint_residual(q, **search.loops.data(q))
     row = constraint.rows.start + int(np.abs(search.loops.residual(q)[constraint.rows]).argmax())
     text = (
-        f"no configuration was found that closes all loops: '{name}' ({constraint.kind}) stays open, by {off[name]:.3g} of the "
+        f"no configuration was found that closes all loops: '{name}' ({constraint.kind}) stays open, by {residuals[name]:.3g} of the "
         f"mechanism's size in the best one ({constraint.row_names[row - constraint.rows.start]}: {phi[row]:.3g})"
     )
     if constraint.bodies:
         turns = np.array(["rotation" in row for row in constraint.row_names])
         with np.errstate(over="ignore"):
-            apart = {
-                unit: float(np.linalg.norm(phi[constraint.rows][those]))
-                for unit, those in (("m", ~turns), ("rad", turns))
-                if those.any()
+            gaps = {
+                unit: float(np.linalg.norm(phi[constraint.rows][part]))
+                for unit, part in (("m", ~turns), ("rad", turns))
+                if part.any()
             }
-        text += f", its closest approach {' and '.join(f'{x:.3g} {unit}' for unit, x in apart.items())}"
-    others = [other for other in off if other != name and off[other] > 0.1 * off[name]]
-    if others:
-        text += f"; {quoted(others)} stay open, too: they contradict one another, or none of them can close"
-    if search.held:
+        text += f", its closest approach {' and '.join(f'{x:.3g} {unit}' for unit, x in gaps.items())}"
+    further = [other for other in residuals if other != name and residuals[other] > 0.1 * residuals[name]]
+    if further:
+        text += f"; {quoted(further)} stay open, too: they contradict one another, or none of them can close"
+    if search.fixed:
         free = Search(
-            search.base, q, (), search.loops.time, 0, search.frames, search.how.of_frames(search.loops.targets)
+            search.base, q, (), search.loops.time, 0, search.frames, search.closure.frame_targets(search.loops.targets)
         )
         if free.nearest(10, TOLERANCE)[1] <= TOLERANCE:
-            return f"{text}; loops do close if {quoted(search.held)} may move: the coordinates fixed for them contradict the loops"
-    if off[name] < 1e-3:
+            return f"{text}; loops do close if {quoted(search.fixed)} may move: the coordinates fixed for them contradict the loops"
+    if residuals[name] < 1e-3:
         return (
             f"{text}; if parts fit no better than that, because a file has rounded numbers, sarrus.without_redundant_constraints(robot) returns the "
             "mechanism without the contradictory rows; tolerance= accepts the best fit, which most functions treat as open loops"

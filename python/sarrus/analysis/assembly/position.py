@@ -61,7 +61,7 @@ def assemble(
     """Solve the loop-closure equations for a configuration (..., nq) near another one, on its branch (forward kinematics of closed chains).
 
     A nearly closed start, such as the previous configuration of a control loop, takes microseconds. If `fixed` determines the motion, the result is
-    on the branch of the start: small steps of the fixed joints from the start to their values would reach it, as with :meth:`follow`.
+    on the branch of the start: the end of a path of small steps of the fixed joints, as :meth:`follow` computes it.
     Joints that return after a turn take the shorter direction. A single jump replaces the steps if it is certified to stay on the branch.
 
     If `fixed` leaves motion, or the start is singular, there is no branch. One state is then searched from many starts, and each state of a batch
@@ -129,8 +129,8 @@ def _closed(
         return _nearest(robot, targets, near, fixed, **options)
     if not options or options.keys() <= {"time"}:
         time = options.get("time")
-        question = plain_question(robot, targets, near, fixed, time)
-        if question and (closed := question[0].on_branch(near, question[1], time)) is not None:
+        prepared_call = plain_question(robot, targets, near, fixed, time)
+        if prepared_call and (closed := prepared_call[0].on_branch(near, prepared_call[1], time)) is not None:
             return closed
     if targets or robot.nc:
         return _led(robot, targets, near, fixed, branch, warns, **options)
@@ -141,13 +141,13 @@ def _nearest(robot: LoopFunctions, targets: Targets, near: Any, fixed: Any, **op
     """Return configurations with closed loops, fixed joints and frames at their targets, on any branch."""
     time = options.get("time")
     plain = not options or options.keys() <= {"time"}
-    question: tuple[Closing, Array, Array | None] | None = None
-    if plain and (asked := plain_question(robot, targets, near, fixed, time)):
-        question = (asked[0], *asked[0].start(near, asked[1]))
-        if (closed := question[0].nearby(question[1], question[2], time)) is not None:
+    prepared_call: tuple[Closing, Array, Array | None] | None = None
+    if plain and (usual_call := plain_question(robot, targets, near, fixed, time)):
+        prepared_call = (usual_call[0], *usual_call[0].start(near, usual_call[1]))
+        if (closed := prepared_call[0].nearby(prepared_call[1], prepared_call[2], time)) is not None:
             return closed
     tree, near = searched(robot, fixed, near=near)
-    if question and (closed := _after_a_jump(robot, tree, question, near, fixed, time)) is not None:
+    if prepared_call and (closed := _after_a_jump(robot, tree, prepared_call, near, fixed, time)) is not None:
         return closed
     if tree is None:
         return looked_for(robot, targets, near, fixed, **options)
@@ -160,8 +160,8 @@ def _led(
 ) -> Any:  # fmt: skip
     """Return solutions on the branch of the start if possible, else the nearest ones if `branch` allows it."""
     return_status, time = checked_truth("return_status", return_status), checked_times(options.get("time"))
-    frames, held = _targets(robot, targets), coordinates(robot, fixed, many=True)
-    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in held.items()}
+    frames, fixed_coordinates = _targets(robot, targets), coordinates(robot, fixed, many=True)
+    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in fixed_coordinates.items()}
     shapes["time"] = () if time is None else np.asarray(time).shape
     shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
     if near is not None and not isinstance(near, Mapping):
@@ -182,33 +182,36 @@ def _led(
 
     guess = coordinates(robot, near, many=True) if isinstance(near, Mapping) else {}
     begin = in_rows(start_near(robot, near, guess, time, axes if guess else np.shape(start)[:-1]))
-    start, goals = in_rows(start), {name: in_rows(x) for name, x in held.items()}
+    start, goals = in_rows(start), {name: in_rows(x) for name, x in fixed_coordinates.items()}
     places = {key: in_rows(x, 1 + key[1]) for key, x in frames.items()}
     times = None if time is None else in_rows(time, 0)
 
     def again(rows: Any, origin: Array, status: bool = True) -> Any:
         rows = rows if axes else 0
         at = options if times is None else options | {"time": times[rows] if axes else float(times[0])}
-        there = {frame: x[rows] for (frame, _), x in places.items()}
-        return _nearest(
-            robot, there, origin[rows], {name: x[rows] for name, x in goals.items()}, return_status=status, **at
-        )
+        aims = {frame: x[rows] for (frame, _), x in places.items()}
+        inputs = {name: x[rows] for name, x in goals.items()}
+        return _nearest(robot, aims, origin[rows], inputs, return_status=status, **at)
 
-    how = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
+    search_options = {"tolerance": options.get("tolerance", TOLERANCE), "threads": options.get("threads", 1)}
     from .leading import led_or_nearest
 
-    led = led_or_nearest(robot, places, goals, begin, start, in_rows(open_, 0), times, branch, again, **how)
-    if led is None:
+    result = led_or_nearest(
+        robot, places, goals, begin, start, in_rows(open_, 0), times, branch, again, **search_options
+    )
+    if result is None:
         return nearest()
-    if not return_status and not axes and led.state[0] != 0:
-        if led.state[0] != Status.OTHER_BRANCH:
-            raise _unreachable(None if branch == "only" else lambda: again(0, start, False), start, *led.end(start[0]))
+    if not return_status and not axes and result.state[0] != 0:
+        if result.state[0] != Status.OTHER_BRANCH:
+            raise _unreachable(
+                None if branch == "only" else lambda: again(0, start, False), start, *result.end(start[0])
+            )
         if warns:
-            warn_of_branch(1, 1, led.end(start[0])[0])
-    elif warns and not return_status and (count := int((led.state == Status.OTHER_BRANCH).sum())):
+            warn_of_branch(1, 1, result.end(start[0])[0])
+    elif warns and not return_status and (count := int((result.state == Status.OTHER_BRANCH).sum())):
         warn_of_branch(count, len(start))
-    q = into(out, led.q.reshape(*axes, robot.nq))
-    return (q, led.state.reshape(axes)) if return_status else q
+    q = into(out, result.q.reshape(*axes, robot.nq))
+    return (q, result.state.reshape(axes)) if return_status else q
 
 
 def _unreachable(search: Callable[[], Any] | None, start: Array, reason: str, last: Array | None) -> AssemblyError:
@@ -222,51 +225,53 @@ def _unreachable(search: Callable[[], Any] | None, start: Array, reason: str, la
     return AssemblyError(text) if last is None else PathTrackingError(text, start, last)
 
 
-def warn_of_branch(count: int, of: int, reason: str = "") -> None:
+def warn_of_branch(count: int, total: int, reason: str = "") -> None:
     """Issue a BranchWarning for `count` of `of` states, or for one state with the reason."""
-    where = f"{count} of {of} configurations are" if not reason else "this configuration is"
-    why = f": {reason}" if reason else f" (status {Status.OTHER_BRANCH:d})"
-    text = f"{where} on another branch than that of the start, or on an undecided one{why}"
+    where = f"{count} of {total} configurations are" if not reason else "this configuration is"
+    reason_text = f": {reason}" if reason else f" (status {Status.OTHER_BRANCH:d})"
+    text = f"{where} on another branch than that of the start, or on an undecided one{reason_text}"
     warn_caller(f"{text}; branch='any' accepts it without a warning, branch='only' raises an error", BranchWarning)
 
 
 def _start(robot: LoopFunctions, near: Any, options: Mapping[str, Any]) -> tuple[Array, NDArray[np.int8]]:
     """Return the closed start configurations (..., nq), and a status (...)."""
 
-    def found() -> tuple[Array, NDArray[np.int8]]:
+    def solve() -> tuple[Array, NDArray[np.int8]]:
         q, state = _nearest(robot, {}, near, None, return_status=True, **options)
         return q, np.asarray(state)
 
     if near is None and not options:
-        return prepared(robot, ("start",), found)
+        return prepared(robot, ("start",), solve)
     if type(near) is np.ndarray and near.ndim == 1 and not options:
         try:
             return _nearest(robot, {}, near, None), np.asarray(np.int8(0))
         except AssemblyError:
             pass
-    return found()
+    return solve()
 
 
 def _after_a_jump(
     robot: LoopFunctions, tree: Recut | None, question: Any, near: Array, fixed: Any, time: Any
 ) -> Array | None:
     """Return the result of the search's first start; None if it does not close the loops."""
-    how, q, targets = question
-    found: Array | None
+    closure, q, targets = question
+    solution: Array | None
     if tree is None:
-        found = how.nearby(q, targets, time, FAR)
-        return found
-    far = closing(tree.robot, how.frames, tuple(fixed or ()))
+        solution = closure.nearby(q, targets, time, FAR)
+        return solution
+    other_closure = closing(tree.robot, closure.frames, tuple(fixed or ()))
     try:
-        start = tree.there(near, time)
+        start = tree.convert(near, time)
     except SarrusError:  # the search raises it again
         return None
-    start[far.places] = list((fixed or {}).values())
+    start[other_closure.places] = list((fixed or {}).values())
     for steps in (NEAR, FAR):
-        if (there := far.nearby(start, how.of_frames(targets), time, steps)) is not None:
-            back = tree.back_to(there, near, time, tuple(name for name in fixed or () if name not in how.led))
-            found = how.nearby(back, targets, time)
-            return found
+        if (converted := other_closure.nearby(start, closure.frame_targets(targets), time, steps)) is not None:
+            back = tree.convert_back_near(
+                converted, near, time, tuple(name for name in fixed or () if name not in closure.loop_joints)
+            )
+            solution = closure.nearby(back, targets, time)
+            return solution
     return None
 
 
@@ -276,7 +281,7 @@ def _looked_for_in(
 ) -> Any:  # fmt: skip
     """Return solutions from nearly closed configurations of this tree, else from a search in the other tree, else from one in this tree."""
     time, return_status = options.get("time"), checked_truth("return_status", return_status)
-    ours = not any(robot.joint(name).closes_loop for name in fixed or ())
+    in_tree = not any(robot.joint(name).closes_loop for name in fixed or ())
 
     def nearby(near: Any) -> tuple[Array, Array]:
         answer: tuple[Array, Array] = looked_for(
@@ -288,17 +293,21 @@ def _looked_for_in(
     if near is not None and not isinstance(near, Mapping):
         q, state = nearby(near)
     if state is None or state.any():
-        there = looked_for(
-            tree.robot, targets, tree.start(near, time), fixed, return_status=return_status or ours, **options
+        found_in_tree = looked_for(
+            tree.robot, targets, tree.start(near, time), fixed, return_status=return_status or in_tree, **options
         )
-        there, other = there if return_status or ours else (there, np.isnan(there).any(axis=-1) * np.int8(2))
-        held = tuple(name for name in fixed or {} if name in robot.joints)
-        back = tree.back(there, near, time, held)
+        found_in_tree, other = (
+            found_in_tree
+            if return_status or in_tree
+            else (found_in_tree, np.isnan(found_in_tree).any(axis=-1) * np.int8(2))
+        )
+        fixed_in_tree = tuple(name for name in fixed or {} if name in robot.joints)
+        back = tree.convert_back(found_in_tree, near, time, fixed_in_tree)
         # close the loops to rounding in these coordinates, too
         closer, open_ = nearby(np.where(np.isfinite(back), back, robot.neutral()))
         back = np.where(((open_ == 0) & (other == 0))[..., None], closer, back)
         q, state = _merged(q, state, back, other)
-    if ours and state.any():
+    if in_tree and state.any():
         more = looked_for(robot, targets, near, fixed, return_status=return_status, **options)
         more, other = more if return_status else (more, np.isnan(more).any(axis=-1) * np.int8(2))
         q, state = _merged(q, state, more, other)
@@ -316,41 +325,47 @@ def looked_for(
     starts, seed = checked_count("starts", starts, 0), checked_count("seed", seed, 0)
     tolerance = checked_tolerance(tolerance)
     time = checked_times(time)
-    frames, held = _targets(robot, targets), coordinates(robot, fixed, many=True)
-    kept = (coordinates(robot, near, many=True) if isinstance(near, Mapping) else {}) | held
-    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in kept.items()} | {"time": np.shape(time)}
+    frames, fixed_coordinates = _targets(robot, targets), coordinates(robot, fixed, many=True)
+    start_coordinates = (coordinates(robot, near, many=True) if isinstance(near, Mapping) else {}) | fixed_coordinates
+    shapes = {f"coordinates of joint '{name}'": x.shape[:-1] for name, x in start_coordinates.items()} | {
+        "time": np.shape(time)
+    }
     shapes |= {f"the target of frame '{name}'": x.shape[: -1 - turned] for (name, turned), x in frames.items()}
     if near is not None and not isinstance(near, Mapping):
         shapes["near"] = real_array("near", near).shape[:-1]
     lead = common_axes(shapes)
-    which: Frames = tuple(frames)
+    frame_names: Frames = tuple(frames)
     numbers = [x[..., :3, :].reshape(*x.shape[:-2], 12) if turned else x for (_, turned), x in frames.items()]
 
-    def to(those: Mapping[str, Array], which_states: Any = slice(None)) -> tuple[Closing, Array | None]:
+    def to(fixed_joints: Mapping[str, Array], states: Any = slice(None)) -> tuple[Closing, Array | None]:
         """Return the closure with these fixed joints, and the targets of joints and frames."""
-        how = closing(robot, which, those)
-        targets = how.targets(numbers, those, lead)
-        return how, None if targets is None else targets.reshape(-1, how.numbers)[which_states]
+        closure = closing(robot, frame_names, fixed_joints)
+        targets = closure.targets(numbers, fixed_joints, lead)
+        return closure, None if targets is None else targets.reshape(-1, closure.numbers)[states]
 
-    start = start_near(robot, near, kept, time, lead).reshape(math.prod(lead), robot.nq)
+    start = start_near(robot, near, start_coordinates, time, lead).reshape(math.prod(lead), robot.nq)
     if nearby or lead:
         time = None if time is None else np.broadcast_to(time, lead).ravel()
-        how, at = to(kept)
-        q, state = from_each(how, start, at, time, tolerance, threads, nearby)
-        if len(kept) > len(held) and (open_ := state == 2).any():
-            how, at = to(held, open_)
+        closure, target_numbers = to(start_coordinates)
+        q, state = from_each(closure, start, target_numbers, time, tolerance, threads, nearby)
+        if len(start_coordinates) > len(fixed_coordinates) and (open_ := state == 2).any():
+            closure, target_numbers = to(fixed_coordinates, open_)
             when = None if time is None else time[open_]
-            q[open_], state[open_] = from_each(how, start[open_], at, when, tolerance, threads)
+            q[open_], state[open_] = from_each(closure, start[open_], target_numbers, when, tolerance, threads)
     else:
         # at the second attempt guessed joints may move
-        for those in (kept, held) if len(kept) > len(held) else (held,):
-            search = Search(robot, start[0], those, time, seed, which, to(those, 0)[1])
-            q, left = search.nearest(starts, tolerance)
-            if left <= tolerance:
+        for fixed_joints in (
+            (start_coordinates, fixed_coordinates)
+            if len(start_coordinates) > len(fixed_coordinates)
+            else (fixed_coordinates,)
+        ):
+            search = Search(robot, start[0], fixed_joints, time, seed, frame_names, to(fixed_joints, 0)[1])
+            q, residual = search.nearest(starts, tolerance)
+            if residual <= tolerance:
                 break
-        if left > tolerance and not return_status:
+        if residual > tolerance and not return_status:
             raise AssemblyError(_why_out_of_reach(search, q, frames) if frames else why_open(search, q))
-        state = np.array([2 if left > tolerance else 0], np.int8)
+        state = np.array([2 if residual > tolerance else 0], np.int8)
         q = np.where(state == 0, q, np.nan)
     q = into(out, q.reshape(*lead, robot.nq))
     return (q, state.reshape(lead)) if return_status else q
@@ -385,28 +400,31 @@ def assembly_modes(
     >>> [float(fourbar.pose(q, "rocker")[0, 0].round(3)) for q in fourbar.assembly_modes(fixed={"motor": 0.5})]
     [-0.329, 0.237]
     """
-    if other := searched(robot, fixed)[0]:
-        how: dict[str, Any] = {"time": time, "attempts": attempts, "seed": seed, "tolerance": tolerance}
-        return [other.back(q, None, time, tuple(fixed or ())) for q in assembly_modes(other.robot, fixed=fixed, **how)]
+    if tree := searched(robot, fixed)[0]:
+        options: dict[str, Any] = {"time": time, "attempts": attempts, "seed": seed, "tolerance": tolerance}
+        return [
+            tree.convert_back(q, None, time, tuple(fixed or ()))
+            for q in assembly_modes(tree.robot, fixed=fixed, **options)
+        ]
     attempts, tolerance = checked_count("attempts", attempts, most=10**6), checked_tolerance(tolerance)
-    held = coordinates(robot, fixed)
+    fixed_coordinates = coordinates(robot, fixed)
     time, seed = checked_time(time), checked_count("seed", seed, 0)
-    search = Search(robot, start_near(robot, None, held, time), held, time, seed)
-    q, left = search.close(search.starts(0, attempts))
-    q = search.how.unwound(q[left <= tolerance], search.start)
+    search = Search(robot, start_near(robot, None, fixed_coordinates, time), fixed_coordinates, time, seed)
+    q, residuals = search.close(search.starts(0, attempts))
+    q = search.closure.unwound(q[residuals <= tolerance], search.start)
     if len(q) == 0:
         return []
-    freedom = min(search.freedom(one) for one in q)
+    freedom = min(search.freedom(configuration) for configuration in q)
     if freedom > 0:
         raise ModelError(
-            f"with {quoted(held) or 'no joint'} fixed {freedom} degrees of freedom are left, and so infinitely many configurations: "
+            f"with {quoted(fixed_coordinates) or 'no joint'} fixed {freedom} degrees of freedom are left, and so infinitely many configurations: "
             "fix more joints"
         )
     q = q[np.lexsort(search.order(q))]
-    looks = search.appearance(q)
+    appearances = search.appearance(q)
     modes: list[int] = []
-    for k, look in enumerate(looks):
-        if np.abs(looks[modes] - look).max(axis=1, initial=0.0).min(initial=np.inf) > SAME:
+    for k, appearance in enumerate(appearances):
+        if np.abs(appearances[modes] - appearance).max(axis=1, initial=0.0).min(initial=np.inf) > SAME:
             modes.append(k)
     return [q[k].copy() for k in modes]
 
@@ -499,24 +517,29 @@ def follow(
     steps = checked_steps(max_step, min_step)
     joints, frames = {} if joints is None else joints, {} if frames is None else frames
     check_frames(robot, frames, "joints")
-    led = _targets(robot, frames)
-    for (name, turned), x in led.items():
+    targets_by_frame = _targets(robot, frames)
+    for (name, turned), x in targets_by_frame.items():
         if x.ndim != 2 + turned or not np.isfinite(x).all():
             expected = "expected finite poses (n, 4, 4) or points (n, 3)"
             raise ShapeError(f"path of frame '{name}': {expected}, got shape {x.shape}")
-    ways, times = paths(robot, joints, time, {name: len(x) for (name, _), x in led.items()})
-    poses = {
-        name: np.array([Transform.from_matrix(one).matrix for one in x]) if turned else x
-        for (name, turned), x in led.items()
+    paths_by_joint, times = paths(robot, joints, time, {name: len(x) for (name, _), x in targets_by_frame.items()})
+    frame_paths = {
+        name: np.array([Transform.from_matrix(matrix).matrix for matrix in x]) if turned else x
+        for (name, turned), x in targets_by_frame.items()
     }
-    first: dict[str, Any] = {name: float(way[0, 0]) if way.shape[1] == 1 else way[0] for name, way in ways.items()}
-    targets = {name: x[0] for name, x in poses.items()}
+    first: dict[str, Any] = {
+        name: float(coordinate_path[0, 0]) if coordinate_path.shape[1] == 1 else coordinate_path[0]
+        for name, coordinate_path in paths_by_joint.items()
+    }
+    targets = {name: x[0] for name, x in frame_paths.items()}
     q = _closed(robot, targets, near, first, time=float(times[0]), tolerance=tolerance, warns=False)
     if q.ndim > 1:
         raise ShapeError(f"near must be one configuration, ({robot.nq},), the start of a path; got shape {q.shape}")
-    how = closing(robot, tuple(led), first)
-    rows = [x[:, :3].reshape(len(x), 12) if x.ndim == 3 else x for x in poses.values()]
-    branch = Branch(how, times, ways, how.targets(rows, ways, (len(times),)), steps, tolerance)
+    closure = closing(robot, tuple(targets_by_frame), first)
+    rows = [x[:, :3].reshape(len(x), 12) if x.ndim == 3 else x for x in frame_paths.values()]
+    branch = Branch(
+        closure, times, paths_by_joint, closure.targets(rows, paths_by_joint, (len(times),)), steps, tolerance
+    )
     path, status = branch.follow(q, out)
     if checked_truth("return_status", return_status):
         return cast("Array", (path, status))
@@ -635,22 +658,22 @@ def random(
         rng = np.random.default_rng(None if rng is None else checked_count("rng", rng, 0))
     if not checked_truth("closed", closed) or not robot.constraints:
         return robot._drawn(rng, size)
-    how = closing(robot, (), ())
-    drawn = robot._drawn(rng, size, how.loops.length)
+    closure = closing(robot, (), ())
+    drawn = robot._drawn(rng, size, closure.loops.length)
     q = drawn.reshape(-1, robot.nq)
-    left = np.arange(len(q))
+    missing = np.arange(len(q))
     for attempt in range(100):
-        candidates, status = from_each(how, q[left], None, None, TOLERANCE, 1, first=EACH)
-        good = (status == 0) & how.within(candidates)
+        candidates, status = from_each(closure, q[missing], None, None, TOLERANCE, 1, first=EACH)
+        good = (status == 0) & closure.within(candidates)
         if attempt < REGULAR:
-            good[good] = ~nearly_singular(how.loops.jacobian(candidates[good])[:, how.loops.holonomic])
-        q[left[good]] = candidates[good]
-        left = left[~good]
-        if not left.size:
+            good[good] = ~nearly_singular(closure.loops.jacobian(candidates[good])[:, closure.loops.holonomic])
+        q[missing[good]] = candidates[good]
+        missing = missing[~good]
+        if not missing.size:
             return q.reshape(drawn.shape)
-        q[left] = robot._drawn(rng, left.size, how.loops.length)
+        q[missing] = robot._drawn(rng, missing.size, closure.loops.length)
     raise AssemblyError(
-        f"closed configurations within joint limits: found {len(q) - left.size} of {len(q)}, from 100 random starts each; "
+        f"closed configurations within joint limits: found {len(q) - missing.size} of {len(q)}, from 100 random starts each; "
         "check if assemble() finds one"
     )
 
@@ -670,8 +693,8 @@ def _is_default(option: str, value: Any) -> bool:
 
 def _targets(robot: LoopFunctions, frames: Targets) -> dict[tuple[str, bool], Array]:
     """Return the target of each frame, a pose (..., 4, 4) if its flag is True, else a point (..., 3)."""
-    where = {name: _target(robot, name, value) for name, value in frames.items()}
-    return {(name, x.shape[-1] == 4): x for name, x in where.items()}
+    targets = {name: _target(robot, name, value) for name, value in frames.items()}
+    return {(name, x.shape[-1] == 4): x for name, x in targets.items()}
 
 
 def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> Array:
@@ -679,15 +702,15 @@ def _target(robot: LoopFunctions, frame: str, value: ArrayLike | Transform) -> A
     check_movable(robot, frame)
     if isinstance(value, Transform):
         return value.matrix
-    where = real_array(f"the target of frame '{frame}'", value)
-    if where.shape[-1:] != (3,) and where.shape[-2:] != (4, 4):
+    target = real_array(f"the target of frame '{frame}'", value)
+    if target.shape[-1:] != (3,) and target.shape[-2:] != (4, 4):
         expected = "a pose (..., 4, 4) or a point (..., 3)"
-        raise ShapeError(f"the target of frame '{frame}' must be {expected}; got shape {where.shape}")
-    if where.ndim > 2 or (where.shape[-1] == 3 and where.ndim > 1):
-        return where  # its numbers are checked later, state by state
-    if not np.isfinite(where).all():
-        raise StateError(f"the target of frame '{frame}' must be finite; got {where.tolist()}")
-    return where if where.ndim == 1 else Transform.from_matrix(where).matrix
+        raise ShapeError(f"the target of frame '{frame}' must be {expected}; got shape {target.shape}")
+    if target.ndim > 2 or (target.shape[-1] == 3 and target.ndim > 1):
+        return target  # its numbers are checked later, state by state
+    if not np.isfinite(target).all():
+        raise StateError(f"the target of frame '{frame}' must be finite; got {target.tolist()}")
+    return target if target.ndim == 1 else Transform.from_matrix(target).matrix
 
 
 def _why_out_of_reach(search: Search, q: Array, targets: Mapping[tuple[str, bool], Array]) -> str:
@@ -697,14 +720,14 @@ def _why_out_of_reach(search: Search, q: Array, targets: Mapping[tuple[str, bool
     for name in aims:
         search.weights[robot.constraint(name).rows] = 1.0
     q = search.close(q[None])[0][0]
-    if max((off for name, off in open_by(search, q).items() if name not in aims), default=0.0) > 1e-6:
+    if max((residual for name, residual in open_by(search, q).items() if name not in aims), default=0.0) > 1e-6:
         return why_open(search, q)
     texts = []
-    for (name, turned), where in targets.items():
+    for (name, turned), target in targets.items():
         pose = robot.pose(q, name)
-        text = f"frame '{name}' stays {np.linalg.norm(pose[:3, 3] - (where[:3, 3] if turned else where)):.3g} m"
+        text = f"frame '{name}' stays {np.linalg.norm(pose[:3, 3] - (target[:3, 3] if turned else target)):.3g} m"
         if turned:
-            text += f" and {np.linalg.norm(Rotation(where[:3, :3].T @ pose[:3, :3]).log()):.3g} rad"
+            text += f" and {np.linalg.norm(Rotation(target[:3, :3].T @ pose[:3, :3]).log()):.3g} rad"
         texts.append(f"{text} away")
-    fixed = f" with {quoted(search.held)} fixed" if search.held else ""
+    fixed = f" with {quoted(search.fixed)} fixed" if search.fixed else ""
     return f"no configuration was found with all frames at their targets{fixed}: at best, with loops closed, {'; '.join(texts)}"

@@ -57,14 +57,14 @@ class AssembledPositions(Brief):
         -------
         (..., 6, k), (..., 6, joints, 2, 6), (..., 6, rods) : with respect to input coordinates, placements and lengths, as the attributes
         """
-        robot, q, how = self._at
+        robot, q, at_time = self._at
         J = robot.jacobian(q, name, return_status=True)[0]
         moves = [
             np.einsum("...fv,...vp->...fp", J, x.reshape(*x.shape[: J.ndim - 1], -1))
             for x in (self.leading, self.placements, self.lengths)
         ]
-        besides = {key: x[..., None] for key, x in how.items()}
-        loads = _loads(robot, q[..., None, :], np.zeros(robot.nc), {name: np.eye(6)}, besides)
+        keywords = {key: x[..., None] for key, x in at_time.items()}
+        loads = _loads(robot, q[..., None, :], np.zeros(robot.nc), {name: np.eye(6)}, keywords)
         places = dict(robot._load_places)
         carried = _power(robot, q, loads[..., [places[joint] for joint in self.joints], :])
         by_placements = (moves[1] + carried).reshape(*moves[1].shape[:-1], *self.placements.shape[q.ndim :])
@@ -118,64 +118,66 @@ def assembled_positions(
             f"constraint '{velocities[0]}' holds velocities only, so that dimensions determine no positions; expected position constraints"
         )
     when = checked_times(time)
-    how = {} if when is None else {"time": np.broadcast_to(when, q.shape[:-1])}
-    at_rest = robot.project_velocity(q, np.zeros(robot.nv), return_status=True, **cast(Any, how))[0]
-    state = {"q": q, "v": at_rest, "tau": np.zeros(robot.nv), **how}
+    at_time = {} if when is None else {"time": np.broadcast_to(when, q.shape[:-1])}
+    velocity = robot.project_velocity(q, np.zeros(robot.nv), return_status=True, **cast(Any, at_time))[0]
+    state = {"q": q, "v": velocity, "tau": np.zeros(robot.nv), **at_time}
     open_ = robot.forward_dynamics(**cast(Any, state), return_status=True)[1] == Status.OFF_LOOPS
     if q.ndim == 1 and open_:
         raise_off_loops(robot, "assembled_positions", state)
-    moves = _Moves(robot, q, names, how)
-    freedom = np.where(open_, np.nan, moves.freedom())
+    displacements = _Moves(robot, q, names, at_time)
+    freedom = np.where(open_, np.nan, displacements.freedom())
     if q.ndim == 1 and freedom != 0.0:
         raise StateError(
             f"assembled_positions: the input joints ({', '.join(map(repr, names)) or 'none'}) leave {freedom:.0f} degrees of freedom; expected 0: "
             "name more joints, unless the position is singular"
         )
-    led, _ = moves.along_leading([np.eye(robot.joint(name).type.nv) for name in names])
-    eye = np.eye(moves.robot.nc)
-    opening = _power(robot, q, moves.loads(eye))  # (..., nc, parameters)
-    placements, status = moves.closing(-np.swapaxes(opening, -1, -2))
+    by_input, _ = displacements.along_leading([np.eye(robot.joint(name).type.nv) for name in names])
+    eye = np.eye(displacements.robot.nc)
+    opening = _power(robot, q, displacements.loads(eye))  # (..., nc, parameters)
+    placements, status = displacements.closing(-np.swapaxes(opening, -1, -2))
     rods = tuple(name for name, c in robot._constraints.items() if isinstance(c.spec, DistanceSpec))
-    lengths, _ = moves.closing(eye[[moves.robot.constraint(name).rows.start for name in rods]])
+    lengths, _ = displacements.closing(eye[[displacements.robot.constraint(name).rows.start for name in rods]])
     joints, closes = (*robot.joints, *robot.loop_joints), (status == 0) & (freedom == 0.0)[..., None]
-    for x in (led, placements, lengths):
+    for x in (by_input, placements, lengths):
         x[freedom != 0.0] = np.nan
     shape = (len(joints), 2, 6)
     return AssembledPositions(
-        led, placements.reshape(*placements.shape[:-1], *shape), lengths, closes.reshape(*q.shape[:-1], *shape), joints, rods, (robot, q, how)
+        by_input, placements.reshape(*placements.shape[:-1], *shape), lengths, closes.reshape(*q.shape[:-1], *shape), joints, rods, (robot, q, at_time)
     )  # fmt: skip
 
 
 class _Moves:
     """Displacements that keep the loops closed, with the input joints locked or moving; loop joints among them are target rows of `robot`."""
 
-    def __init__(self, robot: LoopFunctions, q: Array, leading: tuple[str, ...], how: dict[str, Any]) -> None:
-        self.base, self.leading, self.how = robot, leading, closing(robot, (), leading)
-        self.robot, self.q = self.how.robot, q[..., None, :]
-        self.besides = {name: x[..., None] for name, x in how.items()}
+    def __init__(self, robot: LoopFunctions, q: Array, leading: tuple[str, ...], at_time: dict[str, Any]) -> None:
+        self.base, self.leading, self.closure = robot, leading, closing(robot, (), leading)
+        self.robot, self.q = self.closure.robot, q[..., None, :]
+        self.besides = {name: x[..., None] for name, x in at_time.items()}
         self.time = dict(self.besides)
-        if self.how.led or robot._asks_for_rows:
-            now = cast(Any, robot.joint_states(q, return_status=True, **how))[0].q
-            targets = np.concatenate([q[..., :0], *(now[name] for name in self.how.led)], axis=-1)
-            self.besides["pfaffian_values"] = self.how.values(q, None, targets)[..., None, :]
+        if self.closure.loop_joints or robot._asks_for_rows:
+            current = cast(Any, robot.joint_states(q, return_status=True, **at_time))[0].q
+            targets = np.concatenate([q[..., :0], *(current[name] for name in self.closure.loop_joints)], axis=-1)
+            self.besides["pfaffian_values"] = self.closure.values(q, None, targets)[..., None, :]
         # cancels the velocities of prescribed motions: time is constant
         self.still = -self.robot.constraint_velocity(self.q, return_status=True, **self.besides)[0]
 
     def freedom(self) -> Array:
         """Return the number of degrees of freedom with locked input joints, (...); NaN without a result."""
-        answer = self.robot._loop_motions(self.q, self.how.scale, return_status=True, **self.besides)[0]
-        return np.asarray(answer[..., 0, -1] - np.sum(self.how.weight == 0.0))
+        answer = self.robot._loop_motions(self.q, self.closure.scale, return_status=True, **self.besides)[0]
+        return np.asarray(answer[..., 0, -1] - np.sum(self.closure.weight == 0.0))
 
     def along_leading(self, units: Sequence[Array]) -> tuple[Array, Array]:
         """Return the displacements (..., nv, k) for unit motions of the input joints, and the status of each."""
         count = sum(map(len, units))
-        held, rows = np.zeros((count, self.base.nv)), np.zeros((count, self.robot.nc))
-        places, first = dict(zip(self.how.led, self.how.rows, strict=True)), 0
+        fixed_velocities, rows = np.zeros((count, self.base.nv)), np.zeros((count, self.robot.nc))
+        places, first = dict(zip(self.closure.loop_joints, self.closure.rows, strict=True)), 0
         for name, unit in zip(self.leading, units, strict=True):
-            mine = slice(first, first + len(unit))
-            (rows if name in places else held)[mine, places.get(name, self.base.joint(name).v_slice)] = unit
+            columns = slice(first, first + len(unit))
+            (rows if name in places else fixed_velocities)[columns, places.get(name, self.base.joint(name).v_slice)] = (
+                unit
+            )
             first += len(unit)
-        return self._least(held, rows)
+        return self._least(fixed_velocities, rows)
 
     def closing(self, rows: Array) -> tuple[Array, Array]:
         """Return the displacements (..., nv, k) for changes `rows` (..., k, nc) of the constraint rows, and the status of each."""
@@ -186,29 +188,31 @@ class _Moves:
         places = dict(self.robot._load_places)
         names = (*self.base.joints, *self.base.loop_joints)
         loads = _loads(self.robot, self.q, multipliers, None, self.time)
-        of_joints = loads[..., [places[name] for name in names], :]
-        first_target = len(self.robot.constraints) - len(self.how.led)
-        for k, name in enumerate(self.how.led):
-            of_joints[..., names.index(name), :] += loads[..., len(self.robot.bodies) + first_target + k, :]
-        return of_joints
+        joint_loads = loads[..., [places[name] for name in names], :]
+        first_target = len(self.robot.constraints) - len(self.closure.loop_joints)
+        for k, name in enumerate(self.closure.loop_joints):
+            joint_loads[..., names.index(name), :] += loads[..., len(self.robot.bodies) + first_target + k, :]
+        return joint_loads
 
-    def _least(self, held: Array, rows: Array) -> tuple[Array, Array]:
+    def _least(self, fixed_velocities: Array, rows: Array) -> tuple[Array, Array]:
         dq, status = self.robot._least_motion(
-            self.q, held, None, self.how.weight, rows + self.still, return_status=True, **self.besides
+            self.q, fixed_velocities, None, self.closure.weight, rows + self.still, return_status=True, **self.besides
         )
         return np.swapaxes(dq, -1, -2), np.asarray(status)
 
 
-def _loads(robot: LoopFunctions, q: Array, multipliers: Array, wrenches: Any, how: dict[str, Any]) -> Array:
+def _loads(robot: LoopFunctions, q: Array, multipliers: Array, wrenches: Any, at_time: dict[str, Any]) -> Array:
     """Return the wrenches (..., bodies and constraints, 6) that multipliers or wrenches exert on the joints' children, in the joints' frames."""
-    rest, none = np.zeros(robot.nv), np.zeros(robot._all_nv - robot.nv)
-    own = robot._joint_loads(q, rest, rest, np.zeros(robot.nc), none, return_status=True, **how)[0]
+    rest, no_efforts = np.zeros(robot.nv), np.zeros(robot._all_nv - robot.nv)
+    weight_loads = robot._joint_loads(q, rest, rest, np.zeros(robot.nc), no_efforts, return_status=True, **at_time)[0]
     # scaled to the size of the loads of the bodies' weight, whose rounding then does not dominate the difference
-    size = np.abs(own).max(axis=(-2, -1), initial=0.0)[..., None]
+    size = np.abs(weight_loads).max(axis=(-2, -1), initial=0.0)[..., None]
     size = np.where(size > 0.0, size, 1.0)
     wrenches = None if wrenches is None else {name: size * w for name, w in wrenches.items()}
-    every = robot._joint_loads(q, rest, rest, size * multipliers, none, wrenches=wrenches, return_status=True, **how)[0]
-    return np.asarray((every - own) / size[..., None])
+    loads = robot._joint_loads(
+        q, rest, rest, size * multipliers, no_efforts, wrenches=wrenches, return_status=True, **at_time
+    )[0]
+    return np.asarray((loads - weight_loads) / size[..., None])
 
 
 def _power(robot: LoopFunctions, q: Array, loads: Array) -> Array:

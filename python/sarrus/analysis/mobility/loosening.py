@@ -97,22 +97,22 @@ def without_redundant_constraints(
     if needed == robot.nc:
         return robot
     least, loose = SHARE * s[needed - 1] if needed else 0.0, _with_its_tree(robot)
-    said: list[str] = []
+    messages: list[str] = []
     for name in reversed(allowed):
         if (looser := _loosest(loose, name, q, needed, least)) is not None:
-            said.append(_change(loose, looser, name))
+            messages.append(_change(loose, looser, name))
             loose = looser
     stay = [
         f"'{j.name}' stays as it is ({why})"
         for j in robot.description.joints
         if j.name in allowed and (why := _why_not(j))
     ]
-    if not said:
+    if not messages:
         fault = f"though {robot.nc - needed} of {robot.nc} rows are redundant within {tolerance:g}"
         cure = "tree= and loop= select the loop joints" if stay else "these rows are not those of loop joints"
         raise ModelError("; ".join([f"no joint of '{robot.name}' can be loosened, {fault}", *stay, cure]))
-    there = np.asarray(assemble(loose, q, time=0.0))
-    (worst, row), after = _left_open(robot, loose, there), _singular_values(loose, there)[1]
+    closed = np.asarray(assemble(loose, q, time=0.0))
+    (worst, row), after = _left_open(robot, loose, closed), _singular_values(loose, closed)[1]
     if worst > max(10.0 * tolerance, CURVED * AWAY**2):
         raise ModelError(
             f"'{robot.name}' is in a singular position at q: nearby, '{row}' is open by {worst:.2g} of the mechanism's size "
@@ -121,12 +121,12 @@ def without_redundant_constraints(
     zero = f"and {s[needed]:.2g} does not" if needed < len(s) else "and it is the smallest"
     counts = f"the singular value {s[needed - 1]:.2g} counts {zero}" if needed else "none counts"
     left = [f"{loose.nc - needed} redundant rows are left", *stay] if loose.nc > needed else []
-    said += [
+    messages += [
         f"loosened within {tolerance:g}: {'; '.join([counts, *left])}",
         f"loosened: loops were open by {residual:.1g} of the mechanism's size and close to {after:.1g}; '{row}' is left open by "
         f"{worst:.1g} nearby",
     ]
-    warnings = (*robot.description.warnings, *said)
+    warnings = (*robot.description.warnings, *messages)
     return type(robot)(replace(loose.description, warnings=warnings), substructures=robot._substructures)
 
 
@@ -152,8 +152,8 @@ def _with_its_tree(robot: M) -> M:
 
 def _singular_values(robot: LoopFunctions, q: Array) -> tuple[Array, float]:
     """Return the singular values of the scaled J, and the largest scaled residual."""
-    found = _core.constraint_rank(robot, q, None, 0.0)
-    return found["singular_values"], found["closing_error"]
+    result = _core.constraint_rank(robot, q, None, 0.0)
+    return result["singular_values"], result["closing_error"]
 
 
 def _loosest(robot: M, name: str, q: Array, needed: int, least: float) -> M | None:
@@ -217,17 +217,17 @@ def _looser(robot: LoopFunctions, spec: JointSpec, free: list[str], rows: int, q
         )
         in_parent = Transform(R_P.T @ R_C @ in_child.rotation)
     for more in combinations([p for p in PARAMETERS if p not in free], 6 - rows - len(free)):
-        those = [p for p in PARAMETERS if p in free or p in more]
+        parameters = [p for p in PARAMETERS if p in free or p in more]
         at_parent, at_child = spec.at_parent @ in_parent, spec.at_child @ in_child
-        yield replace(spec, joint=_gimbal(joint, free, those), at_parent=at_parent, at_child=at_child)
+        yield replace(spec, joint=_gimbal(joint, free, parameters), at_parent=at_parent, at_child=at_child)
 
 
-def _gimbal(joint: JointType, free: list[str], those: list[str]) -> JointType:
+def _gimbal(joint: JointType, free: list[str], parameters: list[str]) -> JointType:
     """Return the joint with free parameters `those`, z along its axis, with the terms and limits of `joint`, whose parameters are `free`."""
     order = [p for p in PARAMETERS if p in free]
 
     def spread(values: Array, rest: float) -> list[float]:
-        return [float(values[order.index(p)]) if p in order else rest for p in those]
+        return [float(values[order.index(p)]) if p in order else rest for p in parameters]
 
     passive = () if joint.kind in ("Spherical", "Planar") else PASSIVE
     terms = {name: spread(getattr(joint, name), 0.0) for name in passive}
@@ -235,21 +235,21 @@ def _gimbal(joint: JointType, free: list[str], those: list[str]) -> JointType:
     bounds = {name: spread(getattr(joint, name), np.inf) for name in bounded}
     if joint.limits is not None and terms:
         bounds["limits"] = [spread(joint.limits[0], -np.inf), spread(joint.limits[1], np.inf)]  # type: ignore[list-item]
-    if tuple(those) == ("rx", "ry", "rz"):
+    if tuple(parameters) == ("rx", "ry", "rz"):
         plain = not bounds and not any(any(x) for x in terms.values())
-        return Spherical() if plain else Gimbal(those, **terms, **bounds)
-    if tuple(those) == ("rz", "tz"):
+        return Spherical() if plain else Gimbal(parameters, **terms, **bounds)
+    if tuple(parameters) == ("rz", "tz"):
         return Cylindrical("z", **terms, **bounds)
-    return Gimbal(those, **terms, **bounds)
+    return Gimbal(parameters, **terms, **bounds)
 
 
 def _left_open(robot: LoopFunctions, loose: LoopFunctions, q: Array) -> tuple[float, str]:
     """Return the largest scaled residual of the mechanism's rows in nearby configurations of the loosened one, and the row's name."""
-    loops, held, rng = ScaledLoops(robot, q, 0.0), ScaledLoops(loose, q, 0.0), np.random.default_rng(0)
-    motions, states = null_space(held.jacobian(q), PRESENT), [q]
+    loops, loosened, rng = ScaledLoops(robot, q, 0.0), ScaledLoops(loose, q, 0.0), np.random.default_rng(0)
+    motions, states = null_space(loosened.jacobian(q), PRESENT), [q]
     if motions.size:
         x = rng.standard_normal((SAMPLES, motions.shape[1])) @ motions.T
-        near, left = held.close(held.step(q, AWAY * x / np.abs(x).max(axis=1, keepdims=True)))
+        near, left = loosened.close(loosened.step(q, AWAY * x / np.abs(x).max(axis=1, keepdims=True)))
         states += list(near[left < CLOSED])
     residuals = np.abs(np.array([loops.residual(state) for state in states]))
     if not residuals.size:

@@ -90,9 +90,9 @@ def mobility_map(
     frame, rows = ("ground", []) if output is None else frame_components("output", output)
     q, time = real_array("q", q), checked_time(time)
     base = robot.base if isinstance(robot, VariantFunctions) else robot
-    one = _with_motors(base, tuple(motors))
-    many = one if base is robot else robot if one is base else cast(VariantFunctions, robot)._like(one)
-    of_output = np.isin(np.arange(6), rows)
+    single = _with_motors(base, tuple(motors))
+    many = single if base is robot else robot if single is base else cast(VariantFunctions, robot)._like(single)
+    is_output = np.isin(np.arange(6), rows)
 
     def counted(robot: Any, q: Array) -> tuple[Array, NDArray[np.int8], NDArray[np.int64]]:
         """Return the core's numbers (..., 8), NaN without a result, the status, and six counts (..., 6), -1 without a result.
@@ -107,11 +107,11 @@ def mobility_map(
             rows_of = (slice(None), *[None] * (q.ndim - 2))  # a variant's scales for all of its states
             l, scale, row_scale = robot._lengths[:, None][rows_of], scale[rows_of], row_scale[rows_of]
         slides = sliding_velocities(robot, robot.actuated)
-        of_motors, of_frame = 1.0 / np.where(slides, l, 1.0), of_output / np.where(np.arange(6) < 3, 1.0, l)
-        gains = np.concatenate([of_motors, of_frame], axis=-1)
-        how: dict[str, Any] = {"time": time, "threads": threads, "return_status": True}
-        numbers, status = robot._mobility_numbers(q, scale, gains, frame, **how)
-        residual = row_scale * robot.constraint_residual(q, **how)[0]
+        motor_gains, frame_gains = 1.0 / np.where(slides, l, 1.0), is_output / np.where(np.arange(6) < 3, 1.0, l)
+        gains = np.concatenate([motor_gains, frame_gains], axis=-1)
+        keywords: dict[str, Any] = {"time": time, "threads": threads, "return_status": True}
+        numbers, status = robot._mobility_numbers(q, scale, gains, frame, **keywords)
+        residual = row_scale * robot.constraint_residual(q, **keywords)[0]
         off = np.abs(residual).max(axis=-1, initial=0.0) > CLOSED
         status = np.where((status == 0) & off, 4, status).astype(np.int8)
         fine = (status == 0)[..., None]
@@ -127,16 +127,16 @@ def mobility_map(
 
     def drawn() -> Any:
         try:
-            _, state, q = counted(one, cast(Any, one).random(0, size=8, closed=True))
+            _, state, q = counted(single, cast(Any, single).random(0, size=8, closed=True))
             return q[state == 0]
         except SarrusError:  # such as of a mechanism that closes in a single configuration
             return np.zeros((0, each.shape[-1]), np.int64)
 
-    usual = prepared(one, key, drawn)
+    usual = prepared(single, key, drawn)
     if len(usual) == 0:
         usual = each[fine]
     best, least = usual.max(axis=0, initial=0), usual.min(axis=0, initial=robot.nv + 6)
-    lost, stuck = fine & (locked > least[4]), fine & (unfelt > least[5]) & of_output.any()
+    lost, stuck = fine & (locked > least[4]), fine & (unfelt > least[5]) & is_output.any()
     condition = np.where(fine & (lost | stuck | (gained < best[2])), np.inf, x[..., 6])
     kinds = np.array(["regular", "output", "input", "both", ""])
     return MobilityMap(
@@ -145,7 +145,7 @@ def mobility_map(
         degrees_of_freedom=np.where(fine, robot.nv - rank, -1),
         actuation=np.where(fine & (seen < best[1]), 0.0, x[..., 3]),
         locked_freedoms=locked,
-        condition=condition if of_output.any() else np.full(status.shape, np.nan),
+        condition=condition if is_output.any() else np.full(status.shape, np.nan),
         singularity=kinds[np.where(fine, lost + 2 * stuck, 4)],
         status=status,
     )

@@ -152,11 +152,13 @@ class Mobility:
 
     def _loose(self, name: str) -> str:
         """Return the names of the indeterminate components of a wrench."""
-        loose = np.linalg.norm(self.self_stress[name] * six(1.0, self.length), axis=0) > PRESENT
+        open_components = np.linalg.norm(self.self_stress[name] * six(1.0, self.length), axis=0) > PRESENT
         parts = []
-        for kind, some in (("moment", loose[:3]), ("force", loose[3:])):
-            if some.any():
-                parts.append(f"{kind} {' '.join(axis for axis, one in zip('xyz', some, strict=True) if one)}")
+        for kind, components in (("moment", open_components[:3]), ("force", open_components[3:])):
+            if components.any():
+                parts.append(
+                    f"{kind} {' '.join(axis for axis, indeterminate in zip('xyz', components, strict=True) if indeterminate)}"
+                )
         return ", ".join(parts) or "multiplier"
 
 
@@ -208,9 +210,9 @@ def mobility(
     """
     q = _one_configuration(robot, q)
     frame, components = (None, []) if output is None else frame_components("output", output)
-    found: dict[str, Any] = _core.mobility(robot, q, motors_of(robot, actuated), frame, components, checked_time(time))
-    motors = found["actuation"]
-    return Mobility(**found | {"actuation": None if motors is None else ActuationMobility(**motors)})
+    result: dict[str, Any] = _core.mobility(robot, q, motors_of(robot, actuated), frame, components, checked_time(time))
+    motors = result["actuation"]
+    return Mobility(**result | {"actuation": None if motors is None else ActuationMobility(**motors)})
 
 
 def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:
@@ -222,11 +224,11 @@ def _one_configuration(robot: LoopFunctions, q: ArrayLike) -> Array:
 
 def _table(head: str, entries: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
     """Return the lines of a table of joints and their entries; joints with the same entries share a line."""
-    said: dict[str, list[str]] = {}
-    for name, what in entries:
-        said.setdefault(name, []).append(what)
+    by_name: dict[str, list[str]] = {}
+    for name, text in entries:
+        by_name.setdefault(name, []).append(text)
     alike: dict[str, list[str]] = {}
-    for name, parts in said.items():
+    for name, parts in by_name.items():
         alike.setdefault(", ".join(parts), []).append(name)
-    lines = [f"{listed(names, 12)}{': ' if what else ''}{what}" for what, names in alike.items()]
+    lines = [f"{listed(names, 12)}{': ' if text else ''}{text}" for text, names in alike.items()]
     return [(head if k == 0 else "", line) for k, line in enumerate(lines)]
