@@ -294,7 +294,7 @@ def test_a_copy_lives_alone():
 
 
 def test_a_second_init_of_a_copy_is_refused():
-    with pytest.raises(TypeError, match="a Mechanism does not change"):
+    with pytest.raises(TypeError, match="a Mechanism is immutable"):
         two_rods().replace().__init__(two_rods().description)
 
 

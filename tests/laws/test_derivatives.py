@@ -680,7 +680,7 @@ def test_what_is_refused_and_warned_of():
     b.add_body("bob", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("pin", sarrus.Revolute("y", friction=0.2), "ground", "bob", at_child=(0, 0, 1))
     for ask in (D.inverse_dynamics, D.forward_dynamics):
-        with pytest.warns(sarrus.ModelWarning, match="'pin' stands still"):
+        with pytest.warns(sarrus.ModelWarning, match="'pin' is at rest"):
             ask(b.build(), [0.0], [0.0], [0.0])
 
 

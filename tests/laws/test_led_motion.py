@@ -166,7 +166,7 @@ def test_motors_that_do_not_determine_a_frame():
     robot = b.build()
     q = np.zeros(2)
     assert_allclose(robot.loop_jacobian(q, "arm")[:, 0], [0, 1, 0, 0, 0, 0])
-    with pytest.raises(sarrus.StateError, match="'motor' do not determine how the frame moves"):
+    with pytest.raises(sarrus.StateError, match="'motor' do not determine the motion of the frame"):
         robot.loop_jacobian(q, "bob")
     found, status = robot.loop_jacobian(np.stack([q, q]), "bob", return_status=True)
     assert status.tolist() == [3, 3]

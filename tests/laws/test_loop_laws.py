@@ -437,12 +437,12 @@ def test_states_off_the_loops_are_told(closed, by, in_velocity):
     assert_array_equal(codes, [status, status])
     assert np.isnan(batch).all() == (status != 0)
     if status == 4:
-        with pytest.raises(sarrus.StateError, match=r"stands open by|does not allow this velocity"):
+        with pytest.raises(sarrus.StateError, match=r"is open by|does not allow this velocity"):
             robot.forward_dynamics(q, v, tau, time=time)
 
 
 FOUR_BAR_OFF = [
-    ([0.5, 0.0, 0.0], [0.0, 0.0, 0.0], "'pin2' stands open by 0.719"),
+    ([0.5, 0.0, 0.0], [0.0, 0.0, 0.0], "'pin2' is open by 0.719"),
     (None, [1.0, 0.0, 0.0], "'pin2' does not allow"),
 ]
 
@@ -482,7 +482,9 @@ def test_configurations_that_stay_open_are_told(make, locked, metric):
     assert np.isnan(q[~closed]).all()
     assert np.abs(robot.constraint_residual(q[closed])).max() < 1e-8
     lost = robot.random(0, size=2000)[~closed][0]
-    with pytest.raises(sarrus.StateError, match=r"does not close the loops from here: '\w+' stays open by"):
+    with pytest.raises(
+        sarrus.StateError, match=r"does not close the loops from this configuration: '\w+' stays open by"
+    ):
         robot.project_configuration(lost, **how)
 
 

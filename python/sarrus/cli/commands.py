@@ -439,7 +439,7 @@ def simulated(arguments: argparse.Namespace) -> int:
     except IntegrationError as error:
         run, code = error.trajectory, 1
         # the rest of the message names Python attributes
-        print(f"sarrus: {str(error).partition('; what was computed')[0]}", file=sys.stderr)
+        print(f"sarrus: {str(error).partition('; .trajectory of this error')[0]}", file=sys.stderr)
     print(f"{robot.name}: {run.t[-1] - run.t[0]:g} s by {run.statistics['method']}")
     with np.errstate(all="ignore"):  # the last numbers of a diverged run may overflow
         _print_facts(_summary(run, bool(motors or arguments.prescribe)))

@@ -1,1 +1,1 @@
-"""Functions of a state: those that the core answers for trees and loops, and the wrenches in all joints."""
+"""Functions of a state of trees and loops, their derivatives, and reactions of all joints."""

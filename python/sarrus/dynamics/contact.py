@@ -1,4 +1,4 @@
-"""Rigid contact in one state: what points that touch do, loops held exactly."""
+"""Rigid contact in one state: accelerations, impacts and forces, with exact loops."""
 
 from __future__ import annotations
 
@@ -20,23 +20,21 @@ __all__ = ["ContactMotion", "ContactPoint", "contact_dynamics", "contact_impact"
 
 @dataclass(frozen=True)
 class ContactPoint:
-    """Where a body touches: a point of it, or a ball, on a plane of another one.
+    """Contact of a point or ball of a body with a plane of another body, in one state.
 
-    It is for :meth:`~sarrus.Mechanism.contact_dynamics` and :meth:`~sarrus.Mechanism.contact_impact`, which have one state and touch there. In a
-    simulation, where a body comes and goes, the same contact is :class:`sarrus.control.RigidContact`.
+    It is the input of :meth:`~sarrus.Mechanism.contact_dynamics` and :meth:`~sarrus.Mechanism.contact_impact`, and active in their state. In a
+    simulation, which detects contacts, the same contact is :class:`sarrus.control.RigidContact`.
 
     Attributes
     ----------
     frame : body or frame; its origin is the point, or the ball's centre
-    normal : an axis or a vector of the world, out of what is touched: forces along it push the body
+    normal : an axis or a vector of the world, out of the touched body: forces along it push the body of `frame`
     friction : Coulomb's coefficient
     radius : of the ball [m]; 0: a point
     restitution : of an impact, from 0 to 1
-    restitution_law : "newton": the share of the normal velocity that comes back; "poisson": the share of the normal impulse of compression that
-        expansion has again
-    on : body or frame that the plane belongs to
-    torsional_friction, rolling_friction : against spinning about the normal and against rolling, by moments of up to so much times the force
-        along the normal [m]
+    restitution_law : "newton": ratio of the normal velocities; "poisson": ratio of the normal impulses of expansion and compression
+    on : body or frame of the plane
+    torsional_friction, rolling_friction : largest moments against spinning about the normal and against rolling, per normal force [m]
     """
 
     frame: str
@@ -74,16 +72,16 @@ class ContactPoint:
 
 @dataclass(frozen=True, eq=False)
 class ContactMotion:
-    """What follows from contacts.
+    """Motion and forces of contacts.
 
     Attributes
     ----------
     motion : (nv,) accelerations, or velocities after the impact
-    forces : (contacts, 3) on the bodies, in the world [N], or impulses [N s]: where they are not unique the least ones of those that make this motion,
-        by the sum of squares, each times the mean inverse mass that its contact feels
-    moments : (contacts, 3) likewise, of friction against spinning and rolling [N m], or their impulses [N m s]
-    natural_map : how far the cones' conditions are off, as a velocity or an acceleration [m/s or m/s^2]
-    iterations : how many equations the cones took
+    forces : (contacts, 3) on the bodies, in the world [N], or impulses [N s]. Indeterminate forces minimise the sum of squares, each weighted by
+        the mean inverse effective mass of its contact
+    moments : (contacts, 3) of spinning and rolling friction [N m], or their impulses [N m s]
+    natural_map : residual of the cones' conditions, as a velocity or an acceleration [m/s or m/s^2]
+    iterations : number of equations solved for the cones
     """
 
     motion: Array
@@ -94,11 +92,11 @@ class ContactMotion:
 
 
 WHY: dict[int, str] = {
-    Status.NO_CONVERGENCE: "no forces were found that the contacts' conditions allow: friction may drive a body into what it touches (Painlevé), or nothing "
-    "can give way",
-    Status.OFF_LOOPS: "the loops stand open, or forbid this velocity: see project_configuration() and project_velocity()",
+    Status.NO_CONVERGENCE: "no forces satisfy the conditions of the contacts: friction may drive a body into the other one (Painlevé), or the "
+    "contacts cannot separate",
+    Status.OFF_LOOPS: "the loops are open, or forbid this velocity: see project_configuration() and project_velocity()",
     Status.INCONSISTENT_CONSTRAINTS: "the loops' constraints contradict one another in this state",
-    Status.NO_ANSWER: "a joint moves nothing that has inertia, or rounding decides which rows of the loops are independent",
+    Status.NO_ANSWER: "a joint has no inertia along it, or the independence of rows of the loops is decided by rounding",
 }
 
 
@@ -114,17 +112,17 @@ def _response(
     if not isinstance(contacts, Sequence) or not all(isinstance(c, ContactPoint) for c in contacts):  # type: ignore[redundant-expr]
         raise TypeError(f"contacts must be a list of ContactPoints; got {contacts!r}")
     if any(callable(getattr(spec, "rows", None)) for spec in robot.description.constraints):
-        raise ModelError("contacts have no part in mechanisms of which a constraint's rows are a function of q")
+        raise ModelError("contacts do not support mechanisms with a constraint whose rows are a function of q")
     q, v = real_rows("q", q, robot.nq), real_rows("v", v, robot.nv)
     push = None if tau is None else real_rows("tau", tau, robot.nv)
     if any(x is not None and x.ndim > 1 for x in (q, v, push)):
-        raise ShapeError(f"contacts are of one state: q ({robot.nq},), v and tau ({robot.nv},)")
+        raise ShapeError(f"contacts need one state: q ({robot.nq},), v and tau ({robot.nv},)")
     described = [c._described(robot) for c in contacts]
     seconds = 0.0 if time is None else checked_number("time", time, "")
     answer = _core.contact_response(robot, described, robot.normalize(q), v, push, seconds)
     status, motion, forces, moments, cones, hit = answer
     if tau is not None and hit > 0.0:
-        raise StateError(f"a contact is hit at {hit:.3g} m/s, which is an impact: see contact_impact()")
+        raise StateError(f"a contact has an impact at {hit:.3g} m/s: use contact_impact()")
     if status != Status.FINE:
         raise StateError(WHY[int(status)])
     return ContactMotion(motion, forces, moments, *cones[:2])
@@ -139,16 +137,16 @@ def contact_dynamics(
     *,
     time: float | None = None,
 ) -> ContactMotion:
-    """Accelerations under tau where bodies touch: loops exact, contacts rigid, with Coulomb's friction. Of one state.
+    """Return accelerations under tau with rigid contacts and Coulomb friction, with exact loops, in one state.
 
-    Points at rest stay within their cones: they part, stick, or begin to slip against their friction; those that slip have it against that; those
-    that move away have none. Where several motions are possible (Painlevé) it is one of them.
+    The forces of points at rest are within their friction cones: these points separate, stick, or begin to slip against friction. The friction of
+    sliding points is against their velocity; separating points have no force. If several motions are possible (Painlevé), it returns one of them.
 
     Parameters
     ----------
-    q, v, tau : (nq,), (nv,), (nv,); they satisfy the loops
-    contacts : :class:`~sarrus.ContactPoint`, those that touch; where they are is q's to say
-    time : [s], where motion is prescribed
+    q, v, tau : (nq,), (nv,), (nv,); consistent with the loops
+    contacts : list of :class:`~sarrus.ContactPoint`, the active contacts, with positions from q
+    time : [s], for prescribed motions
 
     Returns
     -------
@@ -157,7 +155,7 @@ def contact_dynamics(
     Raises
     ------
     StateError
-        A contact is hit, which is an impact; no forces were found; or as :meth:`forward_dynamics`.
+        A contact has an impact; no forces satisfy the conditions; or as :meth:`forward_dynamics`.
 
     References
     ----------
@@ -184,17 +182,18 @@ def contact_dynamics(
 def contact_impact(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, contacts: Sequence[ContactPoint], *, time: float | None = None
 ) -> ContactMotion:
-    """Velocities after an impact of bodies that touch, and its impulses: within Coulomb's cones, loops exact. Of one state.
+    """Return velocities after an impact of contacts, and its impulses within Coulomb's cones, with exact loops, in one state.
 
-    What hits comes back with `restitution` of its normal velocity, or faster (Newton); what rests does not sink in. With friction Newton's law can
-    add energy (Kane): look at it where restitution is not zero, or take Poisson's, by which all that touches is compressed first, and then has
-    at least `restitution` of that normal impulse again. That adds none without friction, nor where one contact has it.
+    By Newton's law, impacting points rebound with at least `restitution` times their normal velocity, and resting points do not penetrate. With
+    friction, Newton's law can add energy (Kane): check the energy if restitution is not zero, or use Poisson's law. There all contacts are first
+    compressed, and then receive at least `restitution` times that normal impulse again. It adds no energy without friction, nor for a single
+    contact with friction.
 
     Parameters
     ----------
-    q, v : (nq,), (nv,) before the impact; where v does not satisfy the loops, they take part in it
-    contacts : :class:`~sarrus.ContactPoint`, those that touch
-    time : [s], where motion is prescribed
+    q, v : (nq,), (nv,) before the impact; loops that v violates take part in it
+    contacts : list of :class:`~sarrus.ContactPoint`, the active contacts
+    time : [s], for prescribed motions
 
     Returns
     -------
@@ -203,7 +202,7 @@ def contact_impact(
     Raises
     ------
     StateError
-        No impulses were found; or as :meth:`impact`.
+        No impulses satisfy the conditions; or as :meth:`impact`.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Derivatives of the equations of motion by a state, exact, loops included: the core's recursions on numbers that carry their rates."""
+"""Exact derivatives of the equations of motion by the state, with loops: forward-mode differentiation of the core's recursions."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 Along = Literal["tangent", "any"]
 _inverse = _undeclared("inverse_dynamics_derivatives")
 _forward = _undeclared("forward_dynamics_derivatives")
-_of_multipliers = _undeclared("multiplier_derivatives")
+_multiplier_rates = _undeclared("multiplier_derivatives")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InverseDynamicsDerivatives(Brief):
-    """How the generalised force that a motion of the tree needs changes with it: d tau = q dq + v dv + a da.
+    """Derivatives of the generalised force for a motion of the tree: d tau = q dq + v dv + a da.
 
     Attributes
     ----------
-    q : (..., nv, nv) by a displacement dq (nv) in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
+    q : (..., nv, nv) by a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
     v, a : (..., nv, nv) by the velocity and by the acceleration; the second is the mass matrix
     """
 
@@ -49,24 +49,24 @@ class InverseDynamicsDerivatives(Brief):
 
     @cached_property
     def parameters(self) -> Array:
-        """(..., nv, 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`, made when it is asked for."""
+        """(..., nv, 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`, computed at the first use."""
         return self._regressor()
 
     @cached_property
     def dimensions(self) -> Array:
-        """(..., nv, n) by where joints sit, springs and gravity, in the order of :func:`dimensions`, made when it is asked for."""
+        """(..., nv, n) by placements of joints, springs and gravity, in the order of :func:`dimensions`, computed at the first use."""
         return self._dimensions()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MultiplierDerivatives(Brief):
-    """How the multipliers of :meth:`~sarrus.Mechanism.forward_dynamics` change with a state: d lambda = q dq + v dv + tau dtau.
+    """Derivatives of the multipliers of :meth:`~sarrus.Mechanism.forward_dynamics`: d lambda = q dq + v dv + tau dtau.
 
-    Where rows depend on one another, along the loops only, and by differences of fourth order there, to about 1e-6.
+    For dependent rows they are along the loops only, by fourth-order finite differences, with an error of about 1e-6.
 
     Attributes
     ----------
-    q, v : (..., nc, nv) columns belong to the same directions as those of the accelerations
+    q, v : (..., nc, nv) columns along the same directions as those of the accelerations
     tau : (..., nc, nv) by the generalised force
     """
 
@@ -77,21 +77,21 @@ class MultiplierDerivatives(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForwardDynamicsDerivatives(Brief):
-    """How the acceleration changes with a state: da = q dq + v dv + tau dtau.
+    """Derivatives of the acceleration by the state: da = q dq + v dv + tau dtau.
 
-    With loops, and ``along="tangent"``, a column belongs to the displacement that the loops allow of a unit one, with the velocity going
-    with it so that it satisfies them: q and v are then exact for displacements and velocities that the loops allow.
+    With loops and ``along="tangent"``, a column is along a unit displacement projected onto the loops, with a change of the velocity that
+    keeps it consistent. q and v are then exact for displacements and velocities that the loops allow.
 
     Attributes
     ----------
-    q : (..., nv, nv) by a displacement dq (nv) in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
+    q : (..., nv, nv) by a displacement dq (nv) in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
     v, tau : (..., nv, nv) by the velocity and by the generalised force; the second is symmetric
-    displacement : (..., nv, nv) the displacements that the columns of q belong to: unit ones, or of these what the rows that hold
-        positions leave, by least kinetic energy
-    change : (..., nv, nv) the changes of the velocity that the columns of v belong to, likewise of all rows
-    velocity : (..., nv, nv) by how much v goes with the columns of q; zero without loops
-    residual_q, residual_v : (..., nv) what contradicts, relative, of each column, or the most of all columns along the loops: rounding where
-        there is a derivative
+    displacement : (..., nv, nv) displacements of the columns of q: unit ones, or their projections onto the position constraints in the
+        metric of kinetic energy
+    change : (..., nv, nv) changes of the velocity of the columns of v: unit ones, or their projections onto all constraints
+    velocity : (..., nv, nv) changes of v with the columns of q; zero without loops
+    residual_q, residual_v : (..., nv) relative inconsistency of each column, or the largest of all columns along the loops; rounding if the
+        derivative exists
     """
 
     q: Array
@@ -107,35 +107,35 @@ class ForwardDynamicsDerivatives(Brief):
 
     @cached_property
     def dimensions(self) -> Array:
-        """(..., nv, n) by placements, lengths, radii, ratios, springs and gravity, in the order of :func:`dimensions`, made when it is asked for.
+        """(..., nv, n) by placements, lengths, radii, ratios, springs and gravity, in the order of :func:`dimensions`, computed at the first use.
 
-        Along the loops q and v go along, as little as keeps the loops closed (least kinetic energy). So for whatever dp, d and w the loops allow
-        together, da = dimensions dp + q d + v (w - velocity d). NaN where loops cannot close again.
+        With along="tangent", q and v change so that the loops stay closed, with least kinetic energy. So for all consistent dp, d and w,
+        da = dimensions dp + q d + v (w - velocity d). NaN if the loops cannot close again.
         """
         return self._dimensions()
 
     @cached_property
     def multipliers(self) -> MultiplierDerivatives:
-        """How the constraints' multipliers change, a :class:`MultiplierDerivatives`, made when it is asked for."""
-        found = self._multipliers()
-        return MultiplierDerivatives(*(found[..., k, :, :] for k in range(3)))
+        """Derivatives of the constraints' multipliers, a :class:`MultiplierDerivatives`, computed at the first use."""
+        matrices = self._multipliers()
+        return MultiplierDerivatives(*(matrices[..., k, :, :] for k in range(3)))
 
 
 def dimensions(robot: LoopFunctions) -> dict[str, slice]:
-    """Names of all numbers but inertias that derivatives are told by, and where each stands in the flat vector of them.
+    """Return names of all numbers except inertias for derivatives, with their slices in the flat vector of these numbers.
 
     ========================================  =====================================================================================
-    name                                      what
+    name                                      numbers
     ========================================  =====================================================================================
-    ``JOINT.parent``, ``JOINT.child``         6: displacement [rotation; translation] of the joint's frame there, in its own axes
-                                              [rad, m]; of rods and contacts as well
-    ``JOINT.stiffness``, ``.rest``,           one a velocity, as :meth:`~sarrus.Mechanism.replace` takes them; of springs between bodies
+    ``JOINT.parent``, ``JOINT.child``         6: displacement [rotation; translation] of the joint's frame on that body, in its own
+                                              axes [rad, m]; for rods and contacts too
+    ``JOINT.stiffness``, ``.rest``,           one for each velocity, as in :meth:`~sarrus.Mechanism.replace`; for springs between bodies
     ``.damping``, ``.friction``,              ``stiffness``, ``rest`` and ``damping``
     ``.armature``
     ``ROD.length``; ``WHEEL.radius``,         the constraint's own numbers [m]
     ``.on_radius``
     ``GEAR.coefficients``, ``.offset``        of each polynomial in turn: its ratio first
-    ``SCREW.pitch``                           of a helical joint of the tree [m/rad]; not of one that closes a loop
+    ``SCREW.pitch``                           of a helical joint of the tree [m/rad]; not of a loop joint
     ``gravity``                               3, in world axes [m/s²]
     ========================================  =====================================================================================
 
@@ -154,10 +154,9 @@ def dimensions(robot: LoopFunctions) -> dict[str, slice]:
 def inverse_dynamics(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[ReactionOptions]
 ) -> Any:
-    """Derivatives of :meth:`~sarrus.Mechanism.inverse_dynamics` of the tree, all loops open, by motion and by inertial parameters.
+    """Return the derivatives of :meth:`~sarrus.Mechanism.inverse_dynamics` of the tree, with all loops open, by motion and inertial parameters.
 
-    Wrenches stay as they are in the axes of their frames. Coulomb friction counts as constant: where a joint that has some stands still, a
-    warning says so.
+    Wrenches are constant in the axes of their frames. Coulomb friction is constant: a joint with friction at rest causes a ModelWarning.
 
     Parameters
     ----------
@@ -171,7 +170,7 @@ def inverse_dynamics(
 
     References
     ----------
-    Singh, Russell and Wensing 2022; Carpentier and Mansard 2018: the same by formulas.
+    Singh, Russell and Wensing 2022; Carpentier and Mansard 2018: the same derivatives by formulas.
 
     Examples
     --------
@@ -184,13 +183,13 @@ def inverse_dynamics(
     """
     check_robot(robot)
     by_state, *status = ask(_inverse, robot, q, v, a, options)
-    others: dict[str, Any] = {"threads": options.get("threads", 1), "return_status": True}
+    batch: dict[str, Any] = {"threads": options.get("threads", 1), "return_status": True}
     warn_of_friction(robot, q, v, None)
-    M = robot.mass_matrix(q, **others)[0] if options else robot.mass_matrix(q)
+    M = robot.mass_matrix(q, **batch)[0] if options else robot.mass_matrix(q)
     q, v, a = np.array(q), np.array(v), np.array(a)
-    parameters = partial(_parameters, robot, q, v, a, others)
-    turned = {key: x for key, x in options.items() if key != "return_status"}
-    by_dimensions = partial(_matrix, inverse_by_dimensions, robot, (q, v, a), turned)
+    parameters = partial(_parameters, robot, q, v, a, batch)
+    loads = {key: x for key, x in options.items() if key != "return_status"}
+    by_dimensions = partial(_matrix, inverse_by_dimensions, robot, (q, v, a), loads)
     by_q, by_v = by_state[..., 0, :, :], by_state[..., 1, :, :]
     answer = InverseDynamicsDerivatives._made(q=by_q, v=by_v, a=M, _regressor=parameters, _dimensions=by_dimensions)
     return (answer, *status) if status else answer
@@ -201,30 +200,30 @@ def forward_dynamics(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None,
     along: Along = "tangent", check: bool = True, **options: Unpack[BatchTime],
 ) -> Any:  # fmt: skip
-    """Derivatives of :meth:`~sarrus.Mechanism.forward_dynamics`, loops included, by q, v and tau in coordinates of the tree.
+    """Return the derivatives of :meth:`~sarrus.Mechanism.forward_dynamics`, with loops, by q, v and tau in coordinates of the tree.
 
-    Rows of overconstrained mechanisms contradict one another off the loops, where there is no derivative: `along` says which directions are
-    meant. Wrenches stay as they are in the axes of their frames, tau as it is in the coordinates of the tree. Coulomb friction counts as
-    constant: where a joint that has some stands still, a warning says so.
+    Rows of overconstrained mechanisms are inconsistent off the loops, where there is no derivative: `along` selects the directions.
+    Wrenches are constant in the axes of their frames, tau in the coordinates of the tree. Coulomb friction is constant: a joint with
+    friction at rest causes a ModelWarning.
 
     Parameters
     ----------
     q, v, tau : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
-    along : "tangent" for those that the loops allow; "any" for all, off the loops too, as if rows were never dependent: then
-        `residual_q` and `residual_v` say which columns exist
+    along : "tangent" for directions that the loops allow; "any" for all directions, off the loops too, as if rows were never dependent:
+        then `residual_q` and `residual_v` report which columns exist
     wrenches, check : as in :meth:`~sarrus.Mechanism.forward_dynamics`
-    time : (...) [s], where motion is prescribed; it stays as it is
+    time : (...) [s], for prescribed motions; it is constant
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
     Returns
     -------
-    ForwardDynamicsDerivatives, with those of the multipliers as well
+    ForwardDynamicsDerivatives, including those of the multipliers
 
     Raises
     ------
     StateError
-        There is no derivative: the position is singular, or the state is off the loops. Rows of the constraints are a function of q whose
-        rate nobody knows.
+        The derivative does not exist: the position is singular, or the state is off the loops. Or rows of the constraints are a function of
+        q, whose rate is unknown.
 
     References
     ----------
@@ -244,45 +243,45 @@ def forward_dynamics(
     >>> bool(abs(moved - D.q @ h).max() < 1e-8)
     True
     """
-    how: Any = {"tangent": check_forward(robot, along), "wrenches": wrenches, "check": check, **options}
-    answer, *status = ask(_forward, robot, q, v, tau, how)
+    arguments: Any = {"tangent": check_forward(robot, along), "wrenches": wrenches, "check": check, **options}
+    answer, *status = ask(_forward, robot, q, v, tau, arguments)
     if robot._rough:
         warn_of_friction(robot, q, v, options.get("time"))
     by_q, by_v, by_tau, displacement, change, velocity, residual_q, residual_v = _parts(answer, robot.nv)
-    state, how["return_status"] = (np.array(q), np.array(v), np.array(tau)), True
+    state, arguments["return_status"] = (np.array(q), np.array(v), np.array(tau)), True
     derivatives: ForwardDynamicsDerivatives = ForwardDynamicsDerivatives._made(
         q=by_q, v=by_v, tau=by_tau, displacement=displacement, change=change, velocity=velocity, residual_q=residual_q, residual_v=residual_v,
-        _multipliers=lambda: _multiplier_matrices(robot, state, how, derivatives),
-        _dimensions=lambda: _matrix(forward_by_dimensions, robot, state, how),
+        _multipliers=lambda: _multiplier_matrices(robot, state, arguments, derivatives),
+        _dimensions=lambda: _matrix(forward_by_dimensions, robot, state, arguments),
     )  # fmt: skip
     return (derivatives, *status) if status else derivatives
 
 
 def _multiplier_matrices(
-    robot: LoopFunctions, state: tuple[Array, ...], how: dict[str, Any], derivatives: ForwardDynamicsDerivatives
+    robot: LoopFunctions, state: tuple[Array, ...], options: dict[str, Any], derivatives: ForwardDynamicsDerivatives
 ) -> Array:
-    """(..., 3, nc, nv) by q, v and tau."""
-    known = {name: x for name, x in how.items() if name != "tangent"}
-    least_pivot = robot._constrained_motion(*state, **known)[0][..., -1]
-    by_rows = cast(Array, _of_multipliers(robot, *state, **how)[0])
+    """Return the derivatives of the multipliers (..., 3, nc, nv) by q, v and tau."""
+    dynamics = {name: x for name, x in options.items() if name != "tangent"}
+    least_pivot = robot._constrained_motion(*state, **dynamics)[0][..., -1]
+    by_rows = cast(Array, _multiplier_rates(robot, *state, **options)[0])
     if determined(least_pivot):
         return by_rows
 
     # of reactions of least norm over all joints: differences along the columns' directions, on the loops
-    known = {name: x[..., None, None] if name == "time" else x for name, x in known.items() if name != "wrenches"}
-    if wrenches := how.get("wrenches"):
-        known["wrenches"] = {name: np.asarray(x, dtype=float)[..., None, None, :] for name, x in wrenches.items()}
-    on_loops = {name: x for name, x in known.items() if name in ("time", "threads", "return_status")}
+    dynamics = {name: x[..., None, None] if name == "time" else x for name, x in dynamics.items() if name != "wrenches"}
+    if wrenches := options.get("wrenches"):
+        dynamics["wrenches"] = {name: np.asarray(x, dtype=float)[..., None, None, :] for name, x in wrenches.items()}
+    on_loops = {name: x for name, x in dynamics.items() if name in ("time", "threads", "return_status")}
     steps = np.array([-2.0, -1.0, 1.0, 2.0])[:, None]
     q, v, tau = (x[..., None, None, :] for x in state)  # then columns, steps, numbers
 
     def slopes(dq: Array, dv: Array, dtau: Array, size: Array) -> Array:
         h = 1e-3 / np.where(size > 0.0, size, 1.0)[..., None, None]
-        there, along = q, v + steps * h * dv
+        q1, v1 = q, v + steps * h * dv
         if np.any(dq):
-            there = robot.project_configuration(robot.integrate(q, steps * h * dq), **on_loops)[0]
-            along = robot.project_velocity(there, along, **on_loops)[0]
-        x = robot.forward_dynamics(there, along, tau + steps * h * dtau, return_reactions=True, **known)[1].multipliers
+            q1 = robot.project_configuration(robot.integrate(q, steps * h * dq), **on_loops)[0]
+            v1 = robot.project_velocity(q1, v1, **on_loops)[0]
+        x = robot.forward_dynamics(q1, v1, tau + steps * h * dtau, return_reactions=True, **dynamics)[1].multipliers
         change = 8.0 * (x[..., 2, :] - x[..., 1, :]) - (x[..., 3, :] - x[..., 0, :])
         return np.swapaxes(change / (12.0 * h[..., 0]), -1, -2)
 
@@ -298,15 +297,15 @@ def _multiplier_matrices(
     size_tau = np.full(robot.nv, 1e-3)
     by_q = slopes(dq, w, none, np.abs(dq / unit).max(axis=(-2, -1)))
     shared = np.stack([by_q, slopes(none, dv, none, size_v), slopes(none, none, dtau, size_tau) + 0.0 * by_q], axis=-3)
-    # state by state, so that none depends on its batch
+    # state by state, so that results do not depend on the batch
     is_open = (least_pivot <= tolerances.independent)[..., None, None, None]
     return np.where(is_open, shared, by_rows)
 
 
 def _parts(answer: Array, n: int) -> tuple[Array, ...]:
-    """Six matrices (n, n), and two rows of residuals."""
+    """Return six matrices (n, n), and two rows of residuals."""
     matrices, rows = answer[..., : 6 * n * n], answer[..., 6 * n * n :]
-    if answer.ndim == 1:  # which is looked at in a third of the time
+    if answer.ndim == 1:  # takes a third of the time
         x = matrices.reshape(6, n, n)
         return x[0], x[1], x[2], x[3], x[4], x[5], rows[:n], rows[n:]
     x = np.moveaxis(matrices.reshape(*answer.shape[:-1], 6, n, n), -3, 0)
@@ -314,53 +313,53 @@ def _parts(answer: Array, n: int) -> tuple[Array, ...]:
 
 
 def _matrix(
-    product: Callable[..., Array], robot: LoopFunctions, state: tuple[Array, ...], how: dict[str, Any]
+    product: Callable[..., Array], robot: LoopFunctions, state: tuple[Array, ...], options: dict[str, Any]
 ) -> Array:
-    """Rows are the products of unit cotangents."""
+    """Return the matrix whose rows are the products of unit cotangents."""
     one_more = {
         key: {name: np.asarray(w)[..., None, :] for name, w in x.items()} if key == "wrenches" and x is not None
         else np.asarray(x)[..., None] if key == "time" and x is not None
         else np.asarray(x)[..., None, :] if key.startswith("base_") and x is not None
         else x
-        for key, x in how.items()
+        for key, x in options.items()
     }  # fmt: skip
     return product(robot, tuple(x[..., None, :] for x in state), np.eye(robot.nv), one_more)
 
 
-def _parameters(robot: LoopFunctions, q: Array, v: Array, a: Array, how: dict[str, Any]) -> Array:
-    return cast(Array, robot.regressor(q, v, a, **how)[0])
+def _parameters(robot: LoopFunctions, q: Array, v: Array, a: Array, options: dict[str, Any]) -> Array:
+    return cast(Array, robot.regressor(q, v, a, **options)[0])
 
 
 def check_robot(robot: LoopFunctions, *, variants: bool = True) -> None:
-    """Raise TypeError if it is none; nor variants of one."""
+    """Raise TypeError unless robot is a Mechanism, or variants if these are allowed."""
     if not isinstance(robot, (LoopFunctions, VariantFunctions) if variants else LoopFunctions):
         raise TypeError(f"robot must be a Mechanism; got {robot!r}")
 
 
 def check_forward(robot: LoopFunctions, along: Along) -> float:
-    """Raise what forbids derivatives of forward dynamics; whether they are along the loops, as a number."""
+    """Raise StateError if derivatives of forward dynamics do not exist; return 1.0 for along="tangent", else 0.0."""
     try:
         has_unknown_rates = robot._asks_for_rows
     except AttributeError:
-        check_robot(robot)  # which takes longer where all is well
+        check_robot(robot)  # only now, because it is slower
         raise
     check_choice("along", along, Along)
     if has_unknown_rates:
         raise StateError(
-            "rows of the constraints are a function of q, whose rate the derivatives of forward_dynamics lack"
+            "derivatives of forward_dynamics are not available: rows of the constraints are a function of q, whose rate is unknown"
         )
     return float(along == "tangent")
 
 
 def ask(function: Any, robot: LoopFunctions, *arguments: Any) -> tuple[Any, ...]:
-    """The core's answer, and the status if it is asked for; the last argument are the options."""
+    """Return the core's result, with the status if the options, which are the last argument, have return_status=True."""
     answer = function(robot, *arguments[:-1], **arguments[-1])
-    asked = arguments[-1].get("return_status", False)
-    return answer if asked is not False and checked_truth("return_status", asked) else (answer,)
+    with_status = arguments[-1].get("return_status", False)
+    return answer if with_status is not False and checked_truth("return_status", with_status) else (answer,)
 
 
 def warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: ArrayLike | None) -> None:
-    """Where a joint that has Coulomb friction stands still."""
+    """Issue a ModelWarning if a joint with Coulomb friction is at rest."""
     rough = robot._rough
     if not rough:
         return
@@ -368,11 +367,11 @@ def warn_of_friction(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, time: Arr
     unit = cast(Any, robot)._units_of_motion[1][0]
     rest = 1e-14 * abs(v / unit[: robot.nv]).max(axis=-1, initial=0.0)[..., None]
     closing = any(j.closes_loop for j in rough.values())
-    of_loops = robot._loop_joint_velocities(q, v, time=time, return_status=True)[0] if closing else v
+    loop_v = robot._loop_joint_velocities(q, v, time=time, return_status=True)[0] if closing else v
     for name, j in rough.items():
         at = slice(j._all_v.start - robot.nv, j._all_v.stop - robot.nv)
-        velocity = of_loops[..., at] if j.closes_loop else v[..., j.v_slice]
+        velocity = loop_v[..., at] if j.closes_loop else v[..., j.v_slice]
         if np.any((abs(velocity) <= rest * unit[j._all_v]) & (np.asarray(j.type.friction) > 0.0)):
-            fault = f"joint '{name}' stands still and has Coulomb friction, which jumps there"
-            warnings.warn(f"{fault}: the derivatives leave it out", ModelWarning, stacklevel=3)
+            fault = f"joint '{name}' is at rest and has Coulomb friction, which is discontinuous there"
+            warnings.warn(f"{fault}: the derivatives do not include it", ModelWarning, stacklevel=3)
             return

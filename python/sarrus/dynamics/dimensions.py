@@ -1,4 +1,4 @@
-"""What a mechanism has besides inertias that may differ a little, by name, and what the equations of motion change by with it."""
+"""Dimensions of a mechanism (all numbers except inertias) by name, and derivatives of the equations of motion by them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ _forward = _undeclared("forward_dynamics_by_dimensions")
 
 
 def inverse_by_dimensions(
-    robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, how: dict[str, Any]
+    robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, options: dict[str, Any]
 ) -> Array:
-    """(..., n) a cotangent of the generalised force times its derivatives."""
-    return cast(Array, _inverse(robot, *state, cotangent, **{**how, "return_status": True})[0][..., places(robot)[1]])
+    """Return the product (..., n) of a cotangent of the generalised force with its derivatives by dimensions."""
+    return cast(
+        Array, _inverse(robot, *state, cotangent, **{**options, "return_status": True})[0][..., places(robot)[1]]
+    )
 
 
 def forward_by_dimensions(
-    robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, how: dict[str, Any]
+    robot: LoopFunctions, state: tuple[ArrayLike, ...], cotangent: ArrayLike, options: dict[str, Any]
 ) -> Array:
-    """(..., n) a cotangent of the acceleration times its derivatives; NaN by those that leave loops open."""
-    answer = _forward(robot, *state, cotangent, **{**how, "return_status": True})[0]
+    """Return the product (..., n) of a cotangent of the acceleration with its derivatives; NaN by dimensions that open the loops."""
+    answer = _forward(robot, *state, cotangent, **{**options, "return_status": True})[0]
     value, opens = (answer[..., k, places(robot)[1]] for k in (0, 1))
     unit = cast(Any, robot)._units_of_motion[1][0, : robot.nv]
     speed = np.abs(np.asarray(state[1]) / unit).max(axis=-1, initial=1.0)[..., None]
@@ -37,16 +39,16 @@ def forward_by_dimensions(
 
 
 def places(robot: LoopFunctions) -> tuple[dict[str, slice], Array]:
-    """Of each name, in the order of the answer; and where in the core's order the answer's numbers stand."""
-    known = vars(robot).get("_dimension_places")
-    if known is None:
+    """Return the slice of each name in the result, and the indices of the result's numbers in the core's order."""
+    cached = vars(robot).get("_dimension_places")
+    if cached is None:
         names: dict[str, slice] = {}
         places: list[int] = []
         for name, at in _named(robot):
             names[name] = slice(len(places), len(places) + len(at))
             places.extend(at)
-        known = vars(robot)["_dimension_places"] = names, np.array(places, dtype=int)
-    return cast("tuple[dict[str, slice], Array]", known)
+        cached = vars(robot)["_dimension_places"] = names, np.array(places, dtype=int)
+    return cast("tuple[dict[str, slice], Array]", cached)
 
 
 def _named(robot: LoopFunctions) -> Iterator[tuple[str, range]]:
@@ -73,7 +75,7 @@ def _named(robot: LoopFunctions) -> Iterator[tuple[str, range]]:
 
 
 def _has(joint: JointType, term: str) -> bool:
-    """Springs act along rates of coordinates, or on the rotation of a ball."""
+    """Return True if a joint has this term; springs act along rates of coordinates, or on the rotation of a ball."""
     if term == "pitch":
         return isinstance(joint, Helical)
     if term not in ("stiffness", "rest") or all(joint.rates):

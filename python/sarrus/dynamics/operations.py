@@ -1,4 +1,4 @@
-"""What a mechanism is made of, how it shows itself, and what is asked of a state of it."""
+"""Parts of a mechanism, its representation, and functions of a state."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ N = TypeVar("N", "Joint", "Constraint")
 
 
 def _operation(declared: F) -> F:
-    """Put the core's function of that name in the place of a declaration, with its signature and docstring.
+    """Replace a declaration by the core's function of that name, with the declaration's signature and docstring.
 
-    A C function in the class costs a tenth of what a Python function around it would. Where a keyword of the declaration's own asks for
-    more than the core answers, the declaration's body does.
+    A C function in the class costs a tenth of a Python function around it. For a keyword that the core does not support, the core calls the
+    declaration's body.
     """
     function = cast(FunctionType, declared)
     code, defaults = function.__code__, function.__defaults__ or ()
@@ -45,23 +45,24 @@ def _operation(declared: F) -> F:
 
 
 def _undeclared(name: str) -> Callable[..., Array]:
-    """The core's function of that name, for use within the package: its arguments are those in ``cpp/kernels/operation_list.hpp``."""
+    """Return the core's function of that name, for use within the package, with the arguments of ``cpp/kernels/operation_list.hpp``."""
     return cast("Callable[..., Array]", _core.method(_core.Mechanism, name, "", lambda: None))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Joint:
-    """A joint of a mechanism: where its coordinates stand in q and v, and what it is.
+    """Joint of a mechanism, with the positions of its coordinates in q and v.
 
     Attributes
     ----------
     name, parent, child : str
-    type : the joint type, e.g. ``Revolute('z')``; kind : its name
-    nq, nv : how many coordinates it has in q and velocities in v: none where it closes a loop. What it leaves free is ``type.nv``
-    q_slice, v_slice : slices into q and v, empty where it closes a loop
-    actuated : bool, whether a motor drives it
-    closes_loop : bool, whether it is a constraint on the tree, with rows of :meth:`Mechanism.constraint`, instead of a joint of it
-    reversed : bool, whether the tree passes it from child to parent
+    type : the joint type, e.g. ``Revolute('z')``
+    kind : name of the joint type
+    nq, nv : numbers of its coordinates in q and velocities in v; zero for a loop joint. Its degrees of freedom are ``type.nv``
+    q_slice, v_slice : slices into q and v, empty for a loop joint
+    actuated : bool, True if a motor drives it
+    closes_loop : bool, True for a loop joint: a constraint on the tree with rows of :meth:`Mechanism.constraint`
+    reversed : bool, True if the spanning tree passes it from child to parent
     """
 
     name: str
@@ -75,8 +76,8 @@ class Joint:
     v_slice: slice
     closes_loop: bool
     reversed: bool
-    _body: int  # that it carries, counted from 1
-    _all_q: slice  # among the coordinates of all joints, those that close loops after those of the tree
+    _body: int  # number of the child in the tree, from 1
+    _all_q: slice  # among the coordinates of all joints, loop joints after those of the tree
     _all_v: slice
 
     def __copy__(self) -> Self:
@@ -92,7 +93,7 @@ class Joint:
 
     @property
     def limits(self) -> tuple[Array, Array] | None:
-        """(lower, upper), each (nq,), or None."""
+        """(lower, upper) limits of the coordinates, each (nq,), or None."""
         return cast("tuple[Array, Array] | None", self.type.limits)
 
     def __repr__(self) -> str:
@@ -101,14 +102,14 @@ class Joint:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Constraint:
-    """A joint that closes a loop, or another relation between velocities.
+    """Loop joint, or another relation between velocities.
 
     Attributes
     ----------
-    spec : as it was described
+    spec : description of the joint or constraint
     rows : slice into the nc rows of all constraints
-    row_names : one name a row
-    holonomic : per row, whether it also holds positions
+    row_names : one name for each row
+    holonomic : for each row, True if it also constrains positions
     """
 
     spec: JointSpec | ConstraintSpec
@@ -118,17 +119,17 @@ class Constraint:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the constraint."""
         return self.spec.name
 
     @property
     def kind(self) -> str:
-        """The joint's type, or Distance, Coupler, PrescribedMotion, Rolling, Pfaffian."""
+        """Name of the joint's type, or Distance, Coupler, PrescribedMotion, Rolling, Pfaffian."""
         return self.spec.kind
 
     @property
     def bodies(self) -> tuple[str, ...]:
-        """(parent, child), or () where it relates coordinates."""
+        """(parent, child), or () for a relation between coordinates."""
         return self.spec.bodies
 
     def __str__(self) -> str:
@@ -138,30 +139,29 @@ class Constraint:
         return f"<constraint {self.spec}, rows {self.rows.start}:{self.rows.stop}>"
 
     def _repr_html_(self) -> str:
-        holds = {True: "positions and velocities", False: "velocities"}
-        rows = [
-            (name.partition(": ")[2], holds[held]) for name, held in zip(self.row_names, self.holonomic, strict=True)
-        ]
-        return table(rows, str(self.spec), ("row", "holds"))
+        kinds = {True: "positions and velocities", False: "velocities"}
+        pairs = zip(self.row_names, self.holonomic, strict=True)
+        rows = [(name.partition(": ")[2], kinds[holonomic]) for name, holonomic in pairs]
+        return table(rows, str(self.spec), ("row", "constrains"))
 
 
 class StateFunctions(_core.Mechanism):
-    """A mechanism as a tree, and the functions of a state; :class:`~sarrus.Mechanism` tells what all of them share."""
+    """Functions of a state of the tree; :class:`~sarrus.Mechanism` documents their shared options."""
 
     _substructures: int | None
-    _prepared: dict[Any, Any]  # what questions prepare once, by what they ask
-    _changed: tuple[Description, dict[str, Any]]  # of a copy: what it is made of, and the numbers that it has instead
+    _prepared: dict[Any, Any]  # cache of prepared data, by purpose
+    _changed: tuple[Description, dict[str, Any]]  # of a copy: the original description, and the changed numbers
 
     def __init__(self, description: Description, *, substructures: int | None = None) -> None:
-        if "_prepared" in vars(self):  # the core would keep the numbers of the first one
-            raise TypeError("a Mechanism does not change: make another one instead of calling __init__ again")
+        if "_prepared" in vars(self):  # the core would keep the first numbers
+            raise TypeError("a Mechanism is immutable: make another one instead of calling __init__ again")
         if substructures is not None:
-            substructures = checked_count("substructures", substructures, 0, most=1000)  # bodies of one; 0 cuts nothing
+            substructures = checked_count("substructures", substructures, 0, most=1000)  # bodies of each; 0: none
         super().__init__(*(*core_terms(description), -1 if substructures is None else substructures))
         vars(self).update(_description=description, _substructures=substructures, _prepared={})
 
     def _copy(self, changes: dict[str, Any]) -> Self:
-        """Return a copy with other numbers, of which Python makes a description at its first use."""
+        """Return a copy with other numbers, whose description is made at its first use."""
         from ..description.replaced import OF_JOINT_TYPES, merged
 
         copy = type(self).__new__(type(self))
@@ -183,12 +183,12 @@ class StateFunctions(_core.Mechanism):
 
     @property
     def description(self) -> Description:
-        """All of it as plain data."""
+        """Description of the mechanism as plain data."""
         return self._description
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a file or the description says and nothing reads, a sentence each."""
+        """Entries of the file or description that have no effect, and doubtful numbers, a sentence each."""
         return self._warnings
 
     @cached_property
@@ -206,57 +206,59 @@ class StateFunctions(_core.Mechanism):
 
     @cached_property
     def _joints(self) -> dict[str, Joint]:
-        made, all_q, all_v = {}, self.nq, self.nv
+        joints, all_q, all_v = {}, self.nq, self.nv
         for j, (iq, nq, iv, nv, closes, *rest) in zip(self.description.joints, self._placed_joints, strict=True):
-            of_joint = among_all = slice(iq, iq + nq), slice(iv, iv + nv)
+            slices = all_slices = slice(iq, iq + nq), slice(iv, iv + nv)
             if closes:
-                among_all = slice(all_q, all_q + j.joint.nq), slice(all_v, all_v + j.joint.nv)
-                all_q, all_v = among_all[0].stop, among_all[1].stop
-            where = nq, nv, *of_joint, closes, *rest, *among_all
-            made[j.name] = Joint(j.name, j.joint, j.parent, j.child, j.actuated, *where)
-        return made
+                all_slices = slice(all_q, all_q + j.joint.nq), slice(all_v, all_v + j.joint.nv)
+                all_q, all_v = all_slices[0].stop, all_slices[1].stop
+            place = nq, nv, *slices, closes, *rest, *all_slices
+            joints[j.name] = Joint(j.name, j.joint, j.parent, j.child, j.actuated, *place)
+        return joints
 
     @cached_property
     def _constraints(self) -> dict[str, Constraint]:
         described: list[JointSpec | ConstraintSpec] = [*self.description.joints, *self.description.constraints]
         specs = {spec.name: spec for spec in described}
         return {
-            name: Constraint(specs[name], slice(row, row + len(rows)), tuple(f"{name}: {r}" for r in rows), tuple(held))
-            for name, row, rows, held in self._placed_constraints
+            name: Constraint(
+                specs[name], slice(row, row + len(rows)), tuple(f"{name}: {r}" for r in rows), tuple(holonomic)
+            )
+            for name, row, rows, holonomic in self._placed_constraints
         }
 
-    # ---- what it is made of ------------------------------------------------------------------------------------------
+    # ---- parts -------------------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """The mechanism's name."""
+        """Name of the mechanism."""
         return self.description.name
 
     @property
     def gravity(self) -> Array:
-        """(3,) acceleration of free fall, world axes [m/s2]."""
+        """(3,) acceleration of free fall in world axes [m/s2]."""
         return np.array(self.description.gravity)
 
     @property
     def joints(self) -> tuple[str, ...]:
-        """Names of the joints of the tree, in the order in which they were added (and in which q and v are stacked)."""
+        """Names of the joints of the tree, in the order in which they were added, which is that of q and v."""
         return tuple(name for name, j in self._joints.items() if not j.closes_loop)
 
     @property
     def loop_joints(self) -> tuple[str, ...]:
-        """Names of the joints that close loops."""
+        """Names of the loop joints."""
         return tuple(name for name, j in self._joints.items() if j.closes_loop)
 
     @property
     def constraints(self) -> tuple[str, ...]:
-        """Names of the constraints: the joints that close loops, then the others, each in the order in which they were added.
+        """Names of the constraints: loop joints, then the others, each in the order in which they were added.
 
-        In this order their rows are stacked in :meth:`constraint_jacobian`.
+        The rows of :meth:`constraint_jacobian` have this order.
         """
         return tuple(self._constraints)
 
     def constraint(self, name: str) -> Constraint:
-        """The constraint of that name; NameNotFoundError where there is none.
+        """Return the constraint of that name; raise NameNotFoundError if there is none.
 
         >>> import sarrus
         >>> sarrus.mechanisms.four_bar().constraint("pin2").rows
@@ -270,17 +272,17 @@ class StateFunctions(_core.Mechanism):
 
     @property
     def bodies(self) -> tuple[str, ...]:
-        """Names of the bodies, the ground left out."""
+        """Names of the bodies without the ground."""
         return tuple(b.name for b in self.description.bodies)
 
     @property
     def frames(self) -> tuple[str, ...]:
-        """Names of the frames: the ground, every body's own, and those that were added."""
+        """Names of the frames: the ground, all bodies, and added frames."""
         return ("ground", *self.bodies, *(f.name for f in self.description.frames))
 
     @property
     def actuated(self) -> tuple[str, ...]:
-        """Names of the joints that a motor drives."""
+        """Names of the actuated joints."""
         return self._actuated
 
     @cached_property
@@ -293,7 +295,7 @@ class StateFunctions(_core.Mechanism):
         return float(sum(b.inertia.mass for b in self.description.bodies))
 
     def joint(self, name: str) -> Joint:
-        """The joint of that name; NameNotFoundError where there is none.
+        """Return the joint of that name; raise NameNotFoundError if there is none.
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum().joint("pivot").v_slice
@@ -301,18 +303,18 @@ class StateFunctions(_core.Mechanism):
         """
         return _named("joint", name, self._joints)
 
-    def _tree_joint(self, name: str, what: str = "coordinates in q") -> Joint:
-        """The joint of that name, which needs a place in the tree to have what is asked for; ModelError where it closes a loop."""
+    def _tree_joint(self, name: str, quantity: str = "coordinates in q") -> Joint:
+        """Return a joint of the tree, which has this quantity; raise ModelError for a loop joint."""
         joint = self.joint(name)
         if joint.closes_loop:
-            raise ModelError(f"joint '{name}' closes a loop and has no {what}: add it with tree=True")
+            raise ModelError(f"joint '{name}' closes a loop and has no {quantity}: add it with tree=True")
         return joint
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Mechanism does not change; cannot set '{name}'")
+        raise AttributeError(f"a Mechanism is immutable; cannot set '{name}'")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a Mechanism does not change; cannot delete '{name}'")
+        raise AttributeError(f"a Mechanism is immutable; cannot delete '{name}'")
 
     def __reduce__(self) -> tuple[Callable[[Description], Self], tuple[Description]]:
         return partial(type(self), substructures=self._substructures), (self.description,)
@@ -330,7 +332,7 @@ class StateFunctions(_core.Mechanism):
         return self._hash
 
     @cached_property
-    def _hash(self) -> int:  # of all that a description holds, which takes its time
+    def _hash(self) -> int:  # cached, because hashing a description is slow
         return hash(self.description)
 
     def __repr__(self) -> str:
@@ -340,8 +342,8 @@ class StateFunctions(_core.Mechanism):
     def __str__(self) -> str:
         children: dict[str, list[tuple[Joint, str]]] = {}
         for j in map(self.joint, self.joints):
-            near, far = (j.child, j.parent) if j.reversed else (j.parent, j.child)
-            children.setdefault(near, []).append((j, far))
+            inner, outer = (j.child, j.parent) if j.reversed else (j.parent, j.child)
+            children.setdefault(inner, []).append((j, outer))
         lines = [repr(self)[1:-1], "ground"]
         stack = [(j, body, "", k == 0) for k, (j, body) in enumerate(reversed(children.get("ground", [])))]
         while stack:
@@ -355,12 +357,12 @@ class StateFunctions(_core.Mechanism):
         return "\n".join([*lines, *([f"solver  {self._how_solved()}"] if self.nc else [])])
 
     def _how_solved(self) -> str:
-        """How the equations of the loops are solved, and why so: in the joints' coordinates, or cut into substructures.
+        """Return a description of the solver for the loop equations, with its cost: joint coordinates, or substructures.
 
-        In joint coordinates the mass matrix of a long chain is full, and so are the rows of a loop around many joints; cut at
-        some of its joints, the pieces float and those joints are rows like the ones that close loops. The answer is the same.
+        In joint coordinates the mass matrix of a long chain is full, and so are the rows of a loop around many joints. With substructures, the
+        mechanism is cut at some joints into floating pieces, and these joints are rows like loop joints. The result is the same.
         ``Mechanism(description, substructures=4)`` cuts into pieces of at most four bodies, ``substructures=0`` does not cut.
-        Mechanisms that the library makes of it on the way, with other motors or held joints, decide for themselves.
+        Derived mechanisms, with other motors or locked joints, choose their own solver.
         """
         joints, pieces, substructures, cuts = self._solver
         if cuts == 0:
@@ -375,7 +377,7 @@ class StateFunctions(_core.Mechanism):
     # ---- configurations ----------------------------------------------------------------------------------------------
 
     def neutral(self) -> Array:
-        """(nq,) configuration with all coordinates zero and all quaternions the identity.
+        """Return the configuration (nq,) with all coordinates zero and all quaternions the identity.
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum().neutral()
@@ -388,9 +390,9 @@ class StateFunctions(_core.Mechanism):
         return q
 
     def configuration(self, name: str) -> Array:
-        """(nq,) configuration of that name, such as a keyframe of a file; joints that it does not tell are neutral. It need not close the loops.
+        """Return the configuration (nq,) of that name, such as a keyframe of a file, with neutral values of joints that it omits.
 
-        Their names are in ``description.configurations``.
+        It need not close the loops. The names are in ``description.configurations``.
 
         >>> import sarrus
         >>> b = sarrus.Builder("pendulum")
@@ -406,26 +408,26 @@ class StateFunctions(_core.Mechanism):
         return self._at(named[name])
 
     def _at(self, coordinates: Iterable[tuple[str, ArrayLike]]) -> Array:
-        """(nq,) with these coordinates of joints, the others neutral; those that close loops follow."""
+        """Return a configuration (nq,) with these coordinates of joints, the others neutral; loop joints are ignored."""
         q = self.neutral()
-        for name, of_joint in coordinates:
+        for name, x in coordinates:
             if not self.joint(name).closes_loop:
-                q[self.joint(name).q_slice] = of_joint
+                q[self.joint(name).q_slice] = x
         return q
 
     def _drawn(self, rng: np.random.Generator, size: int | tuple[int, ...], metre: float = 1.0) -> Array:
-        """Configurations (*size, nq), whether loops close or not; displacements without limits are as large as `metre`."""
+        """Return random configurations (*size, nq), which need not close the loops; displacements without limits are up to `metre`."""
         lead = tuple(checked_count("size", n, 0) for n in (size if isinstance(size, tuple) else (size,)))
         try:
             q = np.empty((*lead, self.nq))
         except ValueError as error:
             raise ShapeError(f"size {size!r} is too large for an array: {error}") from None
         for joint in map(self.joint, self.joints):
-            # where no limit says how far: half a turn, or a metre
-            far = {"rad": np.pi, "m": metre}
-            spread = np.array([far.get(unit, 1.0) for _, unit in joint.type.coordinates])
+            # without limits: half a turn, or a metre
+            spreads = {"rad": np.pi, "m": metre}
+            spread = np.array([spreads.get(unit, 1.0) for _, unit in joint.type.coordinates])
             low, high = joint.limits if joint.limits is not None else (-spread, spread)
-            # a side without a limit ends at the usual spread, or where the other side's limit leaves that much room
+            # a side without a limit ends at the usual spread, or at twice this spread from the other side's limit
             low = np.where(np.isfinite(low), low, np.where(high > -spread, -spread, high - 2 * spread))
             high = np.where(np.isfinite(high), high, np.where(low < spread, spread, low + 2 * spread))
             q[..., joint.q_slice] = rng.uniform(low, high, (*lead, joint.nq))
@@ -437,9 +439,9 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def integrate(self, q: ArrayLike, dv: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Configuration (..., nq) that a constant velocity dv (..., nv) leads to from q in unit time.
+        """Return the configuration (..., nq) after motion from q with constant velocity dv (..., nv) for unit time.
 
-        On the manifold: a free joint moves on a screw, a quaternion stays a unit quaternion (SpaceDyn 3.4, van der Merwe 6.52).
+        It is on the manifold: a free joint moves on a screw, a quaternion stays a unit quaternion (SpaceDyn 3.4, van der Merwe 6.52).
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum().integrate([0.5], [0.25])
@@ -448,19 +450,19 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def difference(self, q0: ArrayLike, q1: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Velocity (..., nv) that leads from q0 to q1 in unit time: the inverse of :meth:`integrate`, by the shorter rotation.
+        """Return the constant velocity (..., nv) from q0 to q1 in unit time: the inverse of :meth:`integrate`, by the shorter rotation.
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum().difference([0.5], [0.75])
         array([0.25])
         """
 
-    _coordinate_rate = _undeclared("coordinate_rate")  # q-dot (..., nq) of (q, v), and its rate where v changes by a
+    _coordinate_rate = _undeclared("coordinate_rate")  # q-dot (..., nq) of (q, v), and its rate for the acceleration a
     _coordinate_acceleration = _undeclared("coordinate_acceleration")
 
     @_operation
     def normalize(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """The configuration (..., nq) with its quaternions made unit; other coordinates as they are.
+        """Return the configuration (..., nq) with unit quaternions and unchanged other coordinates.
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum().normalize([0.5])
@@ -471,9 +473,9 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def pose(self, q: ArrayLike, frame: str, **options: Unpack[StateOptions]) -> Array:
-        """Pose (..., 4, 4) of a frame in the world: [R p; 0 1] (van der Merwe 2.26, 2.29 composed).
+        """Return the pose (..., 4, 4) of a frame in the world: [R p; 0 1] (van der Merwe 2.26, 2.29 composed).
 
-        Frames are those of `frames`, and "pin.parent" and "pin.child" where joint "pin" sits in the two bodies that it joins.
+        Frames are those of `frames`, and "pin.parent" and "pin.child", the frames of joint "pin" on the two bodies that it connects.
 
         >>> import sarrus
         >>> float(sarrus.mechanisms.pendulum(length=0.5).pose([0.0], "tip")[2, 3])
@@ -485,7 +487,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def velocity(self, q: ArrayLike, v: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
-        """Velocity (..., 6) of a frame, [angular; linear] [rad/s, m/s] (van der Merwe 4.27).
+        """Return the velocity (..., 6) of a frame, [angular; linear] [rad/s, m/s] (van der Merwe 4.27).
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(length=0.5).velocity([0.0], [2.0], "tip").tolist()
@@ -496,9 +498,9 @@ class StateFunctions(_core.Mechanism):
     def acceleration(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str, **options: Unpack[FrameOptions]
     ) -> Array:
-        """Classical acceleration (..., 6) of a frame: [angular acceleration; acceleration of its origin] [rad/s2, m/s2].
+        """Return the classical acceleration (..., 6) of a frame: [angular acceleration; acceleration of its origin] [rad/s2, m/s2].
 
-        Gravity is not part of it. In "world" it is the time derivative of the spatial velocity. van der Merwe 4.28, corrected.
+        It does not include gravity. In "world" it is the time derivative of the spatial velocity. van der Merwe 4.28, corrected.
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(length=0.5).acceleration([0.0], [2.0], [0.0], "tip").tolist()
@@ -507,7 +509,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def jacobian(self, q: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
-        """Geometric Jacobian J (..., 6, nv) of the tree, all loops open: velocity = J v (van der Merwe 5.6, 5.14).
+        """Return the geometric Jacobian J (..., 6, nv) of the tree, with all loops open: velocity = J v (van der Merwe 5.6, 5.14).
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(length=0.5).jacobian([0.0], "tip").ravel().tolist()
@@ -516,9 +518,9 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def jacobian_derivative(self, q: ArrayLike, v: ArrayLike, frame: str, **options: Unpack[FrameOptions]) -> Array:
-        """Exact time derivative (..., 6, nv) of :meth:`jacobian` of the tree, in the same representation (van der Merwe 5.64-5.71).
+        """Return the exact time derivative (..., 6, nv) of :meth:`jacobian`, in the same representation (van der Merwe 5.64-5.71).
 
-        The classical acceleration is J a + J-dot v in "world_aligned"; in "frame" the turning axes add [0; w x linear velocity].
+        The classical acceleration is J a + J-dot v in "world_aligned"; in "frame" the rotating axes add [0; w x linear velocity].
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum().jacobian_derivative([0.3], [2.0], "bob").shape
@@ -528,7 +530,7 @@ class StateFunctions(_core.Mechanism):
     def kinematics(
         self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, threads: int = 1
     ) -> Kinematics:
-        """Do the recursion once and answer many questions about one state, or about many states.
+        """Compute the motion of all bodies once, for many queries about one state or many states.
 
         >>> import sarrus
         >>> state = sarrus.mechanisms.pendulum(length=0.5).kinematics([0.0], [2.0])
@@ -548,7 +550,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[MotionOptions]) -> Array:
-        """Generalised force that the tree needs for a motion, all loops open: tau = M(q) a + h(q, v), with friction and springs.
+        """Return the generalised force for a motion of the tree, with all loops open: tau = M(q) a + h(q, v), with friction and springs.
 
         Parameters
         ----------
@@ -576,7 +578,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def mass_matrix(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """M(q) (..., nv, nv) of the tree, symmetric, armature on its diagonal: composite rigid bodies (van der Merwe's H, 5.46).
+        """Return the mass matrix M(q) (..., nv, nv) of the tree, with armature: composite rigid bodies (van der Merwe's H, 5.46).
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).mass_matrix([0.0])
@@ -585,7 +587,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def mass_matrix_inverse(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """The inverse of M(q) (..., nv, nv), by L^T D L along the branches of the tree (Featherstone 2008, 6.5).
+        """Return the inverse of M(q) (..., nv, nv), by L^T D L along the branches of the tree (Featherstone 2008, 6.5).
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).mass_matrix_inverse([0.0])
@@ -596,7 +598,9 @@ class StateFunctions(_core.Mechanism):
     def bias_forces(
         self, q: ArrayLike, v: ArrayLike, *, wrenches: Wrenches | None = None, **options: Unpack[StateOptions]
     ) -> Array:
-        """h(q, v) (..., nv) of the tree: inverse dynamics at zero acceleration, that is Coriolis, gravity, friction and springs (5.61).
+        """Return the bias force h(q, v) (..., nv) of the tree: Coriolis, gravity, friction and springs (5.61).
+
+        It is the inverse dynamics at zero acceleration.
 
         >>> import numpy as np
         >>> import sarrus
@@ -606,7 +610,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def gravity_forces(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Generalised force (..., nv) that holds the tree against gravity, all loops open (5.61 with v = 0, without springs).
+        """Return the generalised force (..., nv) that balances gravity, with all loops open (5.61 with v = 0, without springs).
 
         >>> import numpy as np
         >>> import sarrus
@@ -616,10 +620,10 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def coriolis_matrix(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """C(q, v) (..., nv, nv) of the tree: C v are the Coriolis and centrifugal forces and dM/dt - 2C is skew.
+        """Return C(q, v) (..., nv, nv) of the tree: C v are the Coriolis and centrifugal forces, and dM/dt - 2C is skew.
 
-        For joints with v = dq/dt it is the matrix of Christoffel symbols (Murray, Li and Sastry 4.23; Li and Wu 4.3); computed as
-        Echeandia and Wensing (2021) do.
+        For joints with v = dq/dt it is the matrix of Christoffel symbols (Murray, Li and Sastry 4.23; Li and Wu 4.3), by the algorithm of
+        Echeandia and Wensing (2021).
 
         >>> import sarrus
         >>> sarrus.mechanisms.double_pendulum().coriolis_matrix([0.0, 0.5], [1.0, 0.0]).shape
@@ -631,15 +635,15 @@ class StateFunctions(_core.Mechanism):
     _reactions = _undeclared("reactions")
     _motion_space = _undeclared("motion_space")
     _joint_screws = _undeclared("joint_screws")  # (..., nv, 6) in world axes, at the world's origin
-    # [u, v] joint by joint: what deviates by u from a motion at v moves at dv + [u, v]
+    # [u, v] joint by joint: a motion that deviates by u from one at v has the velocity dv + [u, v]
     _bracket = _undeclared("bracket")
 
     @_operation
     def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Y (..., nv, 10 bodies) of the tree, tau = Y pi for the rigid-body part of :meth:`inverse_dynamics`.
+        """Return the regressor Y (..., nv, 10 bodies) of the tree, tau = Y pi for the rigid-body part of :meth:`inverse_dynamics`.
 
-        pi stacks, over ``bodies``, (m, m com (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of each body's frame, as
-        ``Inertia.parameters`` has them. Armature, friction and springs are not in it.
+        pi stacks, over ``bodies``, (m, m com (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the origin of each body's frame, as in
+        ``Inertia.parameters``. Armature, friction and springs are not included.
 
         >>> import sarrus
         >>> sarrus.mechanisms.double_pendulum().regressor([0.1, 0.2], [0.0, 0.0], [1.0, 0.0]).shape
@@ -650,7 +654,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def center_of_mass(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Centre of mass (..., 3) in the world [m]; bodies welded to the ground count.
+        """Return the centre of mass (..., 3) in the world [m], including bodies that are welded to the ground.
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(length=0.5).center_of_mass([0.0]).tolist()
@@ -659,7 +663,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def momentum(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Momentum (..., 6): [angular, about the world's origin; linear], world axes [kg m2/s, kg m/s].
+        """Return the momentum (..., 6), [angular, about the world's origin; linear], in world axes [kg m2/s, kg m/s].
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).momentum([0.0], [1.0]).tolist()
@@ -668,7 +672,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Kinetic energy (...) [J], that of the armature included; a float for one state.
+        """Return the kinetic energy (...) [J], including that of armatures; a float for one state.
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).kinetic_energy([0.0], [2.0])
@@ -677,7 +681,7 @@ class StateFunctions(_core.Mechanism):
 
     @_operation
     def potential_energy(self, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-        """Potential energy (...) of gravity and joint springs [J], zero where all masses are at the world's origin; a float for one state.
+        """Return the potential energy (...) of gravity and springs [J]; a float for one state. A mass at the world's origin has none.
 
         >>> import sarrus
         >>> sarrus.mechanisms.pendulum(mass=2.0, length=0.5).potential_energy([0.0])
@@ -686,10 +690,7 @@ class StateFunctions(_core.Mechanism):
 
 
 class Kinematics:
-    """Motion of all bodies at one state, or at many: made by :meth:`Mechanism.kinematics`, asked about any frame.
-
-    Where v or a were left out they count as zero.
-    """
+    """Motion of all bodies at one state or at many, from :meth:`Mechanism.kinematics`. Omitted v or a are zero."""
 
     __slots__ = ("_cached", "mechanism")
 
@@ -698,27 +699,27 @@ class Kinematics:
         self._cached = cached
 
     def pose(self, frame: str) -> Array:
-        """As :meth:`Mechanism.pose`."""
+        """Return the pose of a frame; see :meth:`Mechanism.pose`."""
         return self.mechanism._cached_pose(self._cached, frame)
 
     def velocity(self, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
-        """As :meth:`Mechanism.velocity`."""
+        """Return the velocity of a frame; see :meth:`Mechanism.velocity`."""
         return self.mechanism._cached_velocity(self._cached, frame, expressed_in=expressed_in)
 
     def acceleration(self, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
-        """As :meth:`Mechanism.acceleration`."""
+        """Return the acceleration of a frame; see :meth:`Mechanism.acceleration`."""
         return self.mechanism._cached_acceleration(self._cached, frame, expressed_in=expressed_in)
 
     def jacobian(self, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
-        """As :meth:`Mechanism.jacobian`."""
+        """Return the Jacobian of a frame; see :meth:`Mechanism.jacobian`."""
         return self.mechanism._cached_jacobian(self._cached, frame, expressed_in=expressed_in)
 
     def jacobian_derivative(self, frame: str, *, expressed_in: ExpressedIn = "frame") -> Array:
-        """As :meth:`Mechanism.jacobian_derivative`."""
+        """Return the Jacobian's derivative of a frame; see :meth:`Mechanism.jacobian_derivative`."""
         return self.mechanism._cached_jacobian_derivative(self._cached, frame, expressed_in=expressed_in)
 
 
-def _named(kind: str, name: str, known: dict[str, N]) -> N:
-    """What is known by that name; NameNotFoundError where nothing is."""
-    check_name(kind, name, known)
-    return known[name]
+def _named(kind: str, name: str, items: dict[str, N]) -> N:
+    """Return the item of that name; raise NameNotFoundError if there is none."""
+    check_name(kind, name, items)
+    return items[name]

@@ -1,4 +1,4 @@
-"""Keywords that many functions of a state share, each list of them in one place, and how help() shows them."""
+"""Shared keyword options of functions of a state, and their representation in help()."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._core import tolerances
 if sys.version_info >= (3, 11):
     from typing import Unpack as Unpack
 else:
-    Unpack = Any  # of annotations, which nobody evaluates
+    Unpack = Any  # for annotations, which are not evaluated
 
 F = TypeVar("F", bound=Callable[..., Any])
 Wrenches = Mapping[str, ArrayLike]
@@ -25,38 +25,38 @@ Branching = Literal["start", "only", "any"]
 
 
 class BatchOptions(TypedDict, total=False):
-    """Of all functions of a state: see :class:`~sarrus.Mechanism`."""
+    """Options of all functions of a state; see :class:`~sarrus.Mechanism`."""
 
     threads: int
     return_status: bool
 
 
 class StateOptions(BatchOptions, total=False):
-    """And a place for the result."""
+    """Options of a batch, and an array for the result."""
 
     out: Array | None
 
 
 class FrameOptions(StateOptions, total=False):
-    """And the axes in which it is: see :class:`~sarrus.Mechanism`."""
+    """Options of a state, and the axes of the result; see :class:`~sarrus.Mechanism`."""
 
     expressed_in: ExpressedIn
 
 
 class TimeOptions(StateOptions, total=False):
-    """And a time (...) [s], where motion is prescribed."""
+    """Options of a state, and a time (...) [s] for prescribed motions."""
 
     time: ArrayLike | None
 
 
 class FrameTimeOptions(FrameOptions, total=False):
-    """And a time (...) [s], where motion is prescribed."""
+    """Options of a frame, and a time (...) [s] for prescribed motions."""
 
     time: ArrayLike | None
 
 
 class SearchOptions(TimeOptions, total=False):
-    """And how to look for configurations that close loops: see :meth:`~sarrus.Mechanism.assemble`."""
+    """Options of a search for configurations that close the loops; see :meth:`~sarrus.Mechanism.assemble`."""
 
     branch: Branching
     starts: int
@@ -65,7 +65,7 @@ class SearchOptions(TimeOptions, total=False):
 
 
 class Loads(TypedDict, total=False):
-    """What acts on a tree besides its joints: see :meth:`~sarrus.Mechanism.inverse_dynamics`."""
+    """External loads on a tree; see :meth:`~sarrus.Mechanism.inverse_dynamics`."""
 
     wrenches: Wrenches | None
     base_velocity: ArrayLike | None
@@ -73,23 +73,23 @@ class Loads(TypedDict, total=False):
 
 
 class BatchTime(BatchOptions, total=False):
-    """And a time (...) [s], where motion is prescribed."""
+    """Options of a batch, and a time (...) [s] for prescribed motions."""
 
     time: ArrayLike | None
 
 
 class ReactionOptions(Loads, BatchOptions, total=False):
-    """Loads, of a batch."""
+    """Loads, and options of a batch."""
 
 
 class ThreadedLoads(Loads, total=False):
-    """Loads of a batch whose status is asked for, or not, by a keyword that tells what is returned."""
+    """Loads, and threads, for functions whose return type depends on return_status."""
 
     threads: int
 
 
 class MotionOptions(Loads, StateOptions, total=False):
-    """Loads, and a place for the result."""
+    """Loads, and options of a state."""
 
 
 DEFAULTS: dict[str, Any] = {
@@ -99,17 +99,17 @@ DEFAULTS: dict[str, Any] = {
 
 
 def keywords_behind(function: Callable[..., Any]) -> dict[str, Any]:
-    """What ``**options: Unpack[...]`` of a function stands for, and the defaults."""
+    """Return the keywords behind ``**options: Unpack[...]`` of a function, with their defaults."""
     annotation = str(function.__annotations__.get("options", ""))
     if not annotation:
         return {}
-    known = (globals() | cast(Any, function).__globals__)[annotation.removeprefix("Unpack[").removesuffix("]")]
-    defaults = vars(sys.modules[known.__module__])["DEFAULTS"]
-    return {name: default for name, default in defaults.items() if name in known.__annotations__}
+    options = (globals() | cast(Any, function).__globals__)[annotation.removeprefix("Unpack[").removesuffix("]")]
+    defaults = vars(sys.modules[options.__module__])["DEFAULTS"]
+    return {name: default for name, default in defaults.items() if name in options.__annotations__}
 
 
 def shows_options(function: F) -> F:
-    """Let help() list the options by name."""
+    """Add the options to the signature, so that help() lists them by name."""
     signature = inspect.signature(function)
     *leading, _ = signature.parameters.values()
     behind = keywords_behind(function).items()

@@ -1,4 +1,4 @@
-"""Products of the derivatives of the equations of motion with one vector: along a motion (jvp), and of a cotangent (vjp)."""
+"""Products of the derivatives of the equations of motion with a vector (jvp), and of a cotangent with them (vjp)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _forward_vjp = _undeclared("forward_dynamics_vjp")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InverseDynamicsVJP(Brief):
-    """A cotangent of the generalised force times its derivatives.
+    """Product of a cotangent of the generalised force with its derivatives.
 
     Attributes
     ----------
-    q : (..., nv) by a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
+    q : (..., nv) by a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
     v, a : (..., nv) by the velocity and by the acceleration
     parameters : (..., 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
-    dimensions : (..., n) by where joints sit, springs and gravity, in the order of :func:`dimensions`; None if they were not asked for
+    dimensions : (..., n) by placements of joints, springs and gravity, in the order of :func:`dimensions`; None unless requested
     """
 
     q: Array
@@ -47,15 +47,15 @@ class InverseDynamicsVJP(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForwardDynamicsVJP(Brief):
-    """A cotangent of the acceleration times its derivatives.
+    """Product of a cotangent of the acceleration with its derivatives.
 
     Attributes
     ----------
-    q : (..., nv) by a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
+    q : (..., nv) by a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
     v, tau : (..., nv) by the velocity and by the generalised force
     parameters : (..., 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
-    dimensions : (..., n) by placements, lengths, radii, ratios, springs and gravity, in the order of :func:`dimensions`, q and v going along as little
-        as keeps the loops closed; NaN where loops cannot close again; None if they were not asked for
+    dimensions : (..., n) by placements, lengths, radii, ratios, springs and gravity, in the order of :func:`dimensions`. q and v change with least
+        kinetic energy so that the loops stay closed; NaN if they cannot close again; None unless requested
     """
 
     q: Array
@@ -70,18 +70,18 @@ def inverse_dynamics_jvp(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, dq: ArrayLike, dv: ArrayLike, da: ArrayLike,
     **options: Unpack[MotionOptions],
 ) -> Array:  # fmt: skip
-    """How the generalised force that the tree needs changes along a change of its motion, at the cost of two to three such forces.
+    """Return the change of the generalised force of the tree along a change of its motion, at the cost of two to three inverse dynamics.
 
     Parameters
     ----------
     q, v, a : (..., nq), (..., nv), (..., nv)
-    dq, dv, da : (..., nv) each: a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``, and
+    dq, dv, da : (..., nv) each: a displacement in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``, and
         changes of v and a
     wrenches, base_velocity, base_acceleration, out, threads, return_status : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
 
     Returns
     -------
-    (..., nv) what :func:`inverse_dynamics` has: q dq + v dv + a da
+    (..., nv) q dq + v dv + a da with the matrices of :func:`inverse_dynamics`
 
     Examples
     --------
@@ -92,7 +92,7 @@ def inverse_dynamics_jvp(
     """
     check_robot(robot)
     warn_of_friction(robot, q, v, None)
-    return _inverse_jvp(robot, q, v, a, _side_by_side(robot, dq=dq, dv=dv, da=da), **cast(Any, options))
+    return _inverse_jvp(robot, q, v, a, _concatenated(robot, dq=dq, dv=dv, da=da), **cast(Any, options))
 
 
 @shows_options
@@ -100,24 +100,25 @@ def forward_dynamics_jvp(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dq: ArrayLike, dv: ArrayLike, dtau: ArrayLike, *,
     wrenches: Wrenches | None = None, along: Along = "tangent", check: bool = True, **options: Unpack[TimeOptions],
 ) -> Array:  # fmt: skip
-    """How the acceleration changes along a change of the state and of tau, loops included.
+    """Return the change of the acceleration along a change of the state and of tau, with loops.
 
     Parameters
     ----------
     q, v, tau : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
-    dq, dv, dtau : (..., nv) each: a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``, and
+    dq, dv, dtau : (..., nv) each: a displacement in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``, and
         changes of v and tau
-    along : "tangent" for what the loops allow of dq and dv, v going with q; "any" for dq and dv as they are, as if rows were never dependent
+    along : "tangent" projects dq and dv onto the loops, with a consistent change of v; "any" uses dq and dv unchanged, as if rows were
+        never dependent
     wrenches, check, time, out, threads, return_status : as in :meth:`~sarrus.Mechanism.forward_dynamics`
 
     Returns
     -------
-    (..., nv) what :func:`forward_dynamics` has: q dq + v dv + tau dtau
+    (..., nv) q dq + v dv + tau dtau with the matrices of :func:`forward_dynamics`
 
     Raises
     ------
     StateError
-        As :func:`forward_dynamics`; and where rows contradict one another along dq and dv.
+        As :func:`forward_dynamics`; and if rows are inconsistent along dq and dv.
 
     Examples
     --------
@@ -132,8 +133,8 @@ def forward_dynamics_jvp(
     """
     tangent = check_forward(robot, along)
     warn_of_friction(robot, q, v, options.get("time"))
-    how = {"tangent": tangent, "wrenches": wrenches, "check": check} | cast(Any, options)
-    return _forward_jvp(robot, q, v, tau, _side_by_side(robot, dq=dq, dv=dv, dtau=dtau), **how)
+    arguments = {"tangent": tangent, "wrenches": wrenches, "check": check} | cast(Any, options)
+    return _forward_jvp(robot, q, v, tau, _concatenated(robot, dq=dq, dv=dv, dtau=dtau), **arguments)
 
 
 @shows_options
@@ -141,13 +142,13 @@ def inverse_dynamics_vjp(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, cotangent: ArrayLike, *, dimensions: bool = False,
     **options: Unpack[ReactionOptions],
 ) -> Any:  # fmt: skip
-    """A cotangent w of the generalised force times its derivatives, in one pass, O(bodies): no matrix is formed.
+    """Return the product of a cotangent w of the generalised force with its derivatives, in one pass, O(bodies), without matrices.
 
     Parameters
     ----------
     q, v, a : (..., nq), (..., nv), (..., nv)
     cotangent : (..., nv) w
-    dimensions : whether derivatives by :func:`dimensions` are wanted as well, one more pass
+    dimensions : compute derivatives by :func:`dimensions` too, in one more pass
     wrenches, base_velocity, base_acceleration : as in :meth:`~sarrus.Mechanism.inverse_dynamics`
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -167,8 +168,8 @@ def inverse_dynamics_vjp(
     answer, *status = ask(_inverse_vjp, robot, q, v, a, cotangent, options)
     warn_of_friction(robot, q, v, None)
     by_dimensions = inverse_by_dimensions(robot, (q, v, a), cotangent, cast(Any, options)) if dimensions else None
-    by_q, by_v, by_a, of_bodies = _parts(answer, robot.nv)
-    products = InverseDynamicsVJP._made(q=by_q, v=by_v, a=by_a, parameters=of_bodies, dimensions=by_dimensions)
+    by_q, by_v, by_a, by_bodies = _parts(answer, robot.nv)
+    products = InverseDynamicsVJP._made(q=by_q, v=by_v, a=by_a, parameters=by_bodies, dimensions=by_dimensions)
     return (products, *status) if status else products
 
 
@@ -178,14 +179,14 @@ def forward_dynamics_vjp(
     wrenches: Wrenches | None = None, along: Along = "tangent", check: bool = True, dimensions: bool = False,
     **options: Unpack[BatchTime],
 ) -> Any:  # fmt: skip
-    """A cotangent w of the acceleration times its derivatives, loops included, in one pass and a solve, two more along the loops.
+    """Return the product of a cotangent w of the acceleration with its derivatives, with loops, in one pass and a solve, or three passes.
 
     Parameters
     ----------
     q, v, tau : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
     cotangent : (..., nv) w
-    along : "tangent" for derivatives along what the loops allow of each displacement and change of v; "any" as if rows were never dependent
-    dimensions : whether derivatives by :func:`dimensions` are wanted as well
+    along : "tangent" projects displacements and changes of v onto the loops; "any" as if rows were never dependent
+    dimensions : compute derivatives by :func:`dimensions` too
     wrenches, check, time : as in :meth:`~sarrus.Mechanism.forward_dynamics`
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -196,7 +197,7 @@ def forward_dynamics_vjp(
     Raises
     ------
     StateError
-        As :func:`forward_dynamics`; and where dependent rows contradict one another in the directions that `along` means.
+        As :func:`forward_dynamics`; and if dependent rows are inconsistent in the directions of `along`.
 
     Examples
     --------
@@ -211,17 +212,17 @@ def forward_dynamics_vjp(
     """
     if dimensions is not False:
         check_robot(robot, variants=not checked_truth("dimensions", dimensions))
-    how: Any = {"tangent": check_forward(robot, along), "wrenches": wrenches, "check": check, **options}
-    answer, *status = ask(_forward_vjp, robot, q, v, tau, cotangent, how)
+    arguments: Any = {"tangent": check_forward(robot, along), "wrenches": wrenches, "check": check, **options}
+    answer, *status = ask(_forward_vjp, robot, q, v, tau, cotangent, arguments)
     if robot._rough:
         warn_of_friction(robot, q, v, options.get("time"))
-    by_dimensions = forward_by_dimensions(robot, (q, v, tau), cotangent, how) if dimensions else None
-    by_q, by_v, by_tau, of_bodies = _parts(answer, robot.nv)
-    products = ForwardDynamicsVJP._made(q=by_q, v=by_v, tau=by_tau, parameters=of_bodies, dimensions=by_dimensions)
+    by_dimensions = forward_by_dimensions(robot, (q, v, tau), cotangent, arguments) if dimensions else None
+    by_q, by_v, by_tau, by_bodies = _parts(answer, robot.nv)
+    products = ForwardDynamicsVJP._made(q=by_q, v=by_v, tau=by_tau, parameters=by_bodies, dimensions=by_dimensions)
     return (products, *status) if status else products
 
 
-def _side_by_side(robot: LoopFunctions, **changes: ArrayLike) -> Array:
+def _concatenated(robot: LoopFunctions, **changes: ArrayLike) -> Array:
     rows = [real_rows(name, value, robot.nv, finite=False) for name, value in changes.items()]
     if any(x.shape != rows[0].shape for x in rows):
         lead = common_axes({name: x.shape[:-1] for name, x in zip(changes, rows, strict=True)})
@@ -230,7 +231,7 @@ def _side_by_side(robot: LoopFunctions, **changes: ArrayLike) -> Array:
 
 
 def _parts(answer: Array, nv: int) -> tuple[Array, Array, Array, Array]:
-    if answer.ndim == 1:  # which is looked at in half the time
+    if answer.ndim == 1:  # takes half the time
         return answer[:nv], answer[nv : 2 * nv], answer[2 * nv : 3 * nv], answer[3 * nv :]
     return answer[..., :nv], answer[..., nv : 2 * nv], answer[..., 2 * nv : 3 * nv], answer[..., 3 * nv :]
 
@@ -243,11 +244,11 @@ _vjp = _undeclared("actuator_efforts_vjp")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ActuatorEffortsDerivatives(Brief):
-    """How the efforts of the motors change with the motion, or a cotangent of them times that: then without the axis of nu.
+    """Derivatives of the motor efforts by the motion, or their product with a cotangent, which has no axis nu.
 
     Attributes
     ----------
-    q : (..., nu, nv) by a displacement in the tangent space, after which the configuration is ``robot.integrate(q, dq)``
+    q : (..., nu, nv) by a displacement dq in the tangent space, where the displaced configuration is ``robot.integrate(q, dq)``
     v, a : (..., nu, nv) by the velocity and by the acceleration
     parameters : (..., nu, 10 bodies) by the inertial parameters, in the order of :meth:`~sarrus.Mechanism.regressor`
     """
@@ -263,15 +264,15 @@ def actuator_efforts(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, weights: ArrayLike | None = None,
     wrenches: Wrenches | None = None, check: bool = True, **options: Unpack[BatchTime],
 ) -> Any:  # fmt: skip
-    """Derivatives of :meth:`~sarrus.Mechanism.actuator_efforts`, one pass over the bodies a motor.
+    """Return the derivatives of :meth:`~sarrus.Mechanism.actuator_efforts`, by one pass over the bodies for each motor.
 
-    Exact by v and a, and by displacements that the loops allow; by others as if rows were never dependent. Wrenches stay as they are in
-    the axes of their frames. Coulomb friction counts as constant: where a joint that has some stands still, a warning says so.
+    They are exact by v and a, and by displacements that the loops allow; by other displacements as if rows were never dependent. Wrenches are
+    constant in the axes of their frames. Coulomb friction is constant: a joint with friction at rest causes a ModelWarning.
 
     Parameters
     ----------
     q, v, a : (..., nq), (..., nv), (..., nv); q and v satisfy the loops
-    weights : (nu,) of the motors; default: by the mechanism's length
+    weights : (nu,) weights of the motors; default: by the mechanism's length
     wrenches, check, time : as in :meth:`~sarrus.Mechanism.actuator_efforts`
     threads, return_status : as in :class:`~sarrus.Mechanism`
 
@@ -282,7 +283,7 @@ def actuator_efforts(
     Raises
     ------
     NotRealizableError, StateError
-        As :meth:`~sarrus.Mechanism.actuator_efforts`. Rows of the constraints are a function of q whose rate nobody knows.
+        As :meth:`~sarrus.Mechanism.actuator_efforts`. Or rows of the constraints are a function of q, whose rate is unknown.
 
     Examples
     --------
@@ -300,13 +301,15 @@ def actuator_efforts(
     sizes = (("q", q, robot.nq), ("v", v, robot.nv), ("a", a, robot.nv))
     states = [real_rows(name, x, size, finite=False) for name, x, size in sizes]
     loads = _before_motors(wrenches) if isinstance(wrenches, Mapping) else wrenches
-    how = {"weights": weights, "wrenches": loads, "check": check} | cast(Any, options)
+    arguments = {"weights": weights, "wrenches": loads, "check": check} | cast(Any, options)
     if (when := checked_times(options.get("time"))) is not None:
-        how["time"] = np.asarray(when)[..., None]
-    with_status = checked_truth("return_status", how.pop("return_status", False))
-    answer, of_motors = _vjp(robot, *(x[..., None, :] for x in states), np.eye(robot.nu), return_status=True, **how)
-    status = of_motors.max(axis=-1, initial=0)
-    if np.ndim(status) == 0 and status and not with_status:  # which raises what it means
+        arguments["time"] = np.asarray(when)[..., None]
+    with_status = checked_truth("return_status", arguments.pop("return_status", False))
+    answer, statuses = _vjp(
+        robot, *(x[..., None, :] for x in states), np.eye(robot.nu), return_status=True, **arguments
+    )
+    status = statuses.max(axis=-1, initial=0)
+    if np.ndim(status) == 0 and status and not with_status:  # raises the error
         _vjp(
             robot, *states, np.ones(robot.nu), weights=weights, wrenches=wrenches, check=check, time=options.get("time")
         )
@@ -320,9 +323,9 @@ def actuator_efforts_vjp(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, cotangent: ArrayLike, *, weights: ArrayLike | None = None,
     wrenches: Wrenches | None = None, check: bool = True, **options: Unpack[BatchTime],
 ) -> Any:  # fmt: skip
-    """A cotangent w (..., nu) of the efforts times their derivatives, in one pass over the bodies and two solves.
+    """Return the product of a cotangent w (..., nu) of the efforts with their derivatives, in one pass over the bodies and two solves.
 
-    Otherwise as :func:`actuator_efforts`.
+    The other arguments are those of :func:`actuator_efforts`.
 
     Examples
     --------
@@ -336,8 +339,8 @@ def actuator_efforts_vjp(
     True
     """
     check_forward(robot, "any")
-    how = {"weights": weights, "wrenches": wrenches, "check": check} | cast(Any, options)
-    answer, *status = ask(_vjp, robot, q, v, a, real_rows("cotangent", cotangent, robot.nu, finite=False), how)
+    arguments = {"weights": weights, "wrenches": wrenches, "check": check} | cast(Any, options)
+    answer, *status = ask(_vjp, robot, q, v, a, real_rows("cotangent", cotangent, robot.nu, finite=False), arguments)
     warn_of_friction(robot, q, v, options.get("time"))
     products = _efforts_parts(answer, robot.nv)
     return (products, *status) if status else products

@@ -1,4 +1,4 @@
-"""Reactions of joints while loops are closed: of reactions that rigid bodies do not determine, those of least norm."""
+"""Reactions of joints with closed loops; indeterminate reactions are of least norm."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from .states import of_states
 if TYPE_CHECKING:
     from .loop_operations import LoopFunctions
 
-# ---- what rigid bodies do not determine: cpp/loops/least_reactions.hpp ---------------------------------------------------------------
+# ---- indeterminate reactions: cpp/loops/least_reactions.hpp ---------------------------------------------------------------------------
 
 
 def least_reactions(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: Array, along: Array | None = None, *,
     wrenches: Wrenches | None = None, time: ArrayLike | None = None, least_pivot: Array | None = None, compliance: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Multipliers (..., nc) of the same J^T lambda whose reactions, of all joints and constraints, are of least norm."""
-    how: Any = {"wrenches": wrenches, "time": time, "least_pivot": least_pivot, "compliance": compliance}
-    return shared_reactions(robot, q, v, a, multipliers, along, **how)[0]
+    """Return the multipliers (..., nc) with the same J^T lambda whose reactions, of all joints and constraints, are of least norm."""
+    state: Any = {"wrenches": wrenches, "time": time, "least_pivot": least_pivot, "compliance": compliance}
+    return shared_reactions(robot, q, v, a, multipliers, along, **state)[0]
 
 
 def shared_reactions(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: Array, along: Array | None = None, *,
     wrenches: Wrenches | None = None, time: ArrayLike | None = None, least_pivot: Array | None = None, compliance: Array | None = None,
 ) -> tuple[Array, Array | None]:  # fmt: skip
-    """The same, and the loads (..., bodies + constraints, 6) of these multipliers; None where nothing is open.
+    """Return the multipliers of :func:`least_reactions`, and their loads (..., bodies + constraints, 6); None if all are determinate.
 
     Parameters
     ----------
-    along : (..., all nv - nv) what motors and other forces do along joints that close loops; default: nothing
-    least_pivot : (...) of the rows, where accelerations were solved for: tells where there is nothing to share
-    compliance : (36 loads,) roots of the joints' compliances, by which they share instead; see :func:`compliance_roots`
+    along : (..., all nv - nv) efforts of motors and other forces along loop joints; default: zero
+    least_pivot : (...) least pivots of the rows from the solution for accelerations, which reveal determinate reactions
+    compliance : (36 loads,) roots of the joints' compliances as the metric of the norm; see :func:`compliance_roots`
     """
     if not robot.nc or (least_pivot is not None and determined(least_pivot)):
         return multipliers, None
     at: dict[str, Any] = {} if time is None else {"time": time}
     if along is None:
-        along = np.zeros(robot._base._all_nv - robot.nv)  # of variants as of their base
+        along = np.zeros(robot._base._all_nv - robot.nv)  # for variants as for their base
     loads = robot._joint_loads(q, v, a, multipliers, along, wrenches=wrenches, **at, return_status=True)[0]
     if least_pivot is not None:
         at["least_pivot"] = np.nan_to_num(least_pivot)
@@ -56,15 +56,15 @@ def shared_reactions(
 
 
 def determined(least_pivot: Array) -> bool:
-    """True where rigid bodies determine all reactions, in all states, by the least pivots (...) of the rows in the factor of accelerations.
+    """Return True if rigid bodies determine all reactions, in all states, by the least pivots (...) of the rows in the factor of accelerations.
 
-    States without an answer, which are NaN, have no say.
+    States without a solution, which are NaN, are ignored.
     """
     return not (least_pivot <= tolerances.independent).any()
 
 
 def compliance_roots(robot: LoopFunctions, compliance: Mapping[str, ArrayLike]) -> Array:
-    """(36 loads,) R with R^T R = C, 6 x 6 for every body's own joint and every constraint; zero of those that are rigid."""
+    """Return R (36 loads,) with R^T R = C, 6 x 6 for the joint of every body and every constraint; zero for rigid ones."""
     check_mapping("compliance", compliance, "names of joints to 6 numbers or 6 x 6", 0)
     places = dict(robot._load_places)
     roots = np.zeros((len(robot.bodies) + len(robot.constraints), 6, 6))
@@ -79,7 +79,7 @@ def compliance_roots(robot: LoopFunctions, compliance: Mapping[str, ArrayLike]) 
                 f"compliance['{name}'] has shape {C.shape}; it must be 6 numbers, or 6 x 6 [rad/(N m), m/N]"
             )
         C = np.diag(C) if C.ndim == 1 else C
-        unit = np.repeat([1.0 / robot._length, 1.0], 3)  # radians and metres compare
+        unit = np.repeat([1.0 / robot._length, 1.0], 3)  # so that radians and metres are comparable
         scaled = C / np.outer(unit, unit)
         size = np.abs(scaled).max()
         if not np.isfinite(size) or np.abs(scaled - scaled.T).max() > 1e-9 * size:
@@ -93,17 +93,18 @@ def compliance_roots(robot: LoopFunctions, compliance: Mapping[str, ArrayLike]) 
     return roots.ravel()
 
 
-# ---- what loops put through the tree -------------------------------------------------------------------------------------------------
+# ---- loads of loops on the tree -------------------------------------------------------------------------------------------------------
 
 
 def carried_by_tree(robot: StateFunctions, q: ArrayLike, wrenches: Array) -> dict[str, Array]:
-    """What wrenches (..., constraints, 6) on the constraints' children, and their opposites on the parents, put on all that is beyond
-    each joint of the tree: (..., 6) [moment; force] in its frame; joints beyond which nothing acts are left out.
+    """Return loads (..., 6) [moment; force] in each joint's frame, of the constraints on the subtree of each joint of the tree.
+
+    wrenches (..., constraints, 6) act on the constraints' children, and their opposites on the parents. Joints without such loads are omitted.
     """
     placed = {body: robot.pose(q, body, return_status=True)[0] for body in robot.bodies} | {"ground": np.eye(4)}
     specs = {spec.name: spec for spec in robot.description.joints}
     below = {(j.parent if j.reversed else j.child): j for j in map(robot.joint, robot.joints)}
-    beyond: dict[str, Array] = {}  # in the world's axes, about its origin
+    subtree: dict[str, Array] = {}  # in the world's axes, about its origin
     for k, constraint in enumerate(map(robot.constraint, robot.constraints)):
         if not constraint.bodies:
             continue
@@ -112,19 +113,19 @@ def carried_by_tree(robot: StateFunctions, q: ArrayLike, wrenches: Array) -> dic
         for body, sign in ((child, 1.0), (parent, -1.0)):
             while body in below:
                 joint = below[body]
-                beyond[joint.name] = beyond.get(joint.name, 0.0) + sign * wrench
+                subtree[joint.name] = subtree.get(joint.name, 0.0) + sign * wrench
                 body = joint.child if joint.reversed else joint.parent
     through = {}
     for body, joint in below.items():
-        if joint.name in beyond:
+        if joint.name in subtree:
             spec = specs[joint.name]
             at = spec.at_parent if joint.reversed else spec.at_child
-            through[joint.name] = in_frame(placed[body] @ at.matrix, beyond[joint.name])
+            through[joint.name] = in_frame(placed[body] @ at.matrix, subtree[joint.name])
     return through
 
 
 def in_world(pose: Array, wrench: Array) -> Array:
-    """From a frame, at its origin, to the world's axes, about the world's origin."""
+    """Transform a wrench from a frame, at its origin, to the world's axes, about the world's origin."""
     moment, force = (
         np.einsum("...ij,...j->...i", pose[..., :3, :3], part) for part in (wrench[..., :3], wrench[..., 3:])
     )
@@ -137,18 +138,17 @@ def in_frame(pose: Array, wrench: Array) -> Array:
 
 
 # ---- bases of the motions and forces of a joint ----------------------------------------------------------------------
-# Directions in which a joint moves and in which it carries, and their dual bases.
 
 
 @of_states
 def joint_bases(
     robot: StateFunctions, q: ArrayLike, joint: str, **options: Unpack[BatchOptions]
 ) -> tuple[Array, Array, Array, Array]:
-    """Motion space of a joint, its complement, and their dual bases (van der Merwe 2.10-2.15).
+    """Return the motion space of a joint, its complement, and their dual bases (van der Merwe 2.10-2.15).
 
-    Returns phi (..., 6, nv), phi_c (..., 6, 6 - nv), psi and psi_c of the same shapes, in the joint's frame on the body that it
-    carries: phi^T psi = 1, phi_c^T psi_c = 1, phi^T psi_c = 0, phi_c^T psi = 0. phi_c is orthonormal. Where the axes of a gimbal
-    or universal joint have become parallel phi has lost rank: psi is then its pseudo-inverse, and phi_c still holds 6 - nv
+    They are phi (..., 6, nv), phi_c (..., 6, 6 - nv), psi and psi_c of the same shapes, in the joint's frame on the outer
+    body: phi^T psi = 1, phi_c^T psi_c = 1, phi^T psi_c = 0, phi_c^T psi = 0. phi_c is orthonormal. If the axes of a gimbal
+    or universal joint are parallel, phi loses rank: psi is then its pseudo-inverse, and phi_c still has 6 - nv
     directions perpendicular to it.
 
     >>> import sarrus
@@ -163,22 +163,22 @@ def joint_bases(
     if of.nv == 0:
         identity = np.broadcast_to(np.eye(6), (*phi.shape[:-2], 6, 6)).copy()
         return phi, identity, phi.copy(), identity.copy()
-    # a bad state stays NaN and is no one else's business
+    # an invalid state remains NaN and does not affect others
     bad = np.asarray(np.isnan(phi).any(axis=(-2, -1), keepdims=True))
     sound = np.where(bad, np.eye(6)[:, : of.nv], phi)
-    beyond = np.linalg.svd(sound, full_matrices=True)[0][..., of.nv :]
-    phi_c = orthonormal_basis(beyond @ np.swapaxes(beyond, -1, -2), 6 - of.nv)
+    complement = np.linalg.svd(sound, full_matrices=True)[0][..., of.nv :]
+    phi_c = orthonormal_basis(complement @ np.swapaxes(complement, -1, -2), 6 - of.nv)
     psi = np.swapaxes(np.linalg.pinv(sound), -1, -2)
     phi_c, psi = np.where(bad, np.nan, phi_c), np.where(bad, np.nan, psi)
     return phi, phi_c, psi, phi_c.copy()
 
 
 def orthonormal_basis(projector: Array, count: int) -> Array:
-    """An orthonormal basis (..., 6, count) of what a projector keeps, made of unit vectors wherever it keeps them."""
+    """Return an orthonormal basis (..., 6, count) of a projector's range, with unit vectors of the axes if they are in the range."""
     basis = np.zeros((*projector.shape[:-1], count))
     left = projector.copy()
     for k in range(count):
-        # the unit vector that is kept best, the first of equals
+        # the unit vector nearest to the range, the first of equals
         best = np.argmax(np.round(np.diagonal(left, axis1=-2, axis2=-1), 12), axis=-1)
         column = np.take_along_axis(left, best[..., None, None], axis=-1)[..., 0]
         basis[..., k] = column / np.linalg.norm(column, axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Derivatives of functions of a state, by name: each function's own kernel, on numbers that carry their rates (``cpp/kernels/rate_kernels.cpp``)."""
+"""Derivatives of functions of a state by forward-mode differentiation of each function's kernel (``cpp/kernels/rate_kernels.cpp``)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StateDerivatives(Brief):
-    """How a function of a state changes: d f = q dq + v dv.
+    """Derivatives of a function of a state: d f = q dq + v dv.
 
     Attributes
     ----------
-    q : (..., n, nv) by a displacement dq (nv) in the tangent space, after which the configuration is ``robot.integrate(q, dq)``; of a number
-        (..., nv)
-    v : likewise by the velocity
+    q : (..., n, nv), or (..., nv) of a number, by a displacement dq (nv) in the tangent space, where the displaced configuration is
+        ``robot.integrate(q, dq)``
+    v : of the same shape, by the velocity
     """
 
     q: Array
@@ -38,7 +38,7 @@ class StateDerivatives(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MotionDerivatives(StateDerivatives):
-    """The same of a function of a motion.
+    """Derivatives of a function of a motion: d f = q dq + v dv + a da.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class MotionDerivatives(StateDerivatives):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IntegrateDerivatives(Brief):
-    """How the configuration to which a velocity leads is displaced, in its own tangent space.
+    """Derivatives of the configuration after motion with a velocity, in its own tangent space.
 
     Attributes
     ----------
-    q : (..., nv, nv) by a displacement of the one from which it leads
+    q : (..., nv, nv) by a displacement of the initial configuration
     dv : (..., nv, nv) by the velocity: the differential of the exponential
     """
 
@@ -65,11 +65,11 @@ class IntegrateDerivatives(Brief):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DifferenceDerivatives(Brief):
-    """How the velocity that leads from one configuration to another changes.
+    """Derivatives of the velocity from one configuration to another.
 
     Attributes
     ----------
-    q0, q1 : (..., nv, nv) by a displacement of either, in its own tangent space
+    q0, q1 : (..., nv, nv) by a displacement of each configuration, in its own tangent space
     """
 
     q0: Array
@@ -77,34 +77,35 @@ class DifferenceDerivatives(Brief):
 
 
 def _of_core(name: str, kind: type | None = None, *, axes: int = 2, rows: bool = False) -> Callable[[F], F]:
-    """Put the core's function of that name in the place of a declaration.
+    """Return a decorator that replaces a declaration by the core's function of that name.
 
-    kind : of an answer that has a part for each input that varies, which the core has side by side
-    axes : of a part; rows : whether it asks for rates of the constraints' rows
+    kind : class of a result with a part for each varying input, which the core returns concatenated
+    axes : number of axes of a part
+    rows : True if rates of the constraints' rows are needed
     """
     core: Any = _undeclared(name)
 
-    def of_declared(declared: F) -> F:
+    def decorator(declared: F) -> F:
         @functools.wraps(declared)
         def answered(robot: LoopFunctions, *arguments: Any, **options: Any) -> Any:
             check_robot(robot)
             if rows and robot._asks_for_rows:
-                rates = f"whose rate the derivatives of {declared.__name__} lack"
-                raise StateError(f"rows of the constraints are a function of q, {rates}")
+                fault = "rows of the constraints are a function of q, whose rate is unknown"
+                raise StateError(f"derivatives of {declared.__name__} are not available: {fault}")
             try:
                 if kind is None:
                     return core(robot, *arguments, **options)
                 answer, *status = ask(core, robot, *arguments, options)
             except TypeError:
-                declared(robot, *arguments, **options)  # says by the name that was called what is missing
+                declared(robot, *arguments, **options)  # raises an error with the name of the called function
                 raise
-            of_one = (slice(None),) * axes
-            derivatives = kind(*(answer[(..., k, *of_one)] for k in range(answer.shape[-1 - axes])))
+            part = (slice(None),) * axes
+            derivatives = kind(*(answer[(..., k, *part)] for k in range(answer.shape[-1 - axes])))
             return (derivatives, *status) if status else derivatives
 
         return shows_options(cast(F, answered))
 
-    return of_declared
+    return decorator
 
 
 # ---- frames ----------------------------------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ def _of_core(name: str, kind: type | None = None, *, axes: int = 2, rows: bool =
 
 @_of_core("pose_derivatives")
 def pose(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[StateOptions]) -> Array:
-    """Derivative (..., 4, 4, nv) of a frame's pose by q: each entry's by each displacement. ``robot.jacobian`` has the same as motions.
+    """Return the derivative (..., 4, 4, nv) of each entry of a frame's pose by each displacement; ``robot.jacobian`` has it as twists.
 
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
@@ -125,7 +126,7 @@ def pose(robot: LoopFunctions, q: ArrayLike, frame: str, **options: Unpack[State
 def velocity(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, frame: str, *, expressed_in: ExpressedIn = "frame", **options: Unpack[BatchOptions]
 ) -> Any:  # fmt: skip
-    """Derivatives of :meth:`~sarrus.Mechanism.velocity` of a frame by q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
+    """Return the derivatives of :meth:`~sarrus.Mechanism.velocity` by q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
 
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
@@ -140,7 +141,7 @@ def acceleration(
     robot: LoopFunctions, q: ArrayLike, v: ArrayLike, a: ArrayLike, frame: str, *, expressed_in: ExpressedIn = "frame",
     **options: Unpack[BatchOptions],
 ) -> Any:  # fmt: skip
-    """Derivatives of :meth:`~sarrus.Mechanism.acceleration` of a frame by q, v and a of the tree, a :class:`MotionDerivatives` of (..., 6, nv).
+    """Return the derivatives of :meth:`~sarrus.Mechanism.acceleration` by q, v and a of the tree, a :class:`MotionDerivatives` of (..., 6, nv).
 
     >>> import sarrus
     >>> pendulum = sarrus.mechanisms.pendulum(length=0.5)
@@ -154,7 +155,7 @@ def acceleration(
 
 @_of_core("center_of_mass_jacobian")
 def center_of_mass(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Derivative (..., 3, nv) of the centre of mass by q of the tree.
+    """Return the derivative (..., 3, nv) of the centre of mass by q of the tree.
 
     >>> import sarrus
     >>> sarrus.derivatives.center_of_mass(sarrus.mechanisms.pendulum(length=0.5), [0.0]).ravel().tolist()
@@ -164,7 +165,7 @@ def center_of_mass(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOp
 
 @_of_core("momentum_derivatives", StateDerivatives)
 def momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
-    """Derivatives of :meth:`~sarrus.Mechanism.momentum` by q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
+    """Return the derivatives of :meth:`~sarrus.Mechanism.momentum` by q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
 
     >>> import sarrus
     >>> sarrus.derivatives.momentum(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [2.0]).v[3:, 0].tolist()
@@ -174,7 +175,7 @@ def momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack
 
 @_of_core("centroidal_momentum_derivatives", StateDerivatives)
 def centroidal_momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
-    """Derivatives of :func:`sarrus.floating.centroidal_momentum` by q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
+    """Return the derivatives of :func:`sarrus.floating.centroidal_momentum` by q and v of the tree, a :class:`StateDerivatives` of (..., 6, nv).
 
     >>> import sarrus
     >>> sarrus.derivatives.centroidal_momentum(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [2.0]).q[3:, 0].tolist()
@@ -184,7 +185,7 @@ def centroidal_momentum(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **opti
 
 @_of_core("gravity_forces_derivatives")
 def gravity_forces(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Derivative (..., nv, nv) of :meth:`~sarrus.Mechanism.gravity_forces` by q of the tree. It is symmetric where coordinates' rates are v.
+    """Return the derivative (..., nv, nv) of :meth:`~sarrus.Mechanism.gravity_forces` by q of the tree; symmetric if v = dq/dt.
 
     >>> import sarrus
     >>> sarrus.derivatives.gravity_forces(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0]).round(3)  # m g l
@@ -194,7 +195,7 @@ def gravity_forces(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOp
 
 @_of_core("kinetic_energy_derivatives", StateDerivatives, axes=1)
 def kinetic_energy(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
-    """Derivatives of :meth:`~sarrus.Mechanism.kinetic_energy` by q and v of the tree, a :class:`StateDerivatives` of (..., nv).
+    """Return the derivatives of :meth:`~sarrus.Mechanism.kinetic_energy` by q and v of the tree, a :class:`StateDerivatives` of (..., nv).
 
     >>> import sarrus
     >>> sarrus.derivatives.kinetic_energy(sarrus.mechanisms.pendulum(mass=2.0, length=0.5), [0.0], [2.0]).v  # M v
@@ -204,7 +205,7 @@ def kinetic_energy(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: 
 
 @_of_core("potential_energy_derivatives")
 def potential_energy(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """Derivative (..., nv) of :meth:`~sarrus.Mechanism.potential_energy` by q of the tree: what gravity and springs ask of the joints.
+    """Return the derivative (..., nv) of :meth:`~sarrus.Mechanism.potential_energy` by q of the tree: forces that balance gravity and springs.
 
     >>> import numpy as np
     >>> import sarrus
@@ -218,9 +219,9 @@ def potential_energy(robot: LoopFunctions, q: ArrayLike, **options: Unpack[State
 
 @_of_core("constraint_residual_derivatives", rows=True)
 def constraint_residual(robot: LoopFunctions, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
-    """Derivative (..., nc, nv) of :meth:`~sarrus.Mechanism.constraint_residual` by q of the tree.
+    """Return the derivative (..., nc, nv) of :meth:`~sarrus.Mechanism.constraint_residual` by q of the tree, on the loops and off them.
 
-    On the loops and off them. Zero in rows that hold no positions; the others are on the loops those of the Jacobian.
+    Rows of velocity constraints are zero; on the loops the other rows equal those of the Jacobian.
 
     >>> import sarrus
     >>> robot = sarrus.mechanisms.four_bar()
@@ -232,14 +233,14 @@ def constraint_residual(robot: LoopFunctions, q: ArrayLike, **options: Unpack[Ti
 
 @_of_core("constraint_rates_derivatives", StateDerivatives, rows=True)
 def constraint_rates(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options: Unpack[BatchTime]) -> Any:
-    """Derivatives of the constraints' rates J(q) v by q and v of the tree, a :class:`StateDerivatives` of (..., nc, nv).
+    """Return the derivatives of the constraints' rates J(q) v by q and v of the tree, a :class:`StateDerivatives` of (..., nc, nv).
 
     J is :meth:`~sarrus.Mechanism.constraint_jacobian`.
 
     Raises
     ------
     StateError
-        Rows of the constraints are a function of q whose rate nobody knows.
+        Rows of the constraints are a function of q, whose rate is unknown.
 
     Examples
     --------
@@ -258,22 +259,22 @@ def constraint_rates(robot: LoopFunctions, q: ArrayLike, v: ArrayLike, **options
 
 @_of_core("integrate_derivatives", IntegrateDerivatives)
 def integrate(robot: LoopFunctions, q: ArrayLike, dv: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
-    """Derivatives of :meth:`~sarrus.Mechanism.integrate` by q and dv, an :class:`IntegrateDerivatives`: of displacements, as all are.
+    """Return the derivatives of :meth:`~sarrus.Mechanism.integrate` by q and dv, an :class:`IntegrateDerivatives`, in tangent spaces.
 
     >>> import numpy as np
     >>> import sarrus
     >>> arm = sarrus.mechanisms.stanford_arm()
     >>> D = sarrus.derivatives.integrate(arm, arm.neutral(), np.ones(arm.nv))
-    >>> bool((D.q == np.eye(arm.nv)).all() and (D.dv == np.eye(arm.nv)).all())  # where coordinates' rates are v
+    >>> bool((D.q == np.eye(arm.nv)).all() and (D.dv == np.eye(arm.nv)).all())  # because v = dq/dt
     True
     """
 
 
 @_of_core("difference_derivatives", DifferenceDerivatives)
 def difference(robot: LoopFunctions, q0: ArrayLike, q1: ArrayLike, **options: Unpack[BatchOptions]) -> Any:
-    """Derivatives of :meth:`~sarrus.Mechanism.difference` by displacements of both configurations, a :class:`DifferenceDerivatives`.
+    """Return the derivatives of :meth:`~sarrus.Mechanism.difference` by displacements of both configurations, a :class:`DifferenceDerivatives`.
 
-    Where a rotation from one to the other is half a turn, the difference jumps, and there is no derivative.
+    If a rotation from one to the other is half a turn, the difference is discontinuous, and there is no derivative.
 
     >>> import sarrus
     >>> D = sarrus.derivatives.difference(sarrus.mechanisms.pendulum(), [0.5], [0.75])
@@ -284,7 +285,7 @@ def difference(robot: LoopFunctions, q0: ArrayLike, q1: ArrayLike, **options: Un
 
 @_of_core("coordinates_by_tangent")
 def coordinates_by_tangent(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """E (..., nq, nv): how the entries of q change with a displacement, and at which rates with a velocity, q-dot = E v.
+    """Return E (..., nq, nv), the derivative of the entries of q by a displacement, with q-dot = E v.
 
     >>> import sarrus
     >>> sarrus.derivatives.coordinates_by_tangent(sarrus.mechanisms.pendulum(), [0.5])
@@ -294,9 +295,9 @@ def coordinates_by_tangent(robot: LoopFunctions, q: ArrayLike, **options: Unpack
 
 @_of_core("tangent_by_coordinates")
 def tangent_by_coordinates(robot: LoopFunctions, q: ArrayLike, **options: Unpack[StateOptions]) -> Array:
-    """N (..., nv, nq), which takes rates of q's entries to velocities: N E = 1, and a change of a quaternion's length to nothing.
+    """Return N (..., nv, nq), which maps rates of q's entries to velocities: N E = 1, and changes of a quaternion's length to zero.
 
-    A gradient g (nq) by the entries of q is ``g @ E`` by displacements; one by displacements (nv) times N is one by entries again.
+    A gradient g (nq) by the entries of q becomes ``g @ E`` by displacements; a gradient by displacements (nv) becomes ``g @ N`` by entries.
 
     >>> import sarrus
     >>> sarrus.derivatives.tangent_by_coordinates(sarrus.mechanisms.pendulum(), [0.5])

@@ -1,4 +1,4 @@
-"""The options that all functions of a state share, for those that are written in NumPy: one place, as the core has one for its own."""
+"""Shared options of functions of a state that are written in NumPy."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ SHARED = {"out", "threads", "return_status"}
 
 
 def of_states(function: F) -> F:
-    """Let a function of arrays (..., n) take `threads` and `return_status`, and `out` where it says so, as the core's functions do.
+    """Add the options `threads`, `return_status` and, if its options have it, `out` to a function of arrays (..., n).
 
-    Its own arithmetic is NumPy's, of all states at once, so that threads change nothing. With a status asked for it is asked about the sound
-    states alone, and where one of them has no answer about each by itself.
+    The arithmetic is NumPy's, for all states at once, so that `threads` has no effect. With return_status=True the function is evaluated for
+    the valid states only, and if one of them raises an error, for each state separately.
     """
     shown = inspect.signature(shows_options(function)).parameters
     declared = inspect.signature(function, follow_wrapped=False).parameters.values()
@@ -55,10 +55,10 @@ def of_states(function: F) -> F:
 
 
 def _with_status(function: Callable[..., Any], inputs: dict[str, Any]) -> tuple[Any, Any]:
-    """The answer, NaN where there is none, and why: 1 for states that are unsound, 2 for the others."""
-    (what, robot), *_ = inputs.items()
+    """Return the result, NaN for states without one, and the status: 1 for invalid states, 2 for failures."""
+    (parameter, robot), *_ = inputs.items()
     if not isinstance(robot, _core.Mechanism):
-        function(**inputs)  # which says so
+        function(**inputs)  # raises the error
     rows: dict[Any, Array] = {}
     for name, value in inputs.items():
         if value is not None and name in SIZES:
@@ -68,12 +68,12 @@ def _with_status(function: Callable[..., Any], inputs: dict[str, Any]) -> tuple[
                 rows[name, key] = real_rows(name if key is None else f"{name}['{key}']", x, size, finite=False)
         if value is not None and name == "time":
             rows[name, None] = real_array("time", value)[..., None]
-    if ("q", None) not in rows:  # of a configuration that is the function's own
+    if ("q", None) not in rows:  # the function has its own configuration
         return function(**inputs), np.int8(Status.FINE)
     lead = common_axes(
         {f"{name}" if key is None else f"{name}['{key}']": x.shape[:-1] for (name, key), x in rows.items()}
     )
-    variants = getattr(robot, "base", None) is not None  # one a row of the first axis
+    variants = getattr(robot, "base", None) is not None  # one for each row of the first axis
     if variants:
         lead = np.broadcast_shapes(lead or (1,), (len(robot), *[1] * (len(lead) - 1)))
     count = math.prod(lead)
@@ -85,61 +85,60 @@ def _with_status(function: Callable[..., Any], inputs: dict[str, Any]) -> tuple[
         sound = sound & np.isfinite(x).all(axis=-1)
     status = np.where(sound, Status.FINE, Status.INVALID_STATE).astype(np.int8)
 
-    def of(states: Sequence[int] | NDArray[np.intp]) -> Any:
-        asked = dict(inputs)
+    def evaluated(states: Sequence[int] | NDArray[np.intp]) -> Any:
+        arguments = dict(inputs)
         if owner is not None:
-            asked[what] = robot._of_rows(owner[states])
+            arguments[parameter] = robot._of_rows(owner[states])
         for (name, key), x in rows.items():
             x = x[states]
             if key is None:
-                asked[name] = x[..., 0] if name == "time" else x
+                arguments[name] = x[..., 0] if name == "time" else x
             else:
-                asked[name] = {**asked[name], key: x}
-        return function(**asked)
+                arguments[name] = {**arguments[name], key: x}
+        return function(**arguments)
 
     fine = np.flatnonzero(sound)
     parts: list[tuple[Any, Any]] = []
     try:
-        parts = [(fine, of(fine))] if fine.size else []
+        parts = [(fine, evaluated(fine))] if fine.size else []
     except (StateError, NotRealizableError):
         for i in fine.tolist():
             try:
-                parts.append((np.array([i]), of([i])))
+                parts.append((np.array([i]), evaluated([i])))
             except (StateError, NotRealizableError):
                 status[i] = Status.NO_ANSWER
-    if not parts:  # which tells the shape
-        parts = [
-            (np.zeros(0, np.intp), _of_nothing(function, inputs | {what: robot.base if variants else robot}, rows))
-        ]
+    if not parts:  # an empty result has the shape
+        base = inputs | {parameter: robot.base if variants else robot}
+        parts = [(np.zeros(0, np.intp), _empty_result(function, base, rows))]
     unanswered = np.zeros(count, dtype=bool)
     answer = _joined([at for at, _ in parts], [part for _, part in parts], lead, unanswered)
     status[unanswered & (status == Status.FINE)] = Status.NO_ANSWER
     return answer, status.reshape(lead)
 
 
-def _of_nothing(function: Callable[..., Any], inputs: dict[str, Any], rows: Mapping[Any, Array]) -> Any:
-    """The answer about no state at all."""
-    asked = dict(inputs)
+def _empty_result(function: Callable[..., Any], inputs: dict[str, Any], rows: Mapping[Any, Array]) -> Any:
+    """Return the result for an empty batch of states."""
+    arguments = dict(inputs)
     for (name, key), x in rows.items():
         empty = x[:0, 0] if name == "time" else x[:0]
-        asked[name] = empty if key is None else {**asked[name], key: empty}
-    return function(**asked)
+        arguments[name] = empty if key is None else {**arguments[name], key: empty}
+    return function(**arguments)
 
 
 def _joined(
     places: list[NDArray[np.intp]], parts: list[Any], lead: tuple[int, ...], unanswered: NDArray[np.bool_]
 ) -> Any:
-    """Answers about some of the states as one about all of them, NaN (no number: -1, False) for the others; marks those that are NaN."""
+    """Combine results of some states into one of all states, with NaN (-1, False) for the others; mark NaN in `unanswered`."""
     first = parts[0]
     if isinstance(first, np.ndarray | float):
         arrays = [np.asarray(x).reshape(len(at), *np.shape(x)[1:]) for at, x in zip(places, parts, strict=True)]
-        nothing: Any = {"f": np.nan, "b": False}.get(arrays[0].dtype.kind, -1)
-        whole = np.full((unanswered.size, *arrays[0].shape[1:]), nothing, dtype=arrays[0].dtype)
+        missing: Any = {"f": np.nan, "b": False}.get(arrays[0].dtype.kind, -1)
+        joined = np.full((unanswered.size, *arrays[0].shape[1:]), missing, dtype=arrays[0].dtype)
         for at, x in zip(places, arrays, strict=True):
-            whole[at] = x
-        if whole.dtype.kind == "f":
-            unanswered |= np.isnan(whole).reshape(len(whole), -1).any(axis=-1) if whole[:1].size else False
-        return whole.reshape((*lead, *whole.shape[1:]))[()]
+            joined[at] = x
+        if joined.dtype.kind == "f":
+            unanswered |= np.isnan(joined).reshape(len(joined), -1).any(axis=-1) if joined[:1].size else False
+        return joined.reshape((*lead, *joined.shape[1:]))[()]
     if isinstance(first, Mapping):
         return {k: _joined(places, [part[k] for part in parts], lead, unanswered) for k in first}
     if isinstance(first, tuple) and any(isinstance(x, np.ndarray | float) for x in first):

@@ -1,6 +1,6 @@
-"""Many mechanisms of one structure, each with numbers of its own: what is asked of states, one of every variant.
+"""Functions of a state of variants: many mechanisms of one structure with different numbers, one for each row of a batch.
 
-The core keeps their numbers and gives each row of a batch its own (``cpp/mechanism/variants.hpp``).
+The core stores their numbers and uses those of each row (``cpp/mechanism/variants.hpp``).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from .loop_operations import LoopFunctions
 from .operations import StateFunctions
 
 if TYPE_CHECKING:
-    Base = LoopFunctions  # of which it has what is named below
+    Base = LoopFunctions  # which has the attributes named below
 else:
     Base = _core.Mechanism
 
-# of the structure, which all share
+# attributes of the structure, which all variants share
 STRUCTURE = (
     "_asks_for_rows", "_at", "_closing_joints", "_constraints", "_joints", "_may_touch", "_pfaffian_numbers", "_prescribed", "_solids", "_tree_joint", "actuated", "bodies",
     "constraint", "constraints", "description", "frames", "joint", "joints", "loop_joints", "name", "neutral",
 )  # fmt: skip
-# Python's own functions of a state, which ask the core and nothing of the numbers besides
+# functions of a state in Python, which use numbers only through the core
 IN_PYTHON = (
     "_by_joint", "_near", "_within_limits", "impact", "joint_states", "project_configuration", "project_velocity",
 )  # fmt: skip
@@ -42,13 +42,13 @@ CORE_ORDER = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
 
 
 class VariantFunctions(Base):
-    """What :class:`sarrus.results.Variants` has of a state."""
+    """Functions of a state of :class:`sarrus.results.Variants`."""
 
     base: LoopFunctions
     _may_touch: list[Pair]
     _solids: list[ContactShape]
-    _changes: dict[str, Any]  # as they were given, an array each of all that the base was varied to
-    _which: NDArray[np.intp]  # the rows of these that it has
+    _changes: dict[str, Any]  # numbers of all variants by the caller's keys, an array each
+    _rows: NDArray[np.intp]  # rows of these arrays that belong to this object
     _prepared: dict[Any, Any]
 
     def __init__(self, base: LoopFunctions, changes: Mapping[str, Any]) -> None:
@@ -56,19 +56,19 @@ class VariantFunctions(Base):
             name = next(
                 c.name for c in base._constraints.values() if isinstance(c.spec, PfaffianSpec) and callable(c.spec.rows)
             )
-            raise ModelError(f"the rows of constraint '{name}' are a function of q, which knows nothing of variants")
+            raise ModelError(f"variants do not support constraint '{name}', whose rows are a function of q")
         arrays = {key: _arrays(base, key, x) for key, x in changes.items() if not isinstance(x, Mapping) or x}
         sizes = {
             len(x) for values in arrays.values() for x in (values.values() if isinstance(values, dict) else [values])
         }
         if len(sizes) != 1:
-            what = f"got {' and '.join(map(str, sorted(sizes)))} of them" if sizes else "there are none"
-            raise ShapeError(f"variants need equally many numbers of everything, one a variant: {what}")
+            got = " and ".join(map(str, sorted(sizes))) if sizes else "none"
+            raise ShapeError(f"variants need equally many numbers of each quantity, one for each variant; got {got}")
         self._vary(base, sizes.pop(), arrays)
 
     def _vary(self, base: LoopFunctions, count: int, changes: dict[str, Any]) -> None:
         _core.Mechanism.__init__(cast(Any, self), base, count, changes)
-        vars(self).update(base=base, _changes=changes, _which=np.arange(count), _prepared={})
+        vars(self).update(base=base, _changes=changes, _rows=np.arange(count), _prepared={})
 
     @property
     def _base(self) -> LoopFunctions:
@@ -80,34 +80,34 @@ class VariantFunctions(Base):
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
 
-    def __getitem__(self, which: Any) -> Any:
-        """The i-th as a mechanism of its own; of a slice, indices or a mask those of them."""
-        rows = np.arange(len(self))[which]
+    def __getitem__(self, index: Any) -> Any:
+        """Return the i-th variant as a mechanism; for a slice, indices or a mask, variants."""
+        rows = np.arange(len(self))[index]
         if isinstance(rows, np.ndarray):
             if rows.ndim != 1:
-                raise IndexError(f"variants have one axis, and these would have {rows.ndim}")
+                raise IndexError(f"an index of variants must have one axis; got {rows.ndim}")
             return self._of_rows(rows)
         return self.base._copy({
-            key: _row(key, values, self._which[rows]) for key, values in self._changes.items()
+            key: _row(key, values, self._rows[rows]) for key, values in self._changes.items()
         })  # fmt: skip
 
-    def _of_rows(self, which: ArrayLike) -> Any:
-        """Those of them, in that order; some perhaps more than once."""
-        rows = np.asarray(which)
-        some = type(self).__new__(type(self))
-        _core.Mechanism.__init__(some, self, rows.tolist())
-        vars(some).update(base=self.base, _changes=self._changes, _which=self._which[rows], _prepared={})
-        return some
+    def _of_rows(self, indices: ArrayLike) -> Any:
+        """Return the variants with these indices, in this order; indices may repeat."""
+        rows = np.asarray(indices)
+        subset = type(self).__new__(type(self))
+        _core.Mechanism.__init__(subset, self, rows.tolist())
+        vars(subset).update(base=self.base, _changes=self._changes, _rows=self._rows[rows], _prepared={})
+        return subset
 
     def _like(self, other: LoopFunctions) -> Any:
-        """The same variants of a mechanism on the same tree, which has more constraints or other motors."""
-        whole = type(self).__new__(type(self))
-        whole._vary(other, self._varied, self._changes)
-        return whole if np.array_equal(self._which, whole._which) else whole._of_rows(self._which)
+        """Return the same variants of another mechanism on the same tree, with more constraints or other motors."""
+        variants = type(self).__new__(type(self))
+        variants._vary(other, self._varied, self._changes)
+        return variants if np.array_equal(self._rows, variants._rows) else variants._of_rows(self._rows)
 
     @property
     def _varied(self) -> int:
-        """How many there were before some were taken."""
+        """Number of variants from which this subset was selected."""
         if "gravity" in self._changes:
             return len(self._changes["gravity"])
         by_name = next(iter(self._changes.values()))
@@ -123,20 +123,20 @@ class VariantFunctions(Base):
 
     def _holding(self, *_: Any) -> Any:
         raise TypeError(
-            "project_configuration takes locked= of one mechanism alone: take variants[i]; assemble(near=, fixed=) holds joints of variants"
+            "project_configuration() of variants does not support locked=: use variants[i], or assemble(near=, fixed=)"
         )
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"variants do not change: {name!r} cannot be set")
+        raise AttributeError(f"variants are immutable; cannot set {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self.base, len(self), self._own_changes())
 
     def _own_changes(self) -> dict[str, Any]:
-        """Those of its rows."""
+        """Return the numbers of the rows of this object."""
         return {
-            key: {name: x[self._which] for name, x in of.items()} if isinstance(of, dict) else of[self._which]
-            for key, of in self._changes.items()
+            key: {name: x[self._rows] for name, x in values.items()} if isinstance(values, dict) else values[self._rows]
+            for key, values in self._changes.items()
         }
 
     def __repr__(self) -> str:
@@ -145,32 +145,29 @@ class VariantFunctions(Base):
 
 
 def _rebuilt(kind: Any, base: LoopFunctions, count: int, changes: dict[str, Any]) -> Any:
-    whole = kind.__new__(kind)
-    whole._vary(base, count, changes)
-    return whole
+    variants = kind.__new__(kind)
+    variants._vary(base, count, changes)
+    return variants
 
 
-def _of_base(name: str) -> property:
-    def of_base(self: VariantFunctions) -> Any:
-        return getattr(self.base, name)
-
-    return property(of_base)
+def _base_property(name: str) -> property:
+    return property(lambda self: getattr(self.base, name))
 
 
 if not TYPE_CHECKING:
     for _name in STRUCTURE:
-        setattr(VariantFunctions, _name, _of_base(_name))
+        setattr(VariantFunctions, _name, _base_property(_name))
     for _class in (StateFunctions, LoopFunctions):
         for _name, _value in vars(_class).items():
             if isinstance(_value, MethodDescriptorType) or _name in IN_PYTHON:
                 setattr(VariantFunctions, _name, _value)
 
 
-# ---- numbers, one row a variant ----------------------------------------------------------------------------------------------------------
+# ---- numbers, a row for each variant -----------------------------------------------------------------------------------------------------
 
 
 def _row(key: str, values: Any, i: int) -> Any:
-    """What `Mechanism.replace` takes for the i-th variant."""
+    """Return the arguments of `Mechanism.replace` for the i-th variant."""
     if key == "gravity":
         return tuple(values[i].tolist())
     makers: dict[str, Callable[[Array], Any]] = {"inertias": _inertia, "placements": _transform}
@@ -179,7 +176,7 @@ def _row(key: str, values: Any, i: int) -> Any:
 
 
 def _inertia(x: Array) -> Inertia:
-    return Inertia.from_parameters(x[CORE_ORDER], check=False)  # which is its own inverse
+    return Inertia.from_parameters(x[CORE_ORDER], check=False)  # this permutation is its own inverse
 
 
 def _transform(x: Array) -> Transform:
@@ -191,48 +188,48 @@ def _number(x: Array) -> Any:
 
 
 def _arrays(base: LoopFunctions, key: str, values: Any) -> Any:
-    """As the core takes them: an array (N, numbers) each."""
+    """Return the core's input: an array (N, numbers) for each name."""
     if key == "gravity":
         return _finite(key, _rows(key, values, 1)).copy()
-    check_mapping(key, values, "names to what each variant is to have", 0)
+    check_mapping(key, values, "names to the numbers of all variants", 0)
     make = partial({"inertias": _inertias, "placements": _placements}.get(key, _terms), base, key)
     return {name: np.array(make(name, x), order="C") for name, x in values.items()}
 
 
-def _rows(what: str, value: Any, axes: int) -> Array:
-    x = real_array(what, value)
+def _rows(label: str, value: Any, axes: int) -> Array:
+    x = real_array(label, value)
     if x.ndim != 1 + axes:
-        raise ShapeError(f"{what}: each variant has its own, along the first axis; got shape {x.shape}")
+        raise ShapeError(f"{label} must have {1 + axes} axes, the first one over variants; got shape {x.shape}")
     return x
 
 
-def _finite(what: str, x: Array, good: Any = True) -> Array:
+def _finite(label: str, x: Array, good: Any = True) -> Array:
     bad = ~(np.isfinite(x) & good).all(axis=tuple(range(1, x.ndim)))
     if bad.any():
         i = int(bad.argmax())
-        raise ModelError(f"{what}: variant {i} cannot have {x[i].tolist()}")
+        raise ModelError(f"{label}: variant {i} has the invalid value {x[i].tolist()}")
     return x
 
 
 def _inertias(base: LoopFunctions, key: str, name: str, value: Any) -> Array:
-    what = f"{key} of '{name}'"
+    label = f"{key} of '{name}'"
     if isinstance(value, Sequence) and all(isinstance(x, Inertia) for x in value):
         parameters = np.array([x.parameters for x in value]).reshape(-1, 10)
     else:
-        parameters = _rows(what, value, 1)
+        parameters = _rows(label, value, 1)
         if parameters.shape[-1] != 10:
-            raise ShapeError(f"{what} needs (N, 10) parameters, or N Inertias; got shape {parameters.shape}")
-        _finite(what, parameters)
+            raise ShapeError(f"{label} needs (N, 10) parameters, or N Inertias; got shape {parameters.shape}")
+        _finite(label, parameters)
         for i in np.flatnonzero(_perhaps_unphysical(parameters)):
             try:
                 Inertia.from_parameters(parameters[i])
             except ModelError as error:
-                raise ModelError(f"{what}: variant {i}: {error}") from None
+                raise ModelError(f"{label}: variant {i}: {error}") from None
     return parameters[:, CORE_ORDER]
 
 
 def _perhaps_unphysical(parameters: Array) -> NDArray[np.bool_]:
-    """(N,) where the pseudo-inertia is not positive semidefinite by digits; the class decides about these."""
+    """Return a mask (N,) of pseudo-inertias that are not positive semidefinite in this precision; the class Inertia checks these."""
     m, h = parameters[:, 0], parameters[:, 1:4]
     xx, xy, yy, xz, yz, zz = parameters[:, 4:].T
     half = 0.5 * (xx + yy + zz)
@@ -249,31 +246,31 @@ def _perhaps_unphysical(parameters: Array) -> NDArray[np.bool_]:
 
 
 def _placements(base: LoopFunctions, key: str, name: str, value: Any) -> Array:
-    """Rotation column by column, and translation."""
-    what = f"{key} of '{name}'"
+    """Return rotations column by column, and translations (N, 12)."""
+    label = f"{key} of '{name}'"
     if isinstance(value, Sequence) and all(isinstance(x, Transform) for x in value):
         value = np.array([x.matrix for x in value]).reshape(-1, 4, 4)
-    x = real_array(what, value)
+    x = real_array(label, value)
     if x.ndim == 2 and x.shape[-1] == 3:
         H = np.tile(np.eye(4), (len(x), 1, 1))
         H[:, :3, 3] = x
     elif x.ndim == 3 and x.shape[1:] == (4, 4):
-        H = checked_poses(what, _finite(what, x))
+        H = checked_poses(label, _finite(label, x))
     else:
-        raise ShapeError(f"{what} needs translations (N, 3) or poses (N, 4, 4); got shape {x.shape}")
-    _finite(what, H[:, :3, 3], abs(H[:, :3, 3]) <= 1e100)
+        raise ShapeError(f"{label} needs translations (N, 3) or poses (N, 4, 4); got shape {x.shape}")
+    _finite(label, H[:, :3, 3], abs(H[:, :3, 3]) <= 1e100)
     return np.concatenate([np.swapaxes(H[:, :3, :3], 1, 2).reshape(-1, 9), H[:, :3, 3]], axis=1)
 
 
 def _terms(base: LoopFunctions, key: str, name: str, value: Any) -> Array:
-    """One number, or one per velocity."""
-    what = f"{key} of '{name}'"
-    x = real_array(what, value)
+    """Return one number, or one for each velocity (N, numbers)."""
+    label = f"{key} of '{name}'"
+    x = real_array(label, value)
     count = base.joint(name).type.nv if key not in ("lengths", "pitch") and name in base._joints else 1
     if x.ndim == 1:
         x = np.repeat(x[:, None], count, axis=1)
     signed = key == "pitch" or (key == "rest" and name in base._joints)
     good = True if signed else x > 0.0 if key == "lengths" else x >= 0.0
     if x.ndim != 2 or x.shape[1] != count:
-        raise ShapeError(f"{what} needs (N,) or (N, {count}) numbers; got shape {x.shape}")
-    return _finite(what, x, good)
+        raise ShapeError(f"{label} needs (N,) or (N, {count}) numbers; got shape {x.shape}")
+    return _finite(label, x, good)

@@ -244,7 +244,7 @@ def test_prescribed_motion(rng):
     q, v, a = (np.stack([rest, y], axis=-1) for y in (x, rate, second))
     u, multipliers = robot.actuator_efforts(q, v, a, time=time, preload=0.0, return_reactions=True)
     agree(np.stack([u[:, 0], multipliers[:, 0]], axis=-1), robot.inverse_dynamics(q, v, a))
-    with pytest.raises(sarrus.StateError, match="off the loops: 'swing' stands open"):
+    with pytest.raises(sarrus.StateError, match="off the loops: 'swing' is open"):
         robot.actuator_efforts(q[1], v[1], a[1], time=0.0, preload=0.0)
 
 
