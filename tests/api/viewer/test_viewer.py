@@ -597,7 +597,7 @@ def test_meshes_are_found_where_the_field_looks(tmp_path, monkeypatch):
         ("b.stl", "b.stl: there is no such file in .*urdf"),
         (
             "package://robot/b.stl",
-            "no folder 'robot' with this file above .*urdf: load.*package_dirs.*ROS_PACKAGE_PATH",
+            "no folder 'robot' with this file above .*urdf: .*load.*package_dirs.*ROS_PACKAGE_PATH",
         ),
         ("https://robot.org/b.stl", "https:// is not read"),
     ):
