@@ -107,7 +107,7 @@ class Closing:
             [-1 if name in self.loop_joints else getattr(robot.joint(name), part).start for name in fixed]
             for part in ("q_slice", "v_slice")
         )
-        # an input of the core's `lead`: time, a configuration for the fixed joints, and targets; then the indices of the fixed joints in it
+        # an input of the core's `move_along_branch`: time, a configuration for the fixed joints, and targets; then the indices of the fixed joints in it
         self.blank_input, self.input_end = np.zeros(1 + robot.nq + self.numbers), 1 + robot.nq
         first = self.input_end + self.numbers - self.joint_numbers
         self.input_places = [
