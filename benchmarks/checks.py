@@ -1,4 +1,4 @@
-"""What the check that a state is on the loops costs forward dynamics and efforts of one state: with it and without, in turns."""
+"""Cost of the check that a state is on the loops, in forward dynamics and efforts of one state: with and without it, alternating."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPERATIONS = ("forward_dynamics", "actuator_efforts")
 
 
 def rows(run: Run) -> list[Row]:
-    """Times with the check over times without it."""
+    """Return times with the check divided by times without it."""
     rounds, states = run.of((60, 16), (20, 8), (2, 2))
     found = []
     for model in run.of(MODELS, MODELS, MODELS[:2]):

@@ -1,4 +1,4 @@
-"""Derivatives by a state: of trees beside Pinocchio's, in C++ and from Python, of closed mechanisms beside their own forward dynamics, in one run."""
+"""Derivatives by a state: of trees relative to Pinocchio, in C++ and from Python; of closed chains relative to their forward dynamics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tables import Run
 
 
 class Row(NamedTuple):
-    """Microseconds, over Pinocchio's or NaN, and over the function that is derived."""
+    """Times [µs], relative to Pinocchio (NaN without it) and to the differentiated function."""
 
     what: str
     time: float
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 
 def rows(run: Run) -> list[Row]:
-    """Inverse and forward dynamics of trees, forward dynamics with loops, gradients of runs."""
+    """Measure inverse and forward dynamics of trees, forward dynamics with loops, and gradients of runs."""
     found: list[Row] = []
     library, seconds, count = run.library(SOURCE), run.seconds, run.of(1000, 1000, 16)
     for model in models_of(run):
@@ -66,7 +66,7 @@ def rows(run: Run) -> list[Row]:
 
 
 def _products_of_many(robot: sarrus.Mechanism, q: np.ndarray, count: int, seconds: float) -> Row:
-    """A cotangent times the derivatives of forward dynamics, in states side by side; the time is that of one."""
+    """Measure a cotangent times the derivatives of forward dynamics in a batch; the time is per state."""
     v = robot.project_velocity(q, np.random.default_rng(1).normal(size=(count, robot.nv)))
     state = {"robot": robot, "D": sarrus.derivatives, "q": np.tile(q, (count, 1)), "v": v}
     codes = {"own": "robot.forward_dynamics(q, v, v)", "vjp": "D.forward_dynamics_vjp(robot, q, v, v, v)"}
@@ -78,7 +78,7 @@ def _products_of_many(robot: sarrus.Mechanism, q: np.ndarray, count: int, second
 def _through_time(
     name: str, robot: sarrus.Mechanism, q: np.ndarray, v: np.ndarray, count: int, steps: int, seconds: float
 ) -> Row:
-    """Gradients of runs, by the start and by the torque of a motor at each step, over the runs."""
+    """Measure gradients of runs, by the start and by the torque of a motor at each step, relative to the runs."""
     motor = next(name for name in robot.joints if robot.joint(name).actuated)
     at = np.arange(steps + 1) * 1e-3
     push = sarrus.control.Efforts(at, np.sin(9.0 * at)[:, None], [motor])
@@ -95,8 +95,9 @@ def _through_time(
 
 
 def _in_cpp(s: Subject, seconds: float) -> list[Row]:
-    """One state, and all in one call from Python, beside Pinocchio's templates in a loop; both with what belongs to the same call of theirs, M or
-    its inverse.
+    """Measure one state, and a batch in one call from Python, relative to Pinocchio's templates in a loop.
+
+    Both also compute M or its inverse, as Pinocchio's call does.
     """
     D, one, n = sarrus.derivatives, np.ones((len(s.q), 1)), len(s.q)
     found = []
@@ -140,7 +141,7 @@ def _in_cpp(s: Subject, seconds: float) -> list[Row]:
 
 
 def _linear(robot: sarrus.Mechanism, count: int, seconds: float) -> list[Row]:
-    """Linear equations in the motors' coordinates, at one state and at many, of which the time is that of one."""
+    """Measure linear equations in the motors' coordinates, at one state and in a batch, with the time per state."""
     q = robot.assemble()
     v = robot.project_velocity(q, np.random.default_rng(0).normal(size=robot.nv))
     found = []
@@ -184,7 +185,7 @@ def _row(name: str, times: np.ndarray, peer: np.ndarray | None, own: np.ndarray)
 
 
 def markdown(found: list[Row]) -> str:
-    """A table of them."""
+    """Return a table of the rows."""
     lines = ["| derivatives by a state | µs a call | over Pinocchio's | over the function |", "|---|---|---|---|"]
     for name, per_call, beside, own in found:
         lines.append(f"| {name} | {per_call:.1f} | {'' if np.isnan(beside) else f'{beside:.2f}'} | {own:.1f} |")

@@ -1,4 +1,4 @@
-"""What graphs cost: rings, strips and nets, beside SciPy's sparse factorisation of the same saddle matrix in maximal coordinates."""
+"""Cost of graphs: rings, strips and nets, compared with SciPy's sparse factorisation of the same saddle matrix in maximal coordinates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = 64
 
 
 def rows(run: Run) -> list[Row]:
-    """Times of families and how they grow, beside a sparse factorisation, of batches and of large ones."""
+    """Measure families and their growth relative to a sparse factorisation, batches, and large graphs."""
     m, found, seconds = sarrus.mechanisms, [], run.seconds
     peer = installed("scipy")
 
@@ -67,7 +67,7 @@ def rows(run: Run) -> list[Row]:
 
 
 def plot(path: Path, rows: Sequence[Row], run: Run) -> None:
-    """Cost against loops, of four families."""
+    """Draw the cost over the number of loops, of four families."""
     from matplotlib.figure import Figure
 
     m, seconds = sarrus.mechanisms, run.of(1.0, 0.1, 0.0)
@@ -104,7 +104,7 @@ def _time(call: Callable[[], object], seconds: float) -> float:
 
 
 def _interleaved(first: Callable[[], object], second: Callable[[], object], seconds: float) -> tuple[float, float]:
-    """Medians of both, one after the other."""
+    """Return the medians of both, timed alternately."""
     times: tuple[list[float], list[float]] = ([], [])
     first(), second()
     end = perf_counter() + seconds
@@ -117,7 +117,7 @@ def _interleaved(first: Callable[[], object], second: Callable[[], object], seco
 
 
 class Saddle:
-    """[M G^T; G -mu] of bodies at rest as if each floated, all their joints as rows: pins about y and balls."""
+    """Saddle matrix [M G^T; G -mu] of floating bodies at rest, with rows for all joints: pins about y and balls."""
 
     def __init__(self, robot: sarrus.Mechanism, q: np.ndarray) -> None:
         import scipy.sparse as sparse
@@ -152,12 +152,14 @@ class Saddle:
         self.G = sparse.csc_matrix((x, (r, c)), shape=(row, 6 * len(d.bodies)))
         self.f = np.concatenate(force)
         size = np.asarray(self.G.multiply(self.G).sum(axis=1)).ravel() / self.M.diagonal().max()
-        spin = 1e-9 * sparse.diags(self.M.diagonal().max() * np.ones(len(self.f)))  # a thin rod has none about itself
+        spin = 1e-9 * sparse.diags(
+            self.M.diagonal().max() * np.ones(len(self.f))
+        )  # because a thin rod has no inertia about itself
         self.matrix = sparse.bmat([[self.M + spin, self.G.T], [self.G, -MU * sparse.diags(size)]]).tocsc()
         self.exact = sparse.bmat([[self.M, self.G.T], [self.G, None]]).tocsr()
 
     def factor(self) -> Any:
-        """By minimum degree, without pivoting."""
+        """Factorise by minimum degree, without pivoting."""
         import scipy.sparse.linalg as linalg
 
         return linalg.splu(
@@ -165,7 +167,7 @@ class Saddle:
         )
 
     def accelerations(self) -> np.ndarray:
-        """(bodies, 6) [rad/s², m/s² of the centre of mass], with pivoting and corrections: an independent answer."""
+        """Return accelerations (bodies, 6) [rad/s², m/s² of the centre of mass], with pivoting and refinement: an independent reference."""
         import scipy.sparse as sparse
         import scipy.sparse.linalg as linalg
 
@@ -183,7 +185,7 @@ def _skew(p: np.ndarray) -> np.ndarray:
 
 
 def _error(robot: sarrus.Mechanism) -> float:
-    """Of the bodies' angular accelerations, as a share of the largest."""
+    """Return the error of the bodies' angular accelerations, relative to the largest."""
     q, rest = robot.neutral(), np.zeros(robot.nv)
     a = robot.forward_dynamics(q, rest, rest)
     want = Saddle(robot, q).accelerations()

@@ -1,6 +1,6 @@
-"""What gradients cost for PyTorch and JAX beside the core's own, and how many steps an environment takes: ``python -m benchmarks --learning``.
+"""Cost of gradients in PyTorch and JAX compared with the core's, and steps per second of environments: ``python -m benchmarks --learning``.
 
-Medians of processor time of calls that alternate, on one thread; PyTorch and JAX where they are installed.
+Medians of processor time of alternating calls, on one thread; PyTorch and JAX if they are installed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .tables import Row, Run, installed
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """Milliseconds of the core; what others take is told as times that."""
+    """Measure times of the core [ms], times of other libraries relative to them, and steps of environments."""
     if installed("gymnasium"):
         yield from environment(run)
     yield from overheads(run)
@@ -24,7 +24,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def medians(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Seconds of each."""
+    """Return the times of each function [s]."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats + 1):
         for name, call in calls.items():
@@ -41,7 +41,7 @@ def _row(what: str, times: dict[str, float]) -> Row:
 
 
 def programs() -> dict[str, Callable[..., tuple[Callable[[], object], Callable[[], object]]]]:
-    """Of each that is there, what makes a function's call, and its gradient's, of arrays."""
+    """Return, for each installed library, makers of a function's call and of its gradient's call."""
     found: dict[str, Callable[..., tuple[Callable[[], object], Callable[[], object]]]] = {}
     try:
         import torch

@@ -1,4 +1,4 @@
-"""Positions of closed mechanisms, in real time and in batches: each beside the mechanism's own forward dynamics, in one run."""
+"""Positions of closed chains, in real time and in batches, relative to the mechanism's forward dynamics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tables import Run
 
 
 class Row(NamedTuple):
-    """Microseconds a call or configuration, over one forward_dynamics call, and the largest error."""
+    """Time per call or configuration [µs], relative to one forward_dynamics call, and the largest error."""
 
     what: str
     time: float
@@ -24,7 +24,7 @@ class Row(NamedTuple):
 
 
 def rows(run: Run) -> list[Row]:
-    """Of a platform that is led to points, and of one that is led to poses."""
+    """Measure a platform with target points, and a platform with target poses."""
     found: list[Row] = []
     for robot, turned in ((sarrus.mechanisms.delta(), False), (sarrus.mechanisms.stewart(), True)):
         run.tell(robot.name)
@@ -33,7 +33,7 @@ def rows(run: Run) -> list[Row]:
 
 
 def _rows_of(robot: sarrus.Mechanism, turned: bool, run: Run) -> list[Row]:
-    """Those of a platform that is led to points or, `turned`, to poses."""
+    """Measure a platform with target points or, if `turned`, with target poses."""
     found: list[Row] = []
     rng, count = np.random.default_rng(0), run.of(10_000, 10_000, 50)
     q = robot.assemble()

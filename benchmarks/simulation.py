@@ -1,4 +1,4 @@
-"""Simulations by the clock: time a step, drift of the loops, drift of the energy. ``python -m benchmarks --simulation``"""
+"""Simulations: time per step, drift of the loops, drift of the energy. ``python -m benchmarks --simulation``"""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from .tables import Row, Run
 
 
 def crank_rocker() -> tuple[sarrus.Mechanism, np.ndarray, np.ndarray]:
-    """0.4, 1.1, 0.9 and 1.0 m between the ground's pins, rods of 1 kg, at 0.5 rad with 6 rad/s, the rocker below."""
+    """Return a four-bar of 0.4, 1.1, 0.9 and 1.0 m with rods of 1 kg, at 0.5 rad with 6 rad/s and the rocker below."""
     robot = sarrus.mechanisms.four_bar(crank=0.4, coupler=1.1, rocker=0.9, ground=1.0)
     q = min(robot.assembly_modes(fixed={"motor": 0.5}), key=robot.potential_energy)
     return robot, q, along_the_loops(robot, q, "motor", 6.0)
 
 
 def along_the_loops(robot: sarrus.Mechanism, q: np.ndarray, joint: str, speed: float) -> np.ndarray:
-    """The velocity of a mechanism of one freedom with which a joint has this speed."""
+    """Return the velocity of a mechanism with one degree of freedom, for the speed of a joint."""
     v = np.linalg.svd(robot.constraint_jacobian(q))[2][-1]
     return v * (speed / v[robot.joint(joint).v_slice][0])
 
 
 def ladder(n: int, speed: float) -> tuple[sarrus.Mechanism, np.ndarray, np.ndarray]:
-    """Upright, its top moving at `speed` [m/s]."""
+    """Return the upright ladder, its top moving at `speed` [m/s]."""
     robot = sarrus.mechanisms.four_bar_ladder(n)
     q = robot.assemble(fixed={"pivot0": 0.0})
     v = np.zeros(robot.nv)
     J = robot.constraint_jacobian(q)
     free = np.linalg.svd(J)[2][np.linalg.matrix_rank(J, 1e-9) :]
-    # of what the loops allow here, the motion in which all uprights turn alike
+    # the allowed motion in which all uprights have the same velocity
     alike = np.array([1.0 if robot.joint(name).parent == "ground" else -1.0 for name in robot.joints])
     v = free.T @ (free @ alike)
     return robot, q, v * speed
 
 
 def measured(run: Callable[[], sarrus.Trajectory], repeats: int) -> tuple[float, sarrus.Trajectory]:
-    """Median of the seconds that the steps took, and the last run."""
+    """Return the median time of the steps [s], and the last run."""
     seconds = []
     for _ in range(repeats):
         trajectory = run()
@@ -49,12 +49,12 @@ def measured(run: Callable[[], sarrus.Trajectory], repeats: int) -> tuple[float,
 
 
 def drift(trajectory: sarrus.Trajectory) -> float:
-    """Largest change of the energy [J]."""
+    """Return the largest change of the energy [J]."""
     return float(np.abs(trajectory.energy - trajectory.energy[0]).max())
 
 
 def rows(run: Run) -> list[Row]:
-    """Each beside what it is to reach; times of shorter runs as if they were whole."""
+    """Measure all simulations with their goals; times of shortened runs are scaled to the full duration."""
     found, share, repeats = [], run.of(1.0, 0.1, 0.01), run.of(5, 3, 1)
 
     def runs(what: str, state: Any, method: Any, seconds: float, **options: Any) -> tuple[float, sarrus.Trajectory]:

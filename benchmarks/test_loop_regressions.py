@@ -1,4 +1,4 @@
-"""The same for closed chains: slower, less right, or begun to allocate?"""
+"""Regressions of closed chains: speed, accuracy and allocations."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_no_allocation(model: LoopModel) -> None:
 
 @by_name(FAST)
 def test_right(model: LoopModel) -> None:
-    """Accelerations and the reported residual beside the dense reference, as ``python -m benchmarks --accuracy`` has them."""
+    """Accelerations and the reported residual agree with the dense reference, as in ``python -m benchmarks --accuracy``."""
     accuracy = pytest.importorskip("benchmarks.accuracy")
     found = accuracy.measure("anywhere", model.title, model.robot, model.states(2), accuracy.ANYWHERE, None)
     assert found.reached and found.honest, found

@@ -1,4 +1,4 @@
-"""Many mechanisms that differ in numbers alone: side by side, beside a batch of one of them, and beside one after the other. ``python -m benchmarks --variants``"""
+"""Variants of mechanisms in one batch, compared with a batch of one mechanism, and one by one. ``python -m benchmarks --variants``"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tables import Run
 
 
 class Row(NamedTuple):
-    """Microseconds a variant, over a batch of one mechanism, and one by one over it."""
+    """Time per variant [µs], relative to a batch of one mechanism; and one by one, relative to the variants."""
 
     what: str
     time: float
@@ -23,7 +23,7 @@ class Row(NamedTuple):
 
 
 def rows(run: Run) -> list[Row]:
-    """Functions of a state of 10,000 variants; assembled positions; a turn of four-bars."""
+    """Measure functions of a state of 10,000 variants, assembled positions, and a turn of four-bars."""
     rng, seconds, (count, few) = np.random.default_rng(0), run.seconds, run.of((10_000, 100), (10_000, 100), (16, 2))
     gallery = sarrus.mechanisms
     robots = [sarrus.loads(model.urdf) for model in all_models() if model.name == "panda"]
@@ -78,7 +78,7 @@ def rows(run: Run) -> list[Row]:
 
 
 def quadrupeds(run: Run) -> list[Row]:
-    """256 with other masses, ten steps with contact; as a list of mechanisms too."""
+    """Measure 256 variants with different masses in ten steps with contact, also as a list of mechanisms."""
     rng, (number, steps) = np.random.default_rng(0), run.of((256, 10), (256, 10), (8, 2))
     robot = sarrus.mechanisms.quadruped()
     factor = rng.uniform(0.9, 1.1, number)
@@ -103,7 +103,7 @@ def quadrupeds(run: Run) -> list[Row]:
 
 
 def other_sizes(robot: sarrus.Mechanism, factor: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
-    """Joints so many times as far from each other on their bodies, and bodies so many times as heavy."""
+    """Return a mechanism with scaled distances of joints on their bodies, and scaled masses."""
     joints = {f"{j.name}.parent": np.outer(factor, j.at_parent.translation) for j in robot.description.joints}
     closing = {f"{j.name}.child": np.outer(factor, j.at_child.translation) for j in robot.description.joints}
     places = {name: x for name, x in (joints | closing).items() if _is_a_shift(robot, name)}
@@ -114,7 +114,7 @@ def other_sizes(robot: sarrus.Mechanism, factor: np.ndarray) -> dict[str, dict[s
 
 
 def _is_a_shift(robot: sarrus.Mechanism, name: str) -> bool:
-    """Whether the frame there is not turned, so that a translation is all of its placement."""
+    """Return True if a frame is not rotated, so that its placement is a translation."""
     joint, end = name.rsplit(".", 1)
     placement = getattr(next(j for j in robot.description.joints if j.name == joint), f"at_{end}")
     return bool(
@@ -135,7 +135,7 @@ def _row(name: str, times: dict[str, np.ndarray], count: int, few: int) -> Row:
 
 
 def markdown(found: list[Row]) -> str:
-    """A table of them."""
+    """Return a table of the rows."""
     lines = [
         "| variants, 10,000 where nothing else is said | µs each | over a batch of one mechanism | one by one over it |",
         "|---|---|---|---|",
