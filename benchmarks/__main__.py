@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, text in tables.TABLES.items():
         group.add_argument(f"--{name}", dest="tables", action="append_const", const=name, help=text)
     group.add_argument("--all", action="store_true", help="measure all tables")
-    group = parser.add_argument_group("options")
+    group = parser.add_argument_group("measurement")
     group.add_argument("--quick", action="store_true", help="a tenth of the time: fewer and shorter repetitions")
     group.add_argument(
         "--smoke",

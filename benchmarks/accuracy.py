@@ -121,12 +121,12 @@ class Reference:
         # the rows of sarrus, because the multipliers belong to them
         J = np.asarray(self.robot.constraint_jacobian(q), np.longdouble)
         gamma = np.asarray(self.robot.constraint_bias(q, v), np.longdouble)
-        of_force = 1 / np.diag(M)
+        force_weights = 1 / np.diag(M)
         mobility = np.einsum("rk,rk->r", J, np.linalg.solve(M.astype(float), J.T.astype(float)).T)
-        of_rows = 1 / np.maximum(mobility, STILL * mobility.max())
-        left = _square(M @ a + h - tau - J.T @ multipliers, of_force) + _square(J @ a - gamma, of_rows)
-        whole = _square(tau - h, of_force) + _square(gamma, of_rows)
-        return float(np.sqrt(left / whole)) if whole else 0.0
+        row_weights = 1 / np.maximum(mobility, STILL * mobility.max())
+        left = _square(M @ a + h - tau - J.T @ multipliers, force_weights) + _square(J @ a - gamma, row_weights)
+        scale = _square(tau - h, force_weights) + _square(gamma, row_weights)
+        return float(np.sqrt(left / scale)) if scale else 0.0
 
     def open_by(self, q: Array, v: Array, a: Array) -> float:
         """Return the largest entry of J a - gamma."""
@@ -208,11 +208,11 @@ def rows(run: Run) -> list[Accuracy]:
 
 def seen(rows: Sequence[Accuracy]) -> dict[str, float | None]:
     """Return the largest errors by their goals."""
-    found: dict[str, float | None] = {"residual that is reported, off by": max(r.off_by for r in rows)}
+    errors_by_goal: dict[str, float | None] = {"residual that is reported, off by": max(r.off_by for r in rows)}
     for section in ("anywhere", "nearly flat"):
         errors = [(r.error, r.batch_error) for r in rows if r.section == section]
-        found[f"error, {section}"] = float(np.max(errors))  # NaN, if one of them is
-    return found
+        errors_by_goal[f"error, {section}"] = float(np.max(errors))  # NaN, if one of them is
+    return errors_by_goal
 
 
 def markdown(results: Sequence[Accuracy]) -> str:

@@ -26,9 +26,9 @@ def rows(run: Run) -> Iterator[Row]:
     for name, law, q, v in laws():
         what = f"{law.robot.name}: {name}"
         run.tell(what)
-        found = [law._core.time_one_state(q[None], v[None], repeats) * 1e6 for _ in range(rounds)]
+        times = [law._core.time_one_state(q[None], v[None], repeats) * 1e6 for _ in range(rounds)]
         acting = len(law.solve(0.0, q, v).active)
-        yield Row(what, statistics.median(found), "µs", f"C++, {acting} limits act")
+        yield Row(what, statistics.median(times), "µs", f"C++, {acting} limits act")
     yield many(run)
     yield from by_hand(run)
 
@@ -151,12 +151,12 @@ def by_hand(run: Run) -> Iterator[Row]:
 
 def fastest(call: Callable[[], Any], run: Run) -> float:
     """Return the median time of a call [µs]."""
-    found, (rounds, seconds) = [], run.of((7, 0.1), (5, 0.02), (1, 0.0))
+    times, (rounds, seconds) = [], run.of((7, 0.1), (5, 0.02), (1, 0.0))
     for _ in range(rounds):
         start, count = time.perf_counter(), 0
         while not count or time.perf_counter() - start < seconds:
             for _ in range(50):
                 call()
             count += 50
-        found.append((time.perf_counter() - start) / count * 1e6)
-    return statistics.median(found)
+        times.append((time.perf_counter() - start) / count * 1e6)
+    return statistics.median(times)

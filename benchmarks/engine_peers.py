@@ -52,7 +52,7 @@ def mujoco_model(problem: Problem, dt: float, reference: float | None) -> tuple[
         problem.robot.save(file, lossy=True)
         root = ET.parse(file).getroot()
     root.find("option").attrib.update(timestep=repr(dt), integrator="implicitfast", cone="elliptic")  # type: ignore[union-attr]
-    for written in root.findall("actuator"):  # motors, which say nothing of what they do
+    for written in root.findall("actuator"):  # motors without further attributes
         root.remove(written)
     actuator = ET.SubElement(root, "actuator")
     for name, (kp, kd, _) in problem.gains.items():
@@ -219,7 +219,7 @@ def in_exudyn(problem: Problem, dt: float, times: np.ndarray) -> Motion:
     return Motion(np.stack([first, X]), twists, seconds)
 
 
-# ---- Drake: discrete, SAP, loops by balls, contacts of points, as its constraints want it -------------------------------------------------------
+# ---- Drake: discrete, SAP, loops by balls and point contacts, as its constraints require -------------------------------------------------------
 
 
 def in_drake(problem: Problem, dt: float, times: np.ndarray) -> Motion:

@@ -43,7 +43,7 @@ class Problem:
     steps: tuple[float, ...]
     gains: dict[str, tuple[float, float, float]] = field(default_factory=dict)  # kp, kd, target
     solved: sarrus.Mechanism | None = None
-    watched: tuple[str, ...] = ()  # bodies that are not to move at last, all by default; beside another, or the world
+    watched: tuple[str, ...] = ()  # bodies at rest at the end (default: all), relative to another body or the world
     beside: str = ""
 
     @property
@@ -358,7 +358,7 @@ def rows(run: Run) -> Iterator[Row | Cost]:
                         failures[name] = "it goes unstable"
                     except sarrus.IntegrationError as reason:
                         failures[name] = str(reason).partition(";")[0]
-            yield from (_row(problem, name, dt, found, reference) for name, found in motions.items())
+            yield from (_row(problem, name, dt, results, reference) for name, results in motions.items())
             yield from (
                 Row(problem.name, name, dt, failure=why) for name, why in failures.items() if name not in motions
             )
@@ -455,17 +455,17 @@ def plot(path: Path, rows: Sequence[Row | Cost], run: Run) -> None:
     """Draw the error over time without contact, and the loop error over time with contact."""
     from matplotlib.figure import Figure
 
-    found = [row for row in rows if isinstance(row, Row) and not row.failure]
+    results = [row for row in rows if isinstance(row, Row) and not row.failure]
     panels = [
-        *((name, "error", "error at the end [m]") for name in dict.fromkeys(r.problem for r in found if np.isfinite(r.error))),
-        *((name, "gap", "loops open [m]") for name in dict.fromkeys(r.problem for r in found if not np.isfinite(r.error) and np.isfinite(r.gap))),
+        *((name, "error", "error at the end [m]") for name in dict.fromkeys(r.problem for r in results if np.isfinite(r.error))),
+        *((name, "gap", "loops open [m]") for name in dict.fromkeys(r.problem for r in results if not np.isfinite(r.error) and np.isfinite(r.gap))),
     ]  # fmt: skip
     columns = 3
     sheet = Figure(figsize=(4.2 * columns, 3.4 * -(-len(panels) // columns)), layout="constrained", dpi=110)
     axes = sheet.subplots(-(-len(panels) // columns), columns, squeeze=False).ravel()
     for ax, (name, what, label) in zip(axes, panels, strict=False):
-        for engine in dict.fromkeys(r.engine for r in found):
-            points = [r for r in found if r.problem == name and r.engine == engine]
+        for engine in dict.fromkeys(r.engine for r in results):
+            points = [r for r in results if r.problem == name and r.engine == engine]
             y = [max(getattr(r, what), 1e-17) for r in points]
             ax.loglog([1e3 * r.seconds for r in points], y, "o-", label=engine)
         ax.set_title(name, loc="left", fontsize=10)

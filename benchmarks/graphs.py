@@ -22,14 +22,14 @@ BATCH = 64
 
 def rows(run: Run) -> list[Row]:
     """Measure families and their growth relative to a sparse factorisation, batches, and large graphs."""
-    m, found, seconds = sarrus.mechanisms, [], run.seconds
+    m, results, seconds = sarrus.mechanisms, [], run.seconds
     peer = installed("scipy")
 
     def family(name: str, sizes: tuple[int, ...], make: Callable[[int], sarrus.Mechanism]) -> None:
         run.tell(name)
         times = [_one(make(n), seconds) for n in sizes]
-        found.extend(Row(f"{name}, {n}", 1e3 * t, "ms") for n, t in zip(sizes, times, strict=True))
-        found.append(Row(f"{name}, growth a doubling", max(b / a for a, b in pairwise(times)), "times"))
+        results.extend(Row(f"{name}, {n}", 1e3 * t, "ms") for n, t in zip(sizes, times, strict=True))
+        results.append(Row(f"{name}, growth a doubling", max(b / a for a, b in pairwise(times)), "times"))
 
     family("ring", run.of((50, 100, 200, 400), (50, 100, 200, 400), (4, 8)), m.ring)
     family("strip", run.of((4, 8, 16, 32), (4, 8, 16, 32), (1, 2)), lambda k: m.net(4, k))
@@ -40,30 +40,30 @@ def rows(run: Run) -> list[Row]:
         if peer:
             ours, theirs = _interleaved(partial(_dynamics, robot), Saddle(robot, robot.neutral()).factor, seconds)
             ratios.append(ours / theirs)
-            found.append(Row(f"net, {k} x {k}", 1e3 * ours, "ms", f"{ours / theirs:.2f} of splu"))
+            results.append(Row(f"net, {k} x {k}", 1e3 * ours, "ms", f"{ours / theirs:.2f} of splu"))
         else:
-            found.append(Row(f"net, {k} x {k}", 1e3 * _one(robot, seconds), "ms"))
-    found.append(Row("net, over splu's factorisation alone", max(ratios, default=None), ""))
+            results.append(Row(f"net, {k} x {k}", 1e3 * _one(robot, seconds), "ms"))
+    results.append(Row("net, over splu's factorisation alone", max(ratios, default=None), ""))
     for name, make in (
         ("ring", partial(m.ring, run.of(100, 100, 8))),
         ("net", partial(m.net, *run.of((8, 8), (8, 8), (2, 2)))),
     ):
         robot = make()
         one, many = _interleaved(partial(_dynamics, robot), partial(_dynamics, robot, BATCH), seconds)
-        found.append(Row(f"{name}, batch over one state", one / (many / BATCH), "times", robot.name))
+        results.append(Row(f"{name}, batch over one state", one / (many / BATCH), "times", robot.name))
     run.tell("large ones")
     few, side, steps = run.of((20, 40, 500), (20, 40, 500), (3, 4, 8))
     start = perf_counter()
     m.net(few, few)
-    found.append(Row("net of 400 four-bars, built", perf_counter() - start, "s", f"{few} x {few}"))
+    results.append(Row("net of 400 four-bars, built", perf_counter() - start, "s", f"{few} x {few}"))
     robot = m.net(side, side)
-    found.append(Row("net of 1600 four-bars", _one(robot, seconds), "s", f"{side} x {side}"))
-    found.append(Row("net of 1600 four-bars: error", _error(robot) if peer else None))
+    results.append(Row("net of 1600 four-bars", _one(robot, seconds), "s", f"{side} x {side}"))
+    results.append(Row("net of 1600 four-bars: error", _error(robot) if peer else None))
     ladder = m.four_bar_ladder(steps)
     q = ladder.assemble()
     near = ladder.integrate(q, 1e-3 * np.random.default_rng(0).normal(size=ladder.nv))
     assembled = _time(lambda: ladder.assemble(near=near), run.of(0.5, 0.3, 0.0))
-    return [*found, Row("ladder of 500, assembled from 1e-3 off", assembled, "s", f"of {steps}")]
+    return [*results, Row("ladder of 500, assembled from 1e-3 off", assembled, "s", f"of {steps}")]
 
 
 def plot(path: Path, rows: Sequence[Row], run: Run) -> None:

@@ -33,10 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--against", type=Path, metavar="FILE", help="compare with this file instead of the earlier run"
     )
-    asked = parser.parse_args(arguments)
-    path: Path | None = asked.json
+    options = parser.parse_args(arguments)
+    path: Path | None = options.json
     kept = _cache() / "machine.json"
-    before = _earlier(asked.against or kept, required=asked.against is not None)
+    before = _earlier(options.against or kept, required=options.against is not None)
     machine = {**sarrus.build_info(), "threads": _threads()}
     robots = {
         name: getattr(sarrus.mechanisms, name)(**SIZES.get(name, {}))

@@ -33,8 +33,8 @@ README = {
 
 def kept(table: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return facts and rows of a measured table."""
-    found = json.loads((HERE / "results" / f"{table}.json").read_text(encoding="utf-8"))
-    return found["facts"], found["rows"]
+    contents = json.loads((HERE / "results" / f"{table}.json").read_text(encoding="utf-8"))
+    return contents["facts"], contents["rows"]
 
 
 def written(page: str) -> str:
@@ -44,9 +44,9 @@ def written(page: str) -> str:
 
 def _seen(table: str, *peers: str) -> str:
     facts, _ = kept(table)
-    beside = ", ".join(f"{peer} {facts['peers'][peer]}" for peer in peers if peer in facts["peers"])
-    found = (facts["processor"], f"sarrus {facts['sarrus']}", beside)
-    return f"Seen on {facts['date'][:10]}: {'; '.join(filter(None, found))}."
+    versions = ", ".join(f"{peer} {facts['peers'][peer]}" for peer in peers if peer in facts["peers"])
+    labels = (facts["processor"], f"sarrus {facts['sarrus']}", versions)
+    return f"Seen on {facts['date'][:10]}: {'; '.join(filter(None, labels))}."
 
 
 def _dynamics() -> str:
@@ -59,8 +59,8 @@ def _engines(part: Callable[[Sequence[Any]], list[str]], kind: type) -> str:
     rows = [row for row in kept("engines")[1] if ("runs" in row) == (kind is engines.Cost)]
     if kind is engines.Cost:
         return "\n".join(part([engines.Cost(**row) for row in rows]))
-    found = [engines.Row(**{key: float("nan") if x is None else x for key, x in row.items()}) for row in rows]
-    return "\n".join(part([row for row in found if row.dt == SHOWN.get(row.problem, 1e-3) and not row.failure]))
+    results = [engines.Row(**{key: float("nan") if x is None else x for key, x in row.items()}) for row in rows]
+    return "\n".join(part([row for row in results if row.dt == SHOWN.get(row.problem, 1e-3) and not row.failure]))
 
 
 def _graphs() -> str:

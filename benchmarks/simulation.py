@@ -55,7 +55,7 @@ def drift(trajectory: sarrus.Trajectory) -> float:
 
 def rows(run: Run) -> list[Row]:
     """Measure all simulations with their goals; times of shortened runs are scaled to the full duration."""
-    found, share, repeats = [], run.of(1.0, 0.1, 0.01), run.of(5, 3, 1)
+    results, share, repeats = [], run.of(1.0, 0.1, 0.01), run.of(5, 3, 1)
 
     def runs(what: str, state: Any, method: Any, seconds: float, **options: Any) -> tuple[float, sarrus.Trajectory]:
         run.tell(what)
@@ -68,7 +68,7 @@ def rows(run: Run) -> list[Row]:
     for method, name in (("rk4", "RK4"), ("semi_implicit", "semi-implicit Euler")):
         what = f"crank-rocker, {name}"
         seconds, trajectory = runs(what, state, method, 10.0)
-        found += [
+        results += [
             Row(f"{what}: a step", step(seconds, trajectory), "µs"),
             Row(f"{what}: loop", float(trajectory.loop_error.max()), "m"),
             Row(f"{what}: energy", drift(trajectory), "J"),
@@ -77,7 +77,7 @@ def rows(run: Run) -> list[Row]:
     what = "ladder(8) through its flat positions, RK4"
     seconds, trajectory = runs(what, ladder(8, 1.0), "rk4", 10.0)
     angles = trajectory.q * np.sign(trajectory.v[0])
-    found += [
+    results += [
         Row(f"{what}: a step", step(seconds, trajectory), "µs"),
         Row(f"{what}: energy", drift(trajectory), "J"),
         Row(f"{what}: off the smooth branch", float(np.ptp(angles - angles[0], axis=1).max()), "rad"),
@@ -99,13 +99,13 @@ def rows(run: Run) -> list[Row]:
     together = time.perf_counter() - begun
     assert not status.any()
     what = "many runs of the HSLM mechanism, two threads, over one by one"
-    found.append(Row(what, one_by_one / together, "times", f"{count} runs of {duration:g} s"))
+    results.append(Row(what, one_by_one / together, "times", f"{count} runs of {duration:g} s"))
 
     what = "IFToMM A02, 40 four-bars"
     seconds, trajectory = runs(what, ladder(40, 1.0), "rk4", 20.0, dt=0.01)
-    found += [Row(f"{what}: 20 s", seconds / share, "s"), Row(f"{what}: energy", drift(trajectory), "J")]
+    results += [Row(f"{what}: 20 s", seconds / share, "s"), Row(f"{what}: energy", drift(trajectory), "J")]
 
     what = "IFToMM A04, Bricard"
     robot = sarrus.mechanisms.bricard()
     seconds, trajectory = runs(what, (robot, robot.assemble(), np.zeros(robot.nv)), "rk4", 10.0, dt=0.005)
-    return [*found, Row(f"{what}: 10 s", seconds / share, "s"), Row(f"{what}: energy", drift(trajectory), "J")]
+    return [*results, Row(f"{what}: 10 s", seconds / share, "s"), Row(f"{what}: energy", drift(trajectory), "J")]

@@ -1,4 +1,4 @@
-"""One model in every library, with the same states in each library's coordinates, and a check that they agree."""
+"""Model in every library, with the same states in each library's coordinates, and a check that they agree."""
 
 from __future__ import annotations
 

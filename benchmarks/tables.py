@@ -203,7 +203,7 @@ def installed(package: str) -> str | None:
 
 def facts(run: Run) -> dict[str, Any]:
     """Return facts of the machine, the date and the versions."""
-    found: dict[str, Any] = {
+    entries: dict[str, Any] = {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "load": " ".join(f"{x:.2f}" for x in os.getloadavg()) if hasattr(os, "getloadavg") else "",
@@ -215,8 +215,8 @@ def facts(run: Run) -> dict[str, Any]:
         from .peers import FLAGS, cxx, cxx_version
 
         if shutil.which(cxx()):
-            found["Pinocchio's templates"] = f"{cxx_version()}, {' '.join([*FLAGS[:2], *run.peer_flags])}"
-    return found
+            entries["Pinocchio's templates"] = f"{cxx_version()}, {' '.join([*FLAGS[:2], *run.peer_flags])}"
+    return entries
 
 
 def told(facts: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ def rows(run: Run) -> list[Row]:
     gallery = sarrus.mechanisms
     robots = [sarrus.loads(model.urdf) for model in all_models() if model.name == "panda"]
     robots += [gallery.four_bar(), gallery.stewart(), gallery.four_bar_ladder(8)]
-    found = []
+    results = []
     for robot in robots:
         run.tell(robot.name)
         changes = other_sizes(robot, rng.uniform(0.9, 1.1, count))
@@ -57,12 +57,12 @@ def rows(run: Run) -> list[Row]:
                 },
                 seconds,
             )
-            found.append(_row(f"{robot.name}: {what}", times, count, few))
+            results.append(_row(f"{robot.name}: {what}", times, count, few))
         made = measure.interleave(
             {"variants": measure.statement("robot.variants(**changes)", "_", [None], robot=robot, changes=changes)},
             seconds,
         )
-        found.append(Row(f"{robot.name}: made", float(np.median(made["variants"])) * 1e6 / count))
+        results.append(Row(f"{robot.name}: made", float(np.median(made["variants"])) * 1e6 / count))
     run.tell("turns of four-bars")
     variants = gallery.four_bar().variants(
         placements={"pin1.parent": np.outer(rng.uniform(0.35, 0.45, count), [1.0, 0.0, 0.0])}
@@ -70,11 +70,11 @@ def rows(run: Run) -> list[Row]:
     steps = run.of(200, 200, 5)
     turn = {"variants": variants, "way": {"motor": np.linspace(0.0, 2.0 * np.pi, steps)}}
     times = measure.interleave({"turn": measure.statement("variants.follow(way)", "_", [None], **turn)}, seconds)
-    found.append(
+    results.append(
         Row(f"four-bars: a position of a turn of {steps}", float(np.median(times["turn"])) * 1e6 / count / steps)
     )
     run.tell("quadrupeds")
-    return [*found, *quadrupeds(run)]
+    return [*results, *quadrupeds(run)]
 
 
 def quadrupeds(run: Run) -> list[Row]:
@@ -134,13 +134,13 @@ def _row(name: str, times: dict[str, np.ndarray], count: int, few: int) -> Row:
     )
 
 
-def markdown(found: list[Row]) -> str:
+def markdown(results: list[Row]) -> str:
     """Return a table of the rows."""
     lines = [
         "| variants, 10,000 where nothing else is said | µs each | over a batch of one mechanism | one by one over it |",
         "|---|---|---|---|",
     ]
-    for name, each, plain, one_by_one in found:
+    for name, each, plain, one_by_one in results:
         beside = ["" if np.isnan(x) else f"{x:.2f}" for x in (plain, one_by_one)]
         lines.append(f"| {name} | {each:.2f} | {beside[0]} | {beside[1]} |")
     return "\n".join(lines) + "\n"

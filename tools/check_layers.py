@@ -139,10 +139,10 @@ def _imports(path: Path, inside: tuple[str, ...]) -> Iterator[tuple[int, str]]:
 
 def main() -> int:
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[1])
-    found = upward(root)
-    print(*found, sep="\n", end="\n" if found else "")
-    print(f"dependency check: {len(found)} upward" if found else "dependency check: every arrow points down")
-    return 1 if found else 0
+    violations = upward(root)
+    print(*violations, sep="\n", end="\n" if violations else "")
+    print(f"dependency check: {len(violations)} upward" if violations else "dependency check: every arrow points down")
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

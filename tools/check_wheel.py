@@ -39,10 +39,10 @@ def main() -> None:
         f"sarrus is imported from {sarrus.__file__}, not from site-packages": "site-packages"
         not in (sarrus.__file__ or ""),
     }
-    found = [fault for fault, holds in faults.items() if holds]
+    failed = [fault for fault, holds in faults.items() if holds]
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, {build}")
-    if found:
-        raise SystemExit("failed: " + "; ".join(found))
+    if failed:
+        raise SystemExit("failed: " + "; ".join(failed))
 
 
 if __name__ == "__main__":

@@ -36,19 +36,21 @@ def number(version: str) -> tuple[int, ...]:
 
 def versions(read: dict[str, str]) -> dict[str, str]:
     """Return the version in each file."""
-    found = {}
+    versions_found = {}
     for path, pattern in PLACES.items():
         match = re.search(pattern, read[path], re.MULTILINE)
-        found[path] = match[1] if match else "none"
-    return found
+        versions_found[path] = match[1] if match else "none"
+    return versions_found
 
 
 def faults(version: str, read: dict[str, str], tags: list[str], status: str) -> list[str]:
     """Return the obstacles of a release."""
-    found, obstacles = versions(read), []
-    if len({*found.values()}) > 1:
-        obstacles.append("the version is not the same everywhere: " + ", ".join(f"{k} {v}" for k, v in found.items()))
-    current = found["pyproject.toml"]
+    versions_found, obstacles = versions(read), []
+    if len({*versions_found.values()}) > 1:
+        obstacles.append(
+            "the version is not the same everywhere: " + ", ".join(f"{k} {v}" for k, v in versions_found.items())
+        )
+    current = versions_found["pyproject.toml"]
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         obstacles.append(f"{version} is no version of three numbers, such as 0.2.0")
     elif number(version) <= number(current):

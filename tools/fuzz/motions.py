@@ -1,4 +1,4 @@
-"""Random cases of control by tasks, of force elements and of changed copies: what comes out obeys the laws, or an error or a warning says why not.
+"""Random cases of task control, force elements and variants: results obey the laws of motion, or an error or a warning reports why not.
 
 A case is a seed, so that a finding is one line: ``touched(123)``. All sizes are drawn over many decades.
 """
@@ -177,7 +177,7 @@ def changed(seed: int) -> None:
                     b.set_joint(rng.choice((*m.joints, *m.loop_joints)), actuated=rng.random() < 0.5)
                 else:
                     b.lock(rng.choice(m.joints))
-        # a function that gives Pfaffian rows knows how many coordinates there were
+        # a function of Pfaffian rows depends on the number of coordinates
         expected = (sarrus.SarrusError, ValueError) if _has_functions(m) else (sarrus.SarrusError,)
         with contextlib.suppress(*expected):
             made = b.build()
@@ -186,7 +186,7 @@ def changed(seed: int) -> None:
                 variants.append(made)
     q, v = _start(rng, m, 0.1)
     threads, method = rng.choice((1, 2)), rng.choice(("rk4", "semi_implicit", "implicit_midpoint", "rosenbrock"))
-    wrong = set()  # runs of which it is said that their steps are too long: rounding grows with the motion
+    wrong = set()  # runs with a warning of too long steps, because rounding grows with the motion
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         alone = []

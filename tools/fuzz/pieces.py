@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import copy  # noqa: F401 - programs say copy.copy and math.nan
+import copy  # noqa: F401 - programs use copy.copy and math.nan
 import functools
 import io
 import json
@@ -137,7 +137,7 @@ class Changing(dict):  # type: ignore[type-arg]
 def trap(frame: Any) -> Any:
     """Return {frame: array-like}, which becomes empty when the array-like is read."""
     wrenches: dict[Any, Any] = {}
-    key = "".join(list(frame)) if isinstance(frame, str) else frame  # which nobody else holds
+    key = "".join(list(frame)) if isinstance(frame, str) else frame  # a new object without other references
 
     def empty() -> list[Any]:
         wrenches.clear()
@@ -170,17 +170,17 @@ def objectives(m: Any) -> Any:
 
 
 def measurements(m: Any) -> Any:
-    way = led(m)
-    X = m.pose(m.follow(way), m.bodies[-1])
-    return sarrus.calibration.Measurements(way, frames={m.bodies[-1]: X})
+    inputs = led(m)
+    X = m.pose(m.follow(inputs), m.bodies[-1])
+    return sarrus.calibration.Measurements(inputs, frames={m.bodies[-1]: X})
 
 
 def samples_of(m: Any) -> Any:
     t = np.linspace(0.0, 1.0, 60)
-    x = {name: way[0] + 0.05 * np.sin(5 * t + k) for k, (name, way) in enumerate(led(m).items())}
+    x = {name: inputs[0] + 0.05 * np.sin(5 * t + k) for k, (name, inputs) in enumerate(led(m).items())}
     q = m.follow(x)
-    v = m.complete_velocity(q, {name: np.gradient(way, t) for name, way in x.items()})
-    a = m.complete_acceleration(q, v, {name: np.gradient(np.gradient(way, t), t) for name, way in x.items()})
+    v = m.complete_velocity(q, {name: np.gradient(inputs, t) for name, inputs in x.items()})
+    a = m.complete_acceleration(q, v, {name: np.gradient(np.gradient(inputs, t), t) for name, inputs in x.items()})
     return sarrus.identification.Samples(
         {name: np.ones((60, m.joint(name).type.nv)) for name in m.actuated or m.joints[:1]}, q, v, a, t
     )
@@ -297,12 +297,12 @@ def rewritten(m: Any, suffix: str) -> Any:
 def spoil(path: str, seed: int) -> str:
     """Change bytes of a file, or a member or cell."""
     rng, data = random.Random(seed), Path(path).read_bytes()
-    way = rng.randrange(4)
-    if way == 0 and data:
+    mutation = rng.randrange(4)
+    if mutation == 0 and data:
         for _ in range(rng.choice((1, 5, 50))):
             at = rng.randrange(len(data))
             data = data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
-    elif way == 1:
+    elif mutation == 1:
         data = rng.choice((data[: rng.randrange(len(data) + 1)], data + data, b"", b"\0" * 100, URDF, data[::-1]))
     elif path.endswith(".npz"):
         with zipfile.ZipFile(path) as file:

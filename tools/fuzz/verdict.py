@@ -20,19 +20,19 @@ STRICT = "SARRUS_FUZZ_STRICT"  # environment variable that passes --strict to ch
 
 def place(error: BaseException) -> tuple[str, bool]:
     """Return the innermost line of sarrus in an error's traceback, and True if sarrus raised the error explicitly."""
-    found, on_purpose = "", True
+    location, on_purpose = "", True
     for frame, _ in traceback.walk_tb(error.__traceback__):
         path = frame.f_code.co_filename
         if f"{os.sep}sarrus{os.sep}" in path:
-            found = f"{path.rpartition(f'{os.sep}sarrus{os.sep}')[2]}:{frame.f_lineno} in {frame.f_code.co_name}"
+            location = f"{path.rpartition(f'{os.sep}sarrus{os.sep}')[2]}:{frame.f_lineno} in {frame.f_code.co_name}"
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    if last is not None and found:
+    if last is not None and location:
         code = last.tb_frame.f_code
         raised = dis.opname[code.co_code[last.tb_lasti]].startswith(("RAISE", "RERAISE"))
         on_purpose = raised and f"{os.sep}sarrus{os.sep}" in code.co_filename
-    return found, on_purpose
+    return location, on_purpose
 
 
 def in_argument(error: BaseException, line: str) -> bool:
@@ -59,7 +59,7 @@ def fault(error: BaseException, target: Target, strict: bool = False) -> str | N
     if isinstance(error, sarrus.SarrusError) or kind in (TypeError, ValueError):
         if not str(error).strip():
             return "an error without a message"
-        found, on_purpose = place(error)
+        location, on_purpose = place(error)
         if kind is TypeError and not strict and not os.environ.get(STRICT):
             return None  # Python's own error for a value of the wrong type
         clear = isinstance(error, sarrus.SarrusError) or re.match(

@@ -293,8 +293,8 @@ def gripper(reach: float = 0.15, mass: float = 0.9) -> Mechanism:
     -------
     Mechanism with the bodies "hand", "left_driver", "left_coupler", "left_link", "left_finger", and the same on the right (x > 0). The joints
     "lift" (upwards) and "right_driver" (closing for positive rates) are actuated. The others are "left_driver", "left_stop" (coupler on
-    driver), "left_link", "left_finger" (on the link) and the same on the right; "left_pin" and "right_pin" (coupler and finger) close the
-    loops. The constraint is "gear". The frames "left_pad" and "right_pad" are in the middle of the pads' surfaces. These are 0.15 reach wide
+    driver), "left_link", "left_finger" (on the link), and the same on the right. The loop joints are "left_pin" and "right_pin" (coupler
+    and finger). The constraint is "gear". The frames "left_pad" and "right_pad" are in the middle of the pads' surfaces. These are 0.15 reach wide
     and 0.25 reach high, at a distance of 0.57 reach
 
     Raises

@@ -246,8 +246,8 @@ def _bent_bar(mass: float, *ends: ArrayLike) -> Inertia:
 def hoberman_ring(n: int = 6, arm: float = 0.2, mass: float = 0.2) -> Mechanism:
     """Hoberman's ring, a planar expanding ring of n scissors: one degree of freedom, though Kutzbach counts less than zero.
 
-    A scissors has two bent bars. Every bar is bent in its middle by the angle 2 pi / n of its scissors, so that its ends stay on two lines
-    through the centre at every size (Hoberman's angulated elements). The ring hangs from the pin of its first scissors, at the top.
+    A scissors has two bent bars. Every bar is bent in its middle by the angle 2 pi / n of its scissors. Its ends therefore stay on two
+    lines through the centre at every size (Hoberman's angulated elements). The ring hangs from the pin of its first scissors, at the top.
     Two gears there keep these scissors symmetric.
 
     Parameters
