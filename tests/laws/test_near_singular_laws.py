@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sarrus
 from benchmarks.loop_models import almost_flat
-from benchmarks.near_singular import TOLD_APART, exact, off
+from benchmarks.near_singular import DISTINCT, exact, off
 
 EPS = np.finfo(np.float64).eps
 STATES = 60
@@ -38,7 +38,7 @@ def test_the_error_is_what_it_is_said_to_be(ladder, angle):
     assert np.isnan(loops.error[~answered]).all()
     assert np.isnan(loops.residual[~answered]).all()
     assert (loops.residual[answered] < 1e-11).all()
-    if angle > TOLD_APART or angle < FLAT:
+    if angle > DISTINCT or angle < FLAT:
         assert answered.all()
     if not answered.any():
         return

@@ -427,7 +427,7 @@ def _check_alike(mechanism: Mechanism, runs: Sweep) -> None:
     for robot in {id(robot): robot for robot in runs.mechanisms or ()}.values():
         drawn = Skeleton(robot).segments_flat(q) if robot.joints == mechanism.joints else lines[:0]
         if drawn.shape != lines.shape or not np.allclose(drawn, lines):
-            k = next(k for k, own in enumerate(runs.mechanisms or ()) if own is robot)
+            k = next(k for k, other in enumerate(runs.mechanisms or ()) if other is robot)
             raise ModelError(
                 f"the mechanism of run {k} has other lengths than '{mechanism.name}'; view the run alone: view(runs.mechanisms[{k}], trajectory=runs[{k}])"
             )
