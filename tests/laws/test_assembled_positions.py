@@ -1,4 +1,4 @@
-"""Derivatives of closed positions are what differences of mechanisms with other dimensions come to, wherever the tree is cut."""
+"""Derivatives of closed configurations, compared with differences of mechanisms with other dimensions, for all spanning trees."""
 
 import dataclasses
 

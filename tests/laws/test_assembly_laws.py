@@ -1,5 +1,5 @@
-"""Where the loops close does not depend on which joint closes them, on the order of bodies and joints, on the axes of the world, on the size of
-the mechanism, or on what is said that holds anyway: neither the branch nor how often joints have turned.
+"""Invariance of assembled configurations, their branch and their number of turns: spanning tree, order of the description, axes of the world, size of
+the mechanism and redundant inputs have no effect.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Where joints are fixed or frames led far from the start, the configuration is on the branch of the start, or a status tells that it is not."""
+"""Branches of configurations with fixed joints or frames far from the start: the result is on the branch of the start, or its status reports another one."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Cables: lines between two bodies whose length is a coordinate, against lengths by another way, differences, and motions in closed form."""
+"""Cables, lines between two bodies whose length is a coordinate: other computations of lengths, differences, and motions in closed form."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Calibration finds the dimensions that made the measurements, in what shows, and names what does not."""
+"""Calibration: it recovers the dimensions behind the measurements as far as they are observable, and names unobservable ones."""
 
 import re
 

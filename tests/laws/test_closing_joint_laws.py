@@ -1,4 +1,4 @@
-"""Nothing depends on which joint closes a loop: terms along a joint act the same in the tree and where it closes one."""
+"""Terms along loop joints: they have the same effect as along tree joints, and no result depends on the spanning tree."""
 
 import dataclasses
 

@@ -1,5 +1,5 @@
-"""Closing the loops: what is found closes them, near where it was looked for, as an independent dense solver does; a batch is its states,
-and threads change nothing.
+"""Loop closure: results close the loops near their start, as those of an independent dense solver do; batches and threads
+have no effect.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Distances and points of contact between shapes: against directions tried one by one, and the laws that hold of any two bodies."""
+"""Distances and contact points of shapes: compared with a search over directions, and laws for any two bodies."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Whole runs of method="contact": what physics keeps, they keep, and errors fall with the square of the step."""
+"""Runs of method="contact": conserved quantities, and errors of second order in the step."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Steps with rigid contact against closed forms, and the laws that each of them obeys: loops and cones at one configuration."""
+"""Steps with rigid contact: closed forms, and laws of each step, with loops and friction cones in one configuration."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Control laws that know the mechanism, on trees and on loops: errors that die as they should, energy that never grows, motors that hold."""
+"""Model-based controllers on trees and on loops: decay of errors, bounded energy, efforts at rest."""
 
 import numpy as np
 import pytest

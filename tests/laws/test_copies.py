@@ -1,4 +1,4 @@
-"""Copies with other numbers: bit for bit what is built anew answers, and what no copy can have is refused by name."""
+"""Copies with other numbers: bit for bit equal to mechanisms that are built anew; impossible changes raise errors with their names."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""Spelling out a default changes nothing, of any public function: asked of all of them by inspection."""
+"""Explicit defaults have no effect, for all public functions, by inspection."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""Derivatives of the equations of motion are what differences of independent oracles come to, and do not depend on what the library chooses."""
+"""Derivatives of the equations of motion, compared with differences of independent oracles; choices of the library have no effect."""
 
 import dataclasses
 

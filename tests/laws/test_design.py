@@ -1,4 +1,4 @@
-"""Synthesis finds the lengths that made a curve, constraints hold in what it makes, and budgets are what mechanisms drawn at random do."""
+"""Synthesis: it recovers the lengths behind a curve and satisfies its constraints; budgets agree with random mechanisms."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Derivatives by where joints sit, lengths, radii, ratios and springs are what differences of mechanisms with such numbers come to."""
+"""Derivatives with respect to placements of joints, lengths, radii, ratios and springs, compared with differences of mechanisms."""
 
 import dataclasses
 

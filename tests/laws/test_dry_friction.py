@@ -1,4 +1,4 @@
-"""Friction of joints that come to rest: it holds, costs no steps, and knows neither method, cut, nor units."""
+"""Dry friction of joints that come to rest: they stick, steps stay long, and method, spanning tree and units have no effect."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Efforts do not depend on the units of length and mass: a mechanism of another size takes those of the first, scaled."""
+"""Efforts in other units of length and mass: those of a scaled mechanism are scaled."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Energy at the end is that at the start, with the work of what acts and less what dampers take; where steps spoil that, a run says so."""
+"""Energy balance of runs: initial energy plus work minus dissipation; runs whose steps violate it raise a warning."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Energy of random mechanisms by every method at its default step: right, or warned of.
+"""Energy of random mechanisms for every method at its default step: conserved, or reported by a warning.
 
 ``python -m tests.laws.test_energy_table`` prints the table of 200 mechanisms; ``--methods rk4,contact``, ``--seeds 0:50``.
 """

@@ -1,4 +1,4 @@
-"""Static equilibrium: forces balance on the loops, the energy is least where it says so, and numbers that can be had by hand."""
+"""Static equilibrium: balance of forces on the loops, minimal energy of stable results, and closed forms."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Joints whose own dampers or springs are faster than the steps: what "auto" makes of them is what tiny steps do, and other methods say why not."""
+"""Joints with dampers or springs faster than the steps: "auto" agrees with tiny steps, and other methods raise errors with the cause."""
 
 import warnings
 

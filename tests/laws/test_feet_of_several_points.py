@@ -1,4 +1,4 @@
-"""Laws of contacts that share a body: what they ask is one motion of it, at any velocity, in any order, of any size."""
+"""Contacts that share a body: together they constrain one motion of it, at any velocity, in any order, of any size."""
 
 from itertools import permutations
 

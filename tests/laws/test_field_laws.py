@@ -1,5 +1,5 @@
-"""Whatever a description says has an effect that a test sees: every field of every joint, body, frame, spring, constraint and visual is changed,
-one at a time, and something must change with it. Numbers must change an answer or a warning; names and switches may show in text alone.
+"""Every field of a description has an effect: each field of joints, bodies, frames, springs, constraints and visuals is changed,
+one at a time, and a result must change. Numbers must change a result or a warning; names and switches may affect text alone.
 
 The fields are found by inspection: a new one is covered, or `test_every_field_was_changed` fails.
 """

@@ -1,4 +1,4 @@
-"""Laws of mechanisms whose base floats: momentum decides how it moves. Trees and closed mechanisms, drawn at random."""
+"""Mechanisms with a floating base: momentum determines its motion. Random trees and closed mechanisms."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Heaps of shapes with all that may push at once: stops, dry friction of joints, restitution, friction against sliding, spinning and rolling."""
+"""Heaps of shapes, with stops, dry friction of joints, restitution, and friction against sliding, spinning and rolling at once."""
 
 import numpy as np
 import pytest

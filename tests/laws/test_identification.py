@@ -1,4 +1,4 @@
-"""Identification finds what made the data, says by name what data cannot tell, and how sure it is; choices of the model change nothing."""
+"""Identification: it recovers the parameters behind the data, names unidentifiable ones, and estimates errors; choices of the model have no effect."""
 
 import numpy as np
 import pytest

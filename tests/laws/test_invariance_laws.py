@@ -1,5 +1,5 @@
-"""Units, axes of the world, the order of a description, the joints that close the loops, and company in a batch change no answer: asked of every
-public function of a state, by the table of tests/public.py, which says how each answer transforms.
+"""Invariance of all public functions of a state: units, axes of the world, order of a description, spanning tree and batches. The table in
+tests/public.py lists the transformation of each result.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Rates that dual numbers find: of J along any motion, of every kind of constraint, and what it has to do with gamma; and of coordinates."""
+"""Rates by dual numbers: of J along any motion, for all kinds of constraints, and their relation to gamma; of coordinates."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What joints carry: every body moves as Newton and Euler say under it, and it does not depend on where the tree was cut."""
+"""Joint wrenches: every body satisfies the equations of Newton and Euler, and the spanning tree has no effect."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Reactions that rigid bodies do not determine: of least norm over all joints, whichever of them close loops, or as compliance shares them."""
+"""Indeterminate reactions: of least norm over all joints, for any spanning tree, or distributed by compliance."""
 
 import dataclasses
 

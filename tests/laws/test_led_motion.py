@@ -1,4 +1,4 @@
-"""What leads a mechanism, a joint of the tree, a joint that closes a loop or a frame, is what moves: in any size, near singular positions, in any cut."""
+"""Prescribed motions of tree joints, loop joints and frames: for any size, near singular positions, for any spanning tree."""
 
 import numpy as np
 import pytest

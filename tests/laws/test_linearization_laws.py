@@ -1,4 +1,4 @@
-"""Linear equations of motion: what they say of states nearby, and closed forms."""
+"""Linear equations of motion: compared with nearby states, and closed forms."""
 
 import dataclasses
 

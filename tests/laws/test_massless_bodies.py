@@ -1,4 +1,4 @@
-"""Bodies without mass that loops hold: what is well-posed on the loops is answered, as with a mass that tends to zero, and what is not is named."""
+"""Massless bodies in loops: well-posed results are the limits for a mass that tends to zero; the others raise errors with names."""
 
 import dataclasses
 import itertools

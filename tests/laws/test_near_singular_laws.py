@@ -1,4 +1,4 @@
-"""What is said of an answer near a singular position is what is true of it: against the exact accelerations of a flat parallelogram."""
+"""Statuses and errors near a singular position, compared with the exact accelerations of a flat parallelogram."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How far a state may be off the loops is told in the mechanism's own sizes: the same at all of them, and for slides as for turns."""
+"""Tolerance of states off the loops: relative to the mechanism's size, for displacements and for rotations."""
 
 import numpy as np
 import pytest

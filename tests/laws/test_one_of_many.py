@@ -1,4 +1,4 @@
-"""A run is a sweep of one: simulate() and simulate_many() start at the same state, and go through the same ones."""
+"""A run equals a sweep with one run: simulate() and simulate_many() have the same start and the same states."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Where two shapes touch, said by a function of the caller: what it says acts as if the library had known it."""
+"""Contact points by a function of the caller: they act as those of the library."""
 
 import pickle
 

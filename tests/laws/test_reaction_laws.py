@@ -1,4 +1,4 @@
-"""What joints carry in a motion: the mechanism's answer, loops included, whichever joint closes them."""
+"""Joint reactions in a motion, loops included, for any spanning tree."""
 
 import numpy as np
 import pytest

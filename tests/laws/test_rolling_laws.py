@@ -1,4 +1,4 @@
-"""Montana's equations of contact, held against geometry: poses that the coordinates stand for, and what is known of rolling balls."""
+"""Montana's equations of contact, compared with geometry: poses from coordinates, and known motions of rolling balls."""
 
 import numpy as np
 import pytest

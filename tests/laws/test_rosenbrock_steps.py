@@ -1,4 +1,4 @@
-"""Laws of the steps that "auto" takes where contacts and bristles act: linearly implicit where forces are too stiff, else of order 4."""
+"""Steps of "auto" with contacts and bristles: linearly implicit if forces are too stiff, else of order 4."""
 
 import numpy as np
 import pytest

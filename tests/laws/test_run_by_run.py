@@ -1,4 +1,4 @@
-"""Laws, tasks and mechanisms that differ from run to run: each run is what simulate() makes of its own."""
+"""Time functions, tasks and mechanisms that differ between runs: each run equals that of simulate()."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""A run knows no units of length and mass: a mechanism of another size, with forces to match, makes the same motion under every method."""
+"""Runs in other units of length and mass: a scaled mechanism with scaled forces has the same motion under every method."""
 
 import numpy as np
 import pytest

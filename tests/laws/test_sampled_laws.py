@@ -1,4 +1,4 @@
-"""Control through a clock, drives and tables of efforts: as their discrete-time closed forms, exactly held, and the same in every way to run them."""
+"""Digital control, drives and tables of efforts: discrete-time closed forms, held exactly, and equal for all kinds of runs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Shapes in steps of rigid contact: closed forms, and what no answer may depend on."""
+"""Shapes in steps of rigid contact: closed forms, and invariance."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Springs between points of two bodies: their energy, their power, and that they act on bodies and not through joints."""
+"""Springs between points of two bodies: their energy and power; they act on bodies and not through joints."""
 
 import pickle
 

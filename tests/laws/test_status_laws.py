@@ -1,6 +1,6 @@
-"""A status is never 0, and no error is left out, where the residual is not rounding: anywhere, near singular configurations, off the loops.
+"""A status is never 0, and an error is always raised, if the residual exceeds rounding: anywhere, near singular configurations, off the loops.
 
-What counts is what the caller gets: the loops of a configuration, J v - c of a velocity, J a - gamma and the equations of motion of an
+The residual is that of the result: the loops of a configuration, J v - c of a velocity, J a - gamma and the equations of motion of an
 acceleration. Every function has its own test, so that one cannot hide behind another.
 """
 

@@ -1,5 +1,5 @@
-"""Cutting a mechanism into substructures changes what an answer costs and nothing else: every function that solves for the loops, in
-pieces of one body and of some, against joint coordinates.
+"""Substructures: they change the cost of results only. All functions that solve for the loops, in
+pieces of one body and of several, compared with joint coordinates.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Contacts of a TaskControl that come and go: one that does not stand is as if it were not there, and what touches is what the simulation has."""
+"""Contacts of a TaskControl that open and close: an open one has no effect, and the active ones are those of the simulation."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""TaskControl against the slow reference, in which nothing is eliminated: tasks of all kinds, priorities, limits, contacts."""
+"""TaskControl, compared with the slow reference without elimination: tasks of all kinds, priorities, limits, contacts."""
 
 from fractions import Fraction
 

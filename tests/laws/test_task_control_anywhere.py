@@ -1,6 +1,6 @@
-"""Laws of control by tasks: size, mass, axes of the world and the joint that closes change nothing, near singular positions too.
+"""Control by tasks: size, mass, axes of the world and the spanning tree have no effect, near singular positions too.
 
-And what it says is right: beside the slow reference, or damped and told, or an error.
+A result agrees with the slow reference, or reports damping, or is an error.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What counts as closed, as moving, as held fast or as a contradiction does so in any units: of a mechanism of micrometres as of one of kilometres."""
+"""Thresholds for closed loops, motion, locking and contradiction in any units, for mechanisms of micrometres and of kilometres."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Friction of contacts against spinning and rolling, against closed forms and laws."""
+"""Friction of contacts against spinning and rolling: closed forms and laws."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Runs count the turns of joints that close loops: no motion depends on which joint closes, however far the joints turn."""
+"""Turns of loop joints in runs: the spanning tree has no effect on a motion, for any number of turns."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Variants in simulate_many: each run is what simulate() makes of its own mechanism, whatever stands beside it."""
+"""Variants in simulate_many: each run equals that of simulate() for its mechanism, for any other runs."""
 
 import pickle
 import warnings

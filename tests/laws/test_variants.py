@@ -1,4 +1,4 @@
-"""Variants: every function of a state answers of each what the mechanism answers that has its numbers."""
+"""Variants: each result of a function of a state equals that of the mechanism with these numbers."""
 
 import pickle
 import re
