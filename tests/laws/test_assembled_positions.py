@@ -18,7 +18,7 @@ def slope(f):
 
 
 def displaced(description, name, side, twist):
-    """With a joint's frame moved on its parent (0) or child (1)."""
+    """Return the mechanism with a joint's frame displaced on its parent (0) or child (1)."""
     moved = Transform.from_matrix(sarrus.spatial.exp(twist))
     at = ("at_parent", "at_child")[side]
     joints = [

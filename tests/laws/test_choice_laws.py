@@ -161,7 +161,7 @@ BATCH = 1e-10
 @examples(4)
 @given(seed=seeds())
 def test_however_it_is_asked(name, seed):
-    """One state after the other, a batch, two axes of it, strides, into `out`, on one thread and on three."""
+    """One state at a time, a batch, a batch with two axes, strides, `out=`, one thread and three."""
     closed = random_closed(seed, bodies=5, loops=1 + seed % 2)
     robot = closed.robot
     states = closed.states(np.random.default_rng(seed), 6)

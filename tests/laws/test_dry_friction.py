@@ -37,7 +37,7 @@ def four_bar(closing, friction, size=1.0, mass=1.0):
 
 
 def rest_of_pendulum(q, friction):
-    """Where a rod of 1 kg and 1 m comes to rest, by its energy: each swing loses friction times its angle."""
+    """Return the angle at which a rod of 1 kg and 1 m comes to rest, by its energy: each swing loses friction times its angle."""
     weight = 0.5 * GRAVITY
     while weight * abs(np.cos(q)) > friction:
         way = np.sign(np.cos(q))

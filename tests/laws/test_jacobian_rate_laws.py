@@ -15,7 +15,7 @@ DIFFERENCES = 1e-7
 
 
 def rate_of(function, q, v, time, h=1e-3):
-    """By differences of a mechanism's function of q and time, along a motion with constant v."""
+    """Return the rate of a mechanism's function of q and time by differences, along a motion with constant v."""
     at = [function(function.__self__.integrate(q, k * h * v), time=time + k * h) for k in (-2, -1, 1, 2)]
     return (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * h)
 

@@ -19,7 +19,7 @@ BALANCED = 1e-9
 
 
 def unbalanced(robot, q, v, a, loads):
-    """What is left of each body's momentum, weight and joints' wrenches, about the world's origin; and the largest of them."""
+    """Return the residual of each body's momentum, weight and joint wrenches, about the world's origin, and the largest of these terms."""
     d, left, largest = robot.description, {}, 1.0
     pose = {"ground": np.eye(4)} | {body: robot.pose(q, body) for body in robot.bodies}
     for body in d.bodies:

@@ -15,7 +15,7 @@ def in_lengths_of(metre, base):
 
 
 def statuses(robot, base, units):
-    """Of states that are farther and farther off: by angles, lengths of the mechanism, and their rates."""
+    """Return statuses of states with growing deviations: in angles, lengths of the mechanism, and their rates."""
     q, v = base.assemble(), np.zeros(base.nv)
     off = np.random.default_rng(0).standard_normal(base.nv)
     found = []

@@ -73,7 +73,7 @@ def run_and_runs(kind, closed, method, stabilisation):
 
 
 def everything(run):
-    """Of a Trajectory, what a run knows that its samples do not."""
+    """Return the data of a Trajectory that its samples do not contain."""
     known = [run.t, run.q, run.v, run.z, run.tau, run.a]
     return [*known, *(x for x in (run.loop_q, run.friction) if x is not None)]
 

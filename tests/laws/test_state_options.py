@@ -25,7 +25,7 @@ def of_states(c, count, bad=()):
 
 
 def chosen(name):
-    """What a batch else chooses for all of its states."""
+    """Return options that a batch otherwise chooses for all of its states."""
     return {"independent": "actuated"} if name == "reduced_dynamics" else {}
 
 
