@@ -1,4 +1,4 @@
-"""Nothing depends on which joint closes a loop: terms along a joint act the same in the tree and where it closes one."""
+"""Terms along loop joints: they have the same effect as along tree joints, and no result depends on the spanning tree."""
 
 import dataclasses
 
@@ -103,7 +103,7 @@ def test_motion_and_energy(closed, seed, names):
 @law
 @given(RECUTS, seeds())
 def test_what_joints_carry(closed, seed):
-    """The whole wrench of every joint, its part along the joint's axes too, whether it stands in the tree or closes a loop."""
+    """The full wrench of every joint, including its part along the joint's axes, as a tree joint and as a loop joint."""
     answers, unique = [], []
     for one in cuts(closed, np.random.default_rng(seed), *TERMS):
         robot, q, v = one.robot, one.q, one.v
@@ -308,7 +308,7 @@ def test_force_elements_act_by_the_name_of_a_joint(name, element, method):
 
 
 def test_limits_of_a_pin_wherever_it_stands():
-    """assemble() keeps them, a run that leaves them warns and says by how much, and limits="enforce" stops it, as effort limits do."""
+    """assemble() respects limits; a run that exceeds them warns with the excess, and limits="enforce" enforces them, as effort limits do."""
     said, stopped = [], []
     for closing in ("pin2", "pivot", "pin1"):
         robot = four_bar(closing, pins={"pin2": {"limits": (-3.1, -0.01), "velocity_limit": 0.1, "effort_limit": 1.0}})
@@ -347,7 +347,7 @@ def test_turns_are_counted_from_a_state():
 
 
 def test_reference_member_with_terms():
-    """The algorithm of chapter 6 knows forces along closing joints, and refuses armature there."""
+    """The algorithm of chapter 6 includes forces along loop joints, and rejects their armature."""
     for closing in PINS:
         robot = four_bar(closing, damping=0.3, stiffness=2.0)
         q, v = state(robot)
@@ -362,7 +362,7 @@ def test_reference_member_with_terms():
 
 @pytest.mark.parametrize("led", ["motor", "pin1", "pin2", "pivot"])
 def test_any_joint_leads_by_its_name(led):
-    """Configurations, rates, paths and assembly modes: the same, whether the joint that is given stands in the tree or closes the loop."""
+    """Configurations, rates, paths and assembly modes are equal for a given tree joint or loop joint."""
     robots = {closing: four_bar(closing) for closing in ("motor", "pin1", "pin2", "pivot")}
     x = robots["pin2"].joint_states(state(robots["pin2"])[0]).q[led][0]
     bodies = robots["pin2"].bodies
@@ -399,7 +399,7 @@ def test_any_joint_leads_by_its_name(led):
 
 
 def test_a_closing_joint_goes_round():
-    """A crank that closes the loop is led through two turns, and back in the joints of the tree nothing jumps."""
+    """A crank that is a loop joint makes two turns and returns, without jumps of the tree joints."""
     robot = four_bar("motor")
     q = robot.follow({"motor": 0.5 + np.linspace(0.0, 4.0 * np.pi, 61)})
     assert np.abs(np.diff(q, axis=0)).max() < 0.5
@@ -431,7 +431,7 @@ def other_trees(robot):
 @law
 @given(RECUTS, seeds())
 def test_states_are_told_in_any_tree(closed, seed):
-    """There and back: the configuration of another tree is that of the state it came from, and what its joints say of rates makes them all."""
+    """Conversion to another tree and back is the identity, and the rates of its joints determine all rates."""
     here = recut(closed, np.random.default_rng(seed))
     robot, q, v = here.robot, here.q, here.v
     a = robot.forward_dynamics(q, v, here.tau)
@@ -455,7 +455,7 @@ def test_states_are_told_in_any_tree(closed, seed):
 @law
 @given(RECUTS, seeds())
 def test_configurations_led_by_any_joints(closed, seed):
-    """With all joints of another tree moved a little, mechanisms cut anywhere close in the same configuration, one or many, from near or by a path."""
+    """If all joints of another tree are moved a little, mechanisms on any tree close in the same configuration, single or batch, from nearby or by a path."""
     rng = np.random.default_rng(seed)
     here = recut(closed, rng)
     robot, q = here.robot, here.q
@@ -522,7 +522,7 @@ def test_frames_are_led_by_their_rates(closed, seed):
 
 
 def test_the_other_set_of_angles():
-    """A gimbal is led by one beside it that tells the other of the two sets of angles: its rates are those of the angles that it has."""
+    """A gimbal follows a parallel one with the other of the two sets of angles: its rates are those of its own angles."""
     b = sarrus.Builder()
     b.add_body("plate", sarrus.Inertia.box(1.0, (0.3, 0.2, 0.1)))
     b.add_joint("A", sarrus.Gimbal("rx ry rz"), "ground", "plate", tree=True)
@@ -541,7 +541,7 @@ def test_the_other_set_of_angles():
 
 
 def test_paths_go_on_where_joints_have_two_ways_to_say_it():
-    """Led by the joint beside them, a gimbal's middle angle goes through a quarter turn, and a ball's quaternion through half a turn."""
+    """With parallel input joints, a gimbal's middle angle passes a quarter turn, and a ball's quaternion half a turn."""
     through = np.linspace(0.0, 4.0, 81)
     for joint, far in ((sarrus.Gimbal("rx ry rz"), 4.0), (sarrus.Spherical(), np.pi + 1.0)):
         b = sarrus.Builder()
@@ -555,7 +555,7 @@ def test_paths_go_on_where_joints_have_two_ways_to_say_it():
 
 
 def test_all_joints_as_a_guess():
-    """What joint_states says is a start, though nobody can choose all of it; and what is fixed besides holds."""
+    """The result of joint_states is a valid start, though its coordinates are dependent; fixed coordinates are respected."""
     for closing in ("motor", "pin2"):
         robot = four_bar(closing)
         q = state(robot)[0]

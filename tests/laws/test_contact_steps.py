@@ -1,4 +1,4 @@
-"""Steps with rigid contact against closed forms, and the laws that each of them obeys: loops and cones at one configuration."""
+"""Steps with rigid contact: closed forms, and laws of each step, with loops and friction cones in one configuration."""
 
 import numpy as np
 import pytest
@@ -117,7 +117,7 @@ def rod(degrees):
 
 @pytest.mark.parametrize("degrees", [35, 60, 75])
 def test_painleves_rod(degrees):
-    """It slides where friction may drive it into the ground: an impact stops its tip. Energy falls, and the tips stay out of the ground."""
+    """The rod slides in a configuration in which friction drives it into the ground: an impact stops its tip. Energy falls, and the tips stay above the ground."""
     robot, q, v = rod(degrees)
     run = sarrus.simulate(robot, q, v, 0.4, [RigidContact(f"tip{i}", friction=2.0) for i in (0, 1)], dt=1e-3)
     energy = robot.kinetic_energy(run.q, run.v) + robot.potential_energy(run.q)
@@ -186,7 +186,7 @@ def test_neither_order_nor_number_of_runs_matter():
 
 
 def thrown(length=1.0, mass=1.0, turn=(0.0, 0.0, 0.0)):
-    """Of a box that lands on a corner, bounces and slides, where its corners are and how fast it is: by its own length, in axes that turn with the world's."""
+    """Return positions and velocities of the corners of a box that lands on a corner, bounces and slides, in its lengths, in rotated world axes."""
     R = Rotation.from_rotvec(turn)
     b = sarrus.Builder("thrown", gravity=tuple(R.apply([0, 0, -G * length])))
     corners = boxed(b, "box", (0.1 * length, 0.15 * length, 0.05 * length), mass)
@@ -223,7 +223,7 @@ def test_sizes_masses_and_axes_do_not_matter(how):
 
 @pytest.mark.parametrize("armature", [0.0, 0.3])
 def test_a_short_step_is_what_contact_dynamics_says(armature):
-    """From rest, of a four-bar that is pushed onto the ground, with a rotor in the joint that closes its loop."""
+    """From rest, for a four-bar that is pushed onto the ground, with a rotor in its loop joint."""
     b = sarrus.Builder("four-bar")
     for name, length in (("crank", 0.4), ("coupler", 1.1), ("rocker", 0.9)):
         b.add_body(name, sarrus.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0), 0.02))
@@ -244,7 +244,7 @@ def test_a_short_step_is_what_contact_dynamics_says(armature):
 
 
 def crane(feet):
-    """A box that carries a four-bar, and stands on so many of its corners, on ground that is not level."""
+    """Return a box with a four-bar on it, which has contacts at this many corners, on ground that is not level."""
     b = sarrus.Builder("crane", gravity=(1.5, -0.8, -G))
     corners = boxed(b, "box", (0.3, 0.2, 0.1), mass=3.0)[:feet]
     b.add_joint("float", sarrus.Free(), "ground", "box")
@@ -262,7 +262,7 @@ def crane(feet):
 @pytest.mark.parametrize("turning", [0.0, 0.01])
 @pytest.mark.parametrize("feet", [2, 3, 4])
 def test_points_of_one_body_move_as_the_body_does(feet, turning):
-    """Rows of three points and more are made of the six velocities of the body; `contact_dynamics` has each of them, and says the same."""
+    """Rows of three points and more depend on the six velocities of the body; `contact_dynamics` has all of them, and the same result."""
     robot, corners = crane(feet)
     q = robot.assemble()
     q = robot.project_configuration(np.r_[0, 0, 0, 1, 0, 0, 0.1, q[7:]])
@@ -332,7 +332,7 @@ def test_what_an_impact_elsewhere_moves_is_stopped(gap):
 
 
 def test_end_stops_are_rigid():
-    """What falls on one stops there, without sinking in or bouncing, and is held."""
+    """Bodies that fall on a stop stop without penetration or bouncing, and stay."""
     robot = sarrus.mechanisms.pendulum()
     run = sarrus.simulate(robot, [1.2], [0.0], 2.0, EndStop("pivot", limits=(0.4, 2.0)), method="contact", dt=1e-3)
     assert run.q.min() > 0.4 - 1e-9

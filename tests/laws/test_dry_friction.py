@@ -1,4 +1,4 @@
-"""Friction of joints that come to rest: it holds, costs no steps, and knows neither method, cut, nor units."""
+"""Dry friction of joints that come to rest: they stick, steps stay long, and method, spanning tree and units have no effect."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def four_bar(closing, friction, size=1.0, mass=1.0):
 
 
 def rest_of_pendulum(q, friction):
-    """Where a rod of 1 kg and 1 m comes to rest, by its energy: each swing loses friction times its angle."""
+    """Return the angle at which a rod of 1 kg and 1 m comes to rest, by its energy: each swing loses friction times its angle."""
     weight = 0.5 * GRAVITY
     while weight * abs(np.cos(q)) > friction:
         way = np.sign(np.cos(q))

@@ -1,4 +1,4 @@
-"""Energy at the end is that at the start, with the work of what acts and less what dampers take; where steps spoil that, a run says so."""
+"""Energy balance of runs: initial energy plus work minus dissipation; runs whose steps violate it raise a warning."""
 
 import warnings
 
@@ -100,7 +100,7 @@ def test_contacts_take_energy_and_give_none():
 
 
 def test_a_fast_damper_is_measured_though_stages_do_not_resolve_it():
-    """Whose rate is twice the step's: by its power in the stages it would have taken half as much again as was there."""
+    """Its rate is twice that of the step: the power in the stages would be half as much again as the available energy."""
     b = sarrus.Builder("brake", gravity=(0, 0, 0))
     b.add_body("block", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("slide", sarrus.Prismatic("x", damping=2000.0), "ground", "block")
@@ -152,7 +152,7 @@ def test_runs_side_by_side_measure_theirs():
 @examples(10)
 @given(closed_mechanisms(), seeds(), st.sampled_from(METHODS))
 def test_random_mechanisms_keep_their_balance_or_say_so(closed, seed, method):
-    """At the default step, under a controller and laws of time."""
+    """Runs at the default step, with a controller and laws of time, balance or warn."""
     robot, rng = closed.robot, np.random.default_rng(seed)
     v = robot.project_velocity(closed.q, rng.normal(size=robot.nv), time=closed.time)
     acts = [control.PID(name, 30.0, 0.0, 1.0) for name in robot.joints if robot.joint(name).type.nv == 1][:1]

@@ -1,4 +1,4 @@
-"""Laws of mechanisms whose base floats: momentum decides how it moves. Trees and closed mechanisms, drawn at random."""
+"""Mechanisms with a floating base: momentum determines its motion. Random trees and closed mechanisms."""
 
 import dataclasses
 
@@ -292,7 +292,7 @@ def test_with_loops_motion_is_that_of_independent_coordinates(closed, seed):
 @examples(10)
 @given(closed_and_floating.filter(lambda closed: not closed.robot._asks_for_rows))
 def test_rates_of_the_reduced_jacobian(closed):
-    """By differences along a motion on the loops."""
+    """Compared with differences along a motion on the loops."""
     robot, (q, v, _, time) = closed.robot, closed.state
     form = sarrus.floating.equations_of_motion(robot, q, v, time=time)
     assume(len(form.coordinates) > 0 and not robot.constraint_velocity(q, time=time).any())
@@ -417,7 +417,7 @@ def test_the_basis_is_orthonormal_in_the_joints():
 
 
 def test_the_midpoint_rule_keeps_momentum_in_coarse_steps_too():
-    """Where Runge and Kutta's method does not; and where gravity changes it, by m g t."""
+    """The method of Runge and Kutta does not; gravity changes momentum by m g t."""
     robot = seven_bodies()
     efforts = [sarrus.control.FeedforwardEffort(f"joint{k}", 1.0 * (-1) ** k) for k in range(6)]
     drift = {}

@@ -1,4 +1,4 @@
-"""What joints carry: every body moves as Newton and Euler say under it, and it does not depend on where the tree was cut."""
+"""Joint wrenches: every body satisfies the equations of Newton and Euler, and the spanning tree has no effect."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ BALANCED = 1e-9
 
 
 def unbalanced(robot, q, v, a, loads):
-    """What is left of each body's momentum, weight and joints' wrenches, about the world's origin; and the largest of them."""
+    """Return the residual of each body's momentum, weight and joint wrenches, about the world's origin, and the largest of these terms."""
     d, left, largest = robot.description, {}, 1.0
     pose = {"ground": np.eye(4)} | {body: robot.pose(q, body) for body in robot.bodies}
     for body in d.bodies:

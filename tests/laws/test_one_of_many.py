@@ -1,4 +1,4 @@
-"""A run is a sweep of one: simulate() and simulate_many() start at the same state, and go through the same ones."""
+"""A run equals a sweep with one run: simulate() and simulate_many() have the same start and the same states."""
 
 import warnings
 
@@ -73,7 +73,7 @@ def run_and_runs(kind, closed, method, stabilisation):
 
 
 def everything(run):
-    """Of a Trajectory, what a run knows that its samples do not."""
+    """Return the data of a Trajectory that its samples do not contain."""
     known = [run.t, run.q, run.v, run.internal_state, run.tau, run.a]
     return [*known, *(x for x in (run.loop_q, run.friction) if x is not None)]
 

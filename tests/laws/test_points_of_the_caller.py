@@ -1,4 +1,4 @@
-"""Where two shapes touch, said by a function of the caller: what it says acts as if the library had known it."""
+"""Contact points by a function of the caller: they act as those of the library."""
 
 import pickle
 
@@ -54,7 +54,7 @@ Q, V = np.array([0.28, 0.0, 0.0, 0.96, 0.0, 0.0, 0.35]), np.array([0.3, 0.0, 0.0
 
 
 def test_poses_are_those_of_frames_as_they_were_given():
-    """Of convex points whose frame stands elsewhere too; the function has them in the order of set_contact."""
+    """Poses are those of the frames in the call, also of convex points with another frame; the function gets them in the order of set_contact."""
     away, seen = np.array([0.4, -0.3, 0.2]), []
 
     def look(thing, floor, within):

@@ -1,4 +1,4 @@
-"""What joints carry in a motion: the mechanism's answer, loops included, whichever joint closes them."""
+"""Joint reactions in a motion, loops included, for any spanning tree."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_nothing_is_carried_along_a_free_axis(closing):
 
 @pytest.mark.parametrize("closing", JOINTS)
 def test_they_do_not_depend_on_which_joint_closes(closing):
-    """As the loads of all pins, which are on the child whichever way the tree goes."""
+    """The loads of all pins, on the child for every tree."""
     first, second = motion("p2"), motion(closing)
     robot, q, v, a = second
     loads, expected = robot.joint_wrenches(q, v, a), first[0].joint_wrenches(*first[1:])
@@ -54,7 +54,7 @@ def test_they_do_not_depend_on_which_joint_closes(closing):
 
 @pytest.mark.parametrize("which", LOOPS)
 def test_batches_and_known_multipliers(which):
-    """Many states, and what forward dynamics says that the loops carry."""
+    """Many states, and the multipliers of forward dynamics."""
     c = case(which)
     robot, q, v = c.robot, c.q, c.v
     tau = robot.actuation_matrix(q) @ np.linspace(1.0, 2.0, robot.nu)

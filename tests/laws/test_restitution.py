@@ -1,4 +1,4 @@
-"""Newton's and Poisson's restitution: where they agree, where they do not, and what becomes of energy."""
+"""Newton's and Poisson's restitution: cases in which they agree, cases in which they differ, and energy."""
 
 import numpy as np
 import pytest

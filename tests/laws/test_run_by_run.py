@@ -1,4 +1,4 @@
-"""Laws, tasks and mechanisms that differ from run to run: each run is what simulate() makes of its own."""
+"""Time functions, tasks and mechanisms that differ between runs: each run equals that of simulate()."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -227,7 +227,7 @@ def test_runs_of_several_mechanisms_are_drawn_and_written(tmp_path):
 
 
 def test_a_policy_for_several_mechanisms():
-    """Randomised four-bars under one policy: each run is what it is under the policy alone, and the policy is asked once a step for all."""
+    """Randomised four-bars under one policy: each run equals that of the policy alone, with one call of the policy per step for all."""
     robots = [sarrus.mechanisms.four_bar(mass=mass) for mass in (1.0, 2.0, 1.0, 0.5)]
     q = np.array([robot.assemble(fixed={"motor": 0.2 * k}) for k, robot in enumerate(robots)])
     q[3] = np.nan  # fails at once, and the others do not know

@@ -1,4 +1,4 @@
-"""Control through a clock, drives and tables of efforts: as their discrete-time closed forms, exactly held, and the same in every way to run them."""
+"""Digital control, drives and tables of efforts: discrete-time closed forms, held exactly, and equal for all kinds of runs."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ CONTROLLERS = {
 @pytest.mark.parametrize("kind", CONTROLLERS)
 @pytest.mark.parametrize("state", [double_pendulum, four_bar])
 def test_a_sample_a_step_is_the_controller_itself(method, kind, state):
-    """To the last bit, where a step asks its controller once, at its start; on loops too."""
+    """Equal to the last bit, for methods with one call of the controller per step, at its start; on loops too."""
     robot, q, v = state()
     law = CONTROLLERS[kind](robot.joints[0])
     options = {"method": method, "dt": 1e-3}
@@ -111,7 +111,7 @@ def test_computed_torque_sampled_a_step():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_function_is_asked_once_a_sample(method):
-    """With the state that the trajectory has there; its efforts are held, and stand in the trajectory from the sample on."""
+    """The function gets the state of the trajectory; its efforts are held, and are in the trajectory from the sample on."""
     robot, q, v = double_pendulum()
     asked = []
 
@@ -131,7 +131,7 @@ def test_a_function_is_asked_once_a_sample(method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("state", [double_pendulum, four_bar])
 def test_a_run_in_parts_is_the_run(method, state):
-    """Bit for bit, with commands on their way, an integral, and a drive's lag; parts end beside samples."""
+    """Equal bit for bit, with delayed commands, an integral, and a drive's lag; parts end next to samples."""
     robot, q, v = state()
     name = robot.joints[0]
     law = [
@@ -197,7 +197,7 @@ def test_what_is_quantised():
 
 
 def test_sampled_efforts_meet_limits():
-    """What a held command asks for is watched, and with limits="enforce" kept, as any controller's."""
+    """Limits of a held command are checked, and with limits="enforce" enforced, as those of any controller."""
     robot = slider(effort_limit=2.0)
     law = SampleAndHold(PID("slide", 10.0, 3.0, 1.0, target=1.0), 0.01)
     with pytest.warns(sarrus.errors.LimitWarning, match="effort of joint 'slide'.*reaches 10"):
@@ -236,7 +236,7 @@ def test_tasks_sampled_a_step(state):
 
 
 def test_another_controller_begins_anew():
-    """What another clock held is none of a controller's that goes on from a checkpoint."""
+    """Held values of another clock do not affect a controller that continues from a checkpoint."""
     robot = slider()
     first = sarrus.simulate(robot, [0.0], [0.0], 0.05, SampleAndHold(lambda t, q, v: [3.0], 0.02))
     run = sarrus.simulate(robot, duration=0.05, resume=first, controller=SampleAndHold(lambda t, q, v: [t], 0.01))

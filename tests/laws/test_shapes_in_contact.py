@@ -1,4 +1,4 @@
-"""Shapes in steps of rigid contact: closed forms, and what no answer may depend on."""
+"""Shapes in steps of rigid contact: closed forms, and invariance."""
 
 import numpy as np
 import pytest
@@ -345,7 +345,7 @@ def test_where_the_frame_of_convex_points_stands_does_not_matter(away):
 
 
 def test_numbers_of_pairs():
-    """Those of shapes; all of them; and of one pair."""
+    """Coefficients of shapes, of all pairs, and of one pair."""
     b = brick(friction=0.3)
     b.add_shape("brick", Point(), (0, 0, 1.0), name="mast")
     b.remove_shape("brick")  # so that it is not of the first pair
@@ -376,7 +376,7 @@ def test_what_is_refused():
 
 
 def test_shapes_may_differ_from_run_to_run():
-    """Bricks of several heights, each of which stands on its own."""
+    """Bricks of several heights, each in its own run."""
     heights = (0.1, 0.2, 0.3)
     robots = [brick(size=(0.2, 0.2, h)).build() for h in heights]
     q = np.array([[0, 0, 0, 1, 0, 0, h / 2 + 0.05] for h in heights])
@@ -392,7 +392,7 @@ def test_shapes_may_differ_from_run_to_run():
 
 
 def test_variants_are_each_what_one_is():
-    """Of masses, of gravity and of places of joints, with friction of each; also one alone, and on loops."""
+    """Variants of masses, of gravity and of placements of joints, with friction of each; also one alone, and on loops."""
     robot, q, _ = four_bar()
     inertia = robot.description.bodies[0].inertia.parameters
     pin = robot.description.joints[1].at_parent.matrix
@@ -462,7 +462,7 @@ def test_forces_that_are_not_unique_are_the_least():
 
 @pytest.mark.filterwarnings("ignore:by 'contact' the energy:sarrus.errors.StiffnessWarning")  # impacts at 2 ms: 1.3 %
 def test_statistics_say_how_well_steps_hold():
-    """What they say of a run is what one finds by hand in its samples, from rows of the loops and distances; these are of the middle of a step."""
+    """The statistics of a run are those of its samples, from rows of the loops and distances, in the middle of a step."""
     robot, run, _ = dropped(1.0, 2e-3)
     held = run.statistics["contact"]
     middle = robot.integrate(run.q[:-1], 1e-3 * run.v[:-1])
@@ -487,7 +487,7 @@ def test_statistics_say_how_well_steps_hold():
 
 
 def test_what_a_user_adds_to_a_file_is_told_of():
-    """A file's shapes are in its warnings; one that is added by hand is told of by the methods in which it does nothing."""
+    """Warnings of a file name its shapes; for an added shape, the methods that ignore it warn."""
     text = """<robot name="box"><link name="box"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
     <collision><geometry><box size="1 1 1"/></geometry></collision></link></robot>"""
     b = sarrus.loads(text, floating_base=True).to_builder()
@@ -521,7 +521,7 @@ def _prism(sides):
 @pytest.mark.parametrize("shape", [Cylinder(0.1, 0.3), _prism(12)], ids=["cylinder", "prism"])
 @pytest.mark.parametrize("share", [0.75, 0.9])
 def test_what_stands_on_many_points_rests(shape, share):
-    """Pulled with a share of what tips it: the points that carry stay among those that are looked at."""
+    """A pull with a fraction of the tipping force: the loaded points stay among the selected ones."""
     inner = 0.1 if isinstance(shape, Cylinder) else 0.1 * np.cos(np.pi / 12)
     pull = share * G * inner / 0.15
     b = sarrus.Builder("pulled", gravity=(pull * np.cos(0.7), pull * np.sin(0.7), -G))

@@ -1,4 +1,4 @@
-"""Springs between points of two bodies: their energy, their power, and that they act on bodies and not through joints."""
+"""Springs between points of two bodies: their energy and power; they act on bodies and not through joints."""
 
 import pickle
 
@@ -37,7 +37,7 @@ def lengths(robot, q):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_energy_and_force(seed):
-    """What they add to the potential energy is k (l - l0)^2/2, and its gradient what they add to the bias forces."""
+    """They add k (l - l0)^2/2 to the potential energy, and its gradient to the bias forces."""
     plain, robot = sprung(seed)
     q, _, _ = random_state(robot, np.random.default_rng(seed))
     added = robot.potential_energy(q) - plain.potential_energy(q)
@@ -56,7 +56,7 @@ def test_energy_and_force(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_power_of_the_damper(seed):
-    """It takes c (dl/dt)^2."""
+    """The dissipated power is c (dl/dt)^2."""
     undamped, robot = sprung(seed)[1], sprung(seed, DAMPING)[1]
     q, v, _ = random_state(robot, np.random.default_rng(seed))
     force = robot.bias_forces(q, v) - undamped.bias_forces(q, v)

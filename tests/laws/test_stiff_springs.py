@@ -1,4 +1,4 @@
-"""Springs between bodies that steps of method="contact" do not resolve: bounded, with the energy and the deflection that are right."""
+"""Springs between bodies that steps of method="contact" do not resolve: bounded, with the correct energy and deflection."""
 
 import numpy as np
 import pytest

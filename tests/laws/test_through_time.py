@@ -1,4 +1,4 @@
-"""Derivatives through time are what differences of runs come to, closed forms where there are some, and the same whichever way they are had."""
+"""Derivatives through time, compared with differences of runs and closed forms, and equal for all ways of computation."""
 
 import numpy as np
 import pytest
@@ -35,14 +35,14 @@ H, DIGITS = 2e-3, 1e-9
 
 
 def end(robot, q, v, duration, controller=None, **how):
-    """Where runs have come to: (runs, nq), (runs, nv), (runs, nz)."""
+    """Return the final states of runs: (runs, nq), (runs, nv), (runs, nz)."""
     runs = sarrus.simulate_many(robot, q, v, duration, controller, every=10**6, limits="ignore", **how)
     assert not runs.status.any()
     return runs.q[:, -1], runs.v[:, -1], runs.internal_state[:, -1]
 
 
 def differences(robot, q, v, directions, *args, h=H, **how):
-    """What a run's end changes by (2 nv, k), along changes of its start (k, 2 nv)."""
+    """Return the change of a run's end (2 nv, k), along changes of its start (k, 2 nv)."""
     steps = h * np.array([1.0, -1.0, 2.0, -2.0])
     change = (steps[:, None, None] * directions).reshape(len(steps) * len(directions), 2 * robot.nv)
     starts = robot.integrate(np.broadcast_to(q, (len(change), robot.nq)), change[:, : robot.nv])
@@ -215,7 +215,7 @@ def test_of_the_gallery_back(name, stabilisation, method):
 @examples(12)
 @given(closed_mechanisms(kinds=st.just(SMOOTH)), st.sampled_from(METHODS), seeds())
 def test_on_loops_back(closed, method, seed):
-    """By products, or where rows hold velocities only or a step is implicit along directions: wherever there is a way on."""
+    """By products; if rows constrain velocities only, or a step is implicit, along directions."""
     robot, (q, v, _, time) = closed.robot, closed.state
     w, how = np.random.default_rng(seed).normal(size=(2, robot.nv)), {"method": method, "time": float(time)}
     try:
@@ -266,7 +266,7 @@ ELEMENTS = {
 
 @pytest.mark.parametrize("name", ELEMENTS)
 def test_numbers_of_elements(name):
-    """By the chain of all numbers that follow from x."""
+    """By the chain of all numbers that depend on x."""
     robot, element, x, h = slider(), ELEMENTS[name], 1.3, 1e-3
     how = {"method": "rk4", "dt": 0.01}
     runs = sarrus.simulate_many(robot, [0.2], [0.5], 0.1, element(x), limits="ignore", **how)
@@ -293,7 +293,7 @@ def test_numbers_of_elements(name):
 
 
 def test_contact():
-    """Of a ball that rolls and slips on the ground, by its start."""
+    """A ball that rolls and slips on the ground, with respect to its start."""
     b = sarrus.Builder("ball")
     b.add_body("ball", sarrus.Inertia.sphere(1.0, 0.2))
     b.add_joint("free", sarrus.Free(), "ground", "ball")
@@ -314,7 +314,7 @@ def test_contact():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_rollouts_of_the_crank_rocker(method):
-    """By all numbers of a motor's efforts, and by the start."""
+    """With respect to all numbers of a motor's efforts, and to the start."""
     robot, q, v = crank_rocker()
     t = np.linspace(0.0, 0.1, 11)
     u = np.sin(30.0 * t)[:, None]
@@ -377,7 +377,7 @@ def test_adjoint_is_the_transpose_of_sensitivities():
 
 @pytest.mark.parametrize("every", [2, 3, 7, 26, 1000])
 def test_checkpoints_change_nothing(every):
-    """Bit for bit, where samples between them have no say."""
+    """Results are equal bit for bit: samples between checkpoints have no effect."""
     fine, coarse = pushed_runs(), pushed_runs(every=every)
     kept = np.isin(fine.t, coarse.t)
     w = cotangents(coarse)
@@ -453,7 +453,7 @@ def test_a_singular_position_has_none():
 
 
 def test_runs_of_variants_are_refused():
-    """Of each of them other numbers would be asked than acted."""
+    """Derivatives for variants would need other numbers than those of the run."""
     robot = sarrus.mechanisms.pendulum()
     body = robot.description.bodies[-1]
     robots = robot.variants(inertias={body.name: np.outer([1.0, 2.0], body.inertia.parameters)})

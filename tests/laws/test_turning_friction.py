@@ -1,4 +1,4 @@
-"""Friction of contacts against spinning and rolling, against closed forms and laws."""
+"""Friction of contacts against spinning and rolling: closed forms and laws."""
 
 import numpy as np
 import pytest
@@ -81,7 +81,7 @@ def test_a_rolling_ball_is_braked(shapes):
 @pytest.mark.parametrize("shapes", [False, True])
 @pytest.mark.parametrize("share", [0.5, 0.99, 1.01, 2.0])
 def test_a_ball_on_a_ramp_rolls_where_it_is_steep_enough(share, shapes):
-    """It stays while tan(slope) < mu / r; else (I + m r2) a = r m g (r sin - mu cos)."""
+    """The ball rests while tan(slope) < mu / r; else (I + m r2) a = r m g (r sin - mu cos)."""
     mu = 0.02
     slope = np.arctan(share * mu / RADIUS)
     robot, acting = roller(slope, shapes=shapes, friction=0.9, rolling_friction=mu)
@@ -93,7 +93,7 @@ def test_a_ball_on_a_ramp_rolls_where_it_is_steep_enough(share, shapes):
 
 
 def parallelogram(length=0.3):
-    """Two cranks about upright axes and the rod between them, closed by a ball: the one crank may slide along its axis, and stands on its point."""
+    """Return two cranks about vertical axes and a rod between them, closed by a ball: one crank may slide along its axis, and rests on its point."""
     b = sarrus.Builder("parallelogram", gravity=(0, 0, -G))
     b.add_body("crank", sarrus.Inertia.box(1.0, (0.1, 0.1, 0.1)))
     b.add_body("other", sarrus.Inertia.box(1.0, (0.1, 0.1, 0.1)))
@@ -106,7 +106,7 @@ def parallelogram(length=0.3):
 
 
 def test_a_loop_that_turns_on_a_point_is_braked():
-    """(I1 + I2 + m l2) dw/dt = -mu (m1 + m / 2) g: what the rod weighs stands on both its ends."""
+    """(I1 + I2 + m l2) dw/dt = -mu (m1 + m / 2) g: both ends carry the weight of the rod."""
     mu, w, length = 0.01, 3.0, 0.3
     robot = parallelogram(length)
     q, v = robot.assemble(), np.zeros(robot.nv)
@@ -217,7 +217,7 @@ def test_it_holds_a_ball_on_a_ramp(share):
 
 
 def test_an_impact_brakes_spin():
-    """By mu times the impulse, and no more than it spins."""
+    """Spin is reduced by mu times the impulse, at most to zero."""
     robot, _ = ball()
     for w, left in ((5.0, 5.0 - 5e-3 * MASS * 2.0 / INERTIA), (0.1, 0.0)):
         hit = robot.contact_impact(AT, [0, 0, w, 0, 0, -2.0], point(torsional_friction=5e-3))
@@ -226,7 +226,7 @@ def test_an_impact_brakes_spin():
 
 
 def test_numbers_of_pairs(tmp_path):
-    """The geometric mean of what both say, what the one says, or the pair; and files of the library have it."""
+    """The geometric mean of both shapes' values, the value of one, or that of the pair; files of the library contain it."""
     b = sarrus.Builder("two")
     for name, coefficients in (
         ("a", {"torsional_friction": 0.04}),

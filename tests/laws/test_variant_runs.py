@@ -1,4 +1,4 @@
-"""Variants in simulate_many: each run is what simulate() makes of its own mechanism, whatever stands beside it."""
+"""Variants in simulate_many: each run equals that of simulate() for its mechanism, for any other runs."""
 
 import pickle
 import warnings
@@ -26,7 +26,7 @@ DURATION, DT, EVERY = 0.02, 1e-3, 5
 
 
 def acting(robot):
-    """Of a mechanism with a joint of one coordinate."""
+    """Return elements that act on a mechanism with a joint of one coordinate."""
     name = next((n for n in robot.joints if robot.joint(n).nv == 1), None)
     push = [] if name is None else [control.FeedforwardEffort(name, laws.harmonic(0.3, rate=7.0))]
     ground = control.CompliantContact(
@@ -162,7 +162,7 @@ def test_control_laws_know_each_variant(law, sampled):
 
 @pytest.mark.parametrize("method", ["semi_implicit", "rk4", "implicit_midpoint", "independent"])
 def test_friction_springs_and_turns_of_each_variant(method):
-    """Of joints in the tree and across the loop; some variants have no friction, and slide on where others come to rest."""
+    """Terms of tree joints and of the loop joint; some variants have no friction, and slide on while others come to rest."""
     for kind in ("friction", "near"):
         robot = linkage(kind, closed=True)
         rng = np.random.default_rng(5)

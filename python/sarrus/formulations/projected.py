@@ -221,7 +221,7 @@ def free_motions(
 def projections(
     robot: LoopFunctions, q: ArrayLike, *, time: ArrayLike | None = None, **options: Unpack[BatchOptions]
 ) -> tuple[Array, Array]:
-    """Compute P_omega and P_T (..., nv, nv) in the metric of the mass matrix: P_omega M = M P_T and P_omega = P_T^T.
+    """Compute P_omega and P_T (..., nv, nv) in the coordinates of the tree, in the metric of the mass matrix: P_omega M = M P_T and P_omega = P_T^T.
 
     P_T v is the allowed velocity nearest to v in kinetic energy (without prescribed motions). (1 - P_omega) tau is the part of a force that the
     constraints carry. Rows may be dependent. References: Li and Wu 2011, 4.6 (lemmas 1 and 2).

@@ -41,7 +41,7 @@ FAR = 1e30  # no limit: bounded_efforts.hpp
 def actuation_matrix(
     robot: LoopFunctions, q: ArrayLike, *, actuated: Sequence[str] | None = None, **options: Unpack[StateOptions]
 ) -> Array:
-    """Return S (..., nv, nu), the map from the efforts of tree and loop joints to tau: S^T v are the velocities of the motors.
+    """Return S (..., nv, nu) of chosen joints, loop joints too, in the coordinates of the tree: tau = S u, and S^T v are the motors' velocities.
 
     Parameters
     ----------
