@@ -716,7 +716,7 @@ ELSEWHERE = {
         ShapeError,
         "t of a path must be an array of real numbers",
     ),
-    "path by several indices": (lambda: path().law("hinge", np.zeros(2)), ModelError, "has 1 coordinates; index=array"),
+    "path by several indices": (lambda: path().law("hinge", np.zeros(2)), ModelError, "has 1 coordinates; index array"),
     "skeleton of none": (lambda: Skeleton(Q), TypeError, "mechanism must be a Mechanism"),
     "skeleton at text": (lambda: Skeleton(PENDULUM).segments("q"), ShapeError, "q must be an array of real numbers"),
     "skeleton beyond floats": (
@@ -1000,8 +1000,8 @@ def test_functions_of_q_see_rotations_only():
         (lambda rows: None, ShapeError, r"'blade' returned shape \(\) .*; it must return \(1, 3\)"),
         (lambda rows: rows[..., :2], ShapeError, r"'blade' returned shape \(1, 2\) .*; it must return \(1, 3\)"),
         (lambda rows: rows[..., 0, :], ShapeError, r"'blade' returned shape \(3,\)"),
-        (lambda rows: "abc", ShapeError, "'blade' returns must be an array of real numbers"),
-        (lambda rows: rows * 1j, TypeError, "'blade' returns must be real"),
+        (lambda rows: "abc", ShapeError, "'blade' must be an array of real numbers"),
+        (lambda rows: rows * 1j, TypeError, "'blade' must be real"),
     ],
 )
 @pytest.mark.parametrize("which", ["rows", "derivative"])

@@ -14,9 +14,8 @@ from ..description.joints import JointType
 from ..dynamics.loop_operations import LoopFunctions
 from ..errors import AssemblyError, ModelError, StateError
 
-MOST_INERTIA = (
-    1e6  # largest effective inertia, relative to that of the open tree: a larger one means that loops lock the joint
-)
+# largest effective inertia, relative to that of the open tree: a larger one means that loops lock the joint
+MOST_INERTIA = 1e6
 
 
 def coordinate(mechanism: LoopFunctions, name: str, index: int, label: str) -> tuple[int, int]:

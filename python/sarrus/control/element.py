@@ -17,16 +17,8 @@ from ..laws import law_terms_of_runs
 Function = Callable[..., Any]
 # (key, sort, sign) of the fields of each kind
 KINDS: dict[str, tuple[tuple[str, str, str], ...]] = _core.element_table()
-TYPED = (
-    "coordinate",
-    "velocity",
-    "frame",
-    "direction",
-    "constant",
-    "number",
-    "range",
-    "law",
-)  # sorts that need no code
+# sorts whose fields need no code of the element
+TYPED = ("coordinate", "velocity", "frame", "direction", "constant", "number", "range", "law")
 
 
 @dataclass(frozen=True)

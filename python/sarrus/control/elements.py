@@ -318,8 +318,8 @@ class RigidContact(Element):
 
     The contact impulse is within Coulomb's cone. Impacts rebound by `restitution`, unless they are slower than the velocity that gravity causes in
     three steps. :attr:`Trajectory.contacts <sarrus.Trajectory.contacts>` has the forces. Each contact has four numbers in
-    :attr:`Trajectory.internal_state <sarrus.Trajectory.internal_state>`: the mean force of the step before a sample, along the normal and two tangents [N], and the residual of
-    the contact conditions [m/s]. Indeterminate forces are of least norm (squares times the inverse effective mass of each contact).
+    :attr:`Trajectory.internal_state <sarrus.Trajectory.internal_state>`. They are the mean force of the step before a sample, along the normal and two tangents [N], and the
+    residual of the contact conditions [m/s]. Indeterminate forces are of least norm (squares times the inverse effective mass of each contact).
     Torsional or rolling friction adds three more, their moments about these axes [N m].
 
     Attributes

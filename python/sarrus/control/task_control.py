@@ -195,11 +195,11 @@ class TaskControl(Element):
     If limits and hard tasks conflict, limits of motion (velocity, position) are violated first, as little as possible. Then hard tasks become
     the highest priority; efforts and friction cones hold. In this case a call raises NotRealizableError with the names of the limits,
     :meth:`solve` returns the solution with its conflicts, and a simulation continues with it. If hard tasks conflict with each other or with
-    contacts, or contacts with the loops, there is no solution: a call and :meth:`solve` raise StateError, and a simulation raises
+    contacts, or contacts with the loops, there is no solution. A call and :meth:`solve` then raise StateError, and a simulation raises
     IntegrationError. Both name the tasks and contacts (in many runs: status 3).
 
     A contact prescribes J a = -J' v - damping J v. Several contacts of one rigid body (including bodies that are welded, or rigidly connected by
-    loops) prescribe one motion of it: its angular velocity, and the velocity of the middle of their frames, decay by their mean damping,
+    loops) prescribe one motion of it. Its angular velocity, and the velocity of the middle of their frames, decay by their mean damping,
     independent of their order. Shared forces are of least norm. If contacts of several bodies depend on each other by loops, the motion
     nearest to their prescribed motions is used.
 

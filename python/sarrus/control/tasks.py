@@ -309,7 +309,7 @@ class ForceTask(Task):
     A constraint's force depends on the efforts if motors press on it, or work against each other (internal forces).
     Without `integral` the model's force equals the target. With it, the error of a measured force that the model does not include decays as
     exp(-integral t) (Li and Wu 4.6). Forces in redundant rows, such as those across the plane of a linkage, are indeterminate in a rigid-body
-    model: a task of these raises a ModelWarning, and regulates one of many distributions.
+    model. A task of these raises a ModelWarning, and regulates one of many distributions.
 
     Attributes
     ----------

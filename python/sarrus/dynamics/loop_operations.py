@@ -119,7 +119,7 @@ class LoopFunctions(StateFunctions):
         Raises
         ------
         StateError
-            A joint has no inertia along it; or the constraints contradict one another in this state, with the name of the worst one; or the
+            A joint has no inertia along it. Or the constraints contradict one another in this state; the message names the worst one. Or the
             state is off the loops.
 
         References
@@ -162,8 +162,8 @@ class LoopFunctions(StateFunctions):
     def constraint_jacobian(self, q: ArrayLike, **options: Unpack[TimeOptions]) -> Array:
         """Return the Jacobian J (..., nc, nv) of all constraints: J v = c(q, t), with c = :meth:`constraint_velocity`.
 
-        c is zero without prescribed motion. The rows of a loop joint are the complement of its motion space (van der Merwe 2.10-2.16):
-        components, in the child's joint frame, of the child's velocity relative to the parent that the joint does not leave free.
+        c is zero without prescribed motion. The rows of a loop joint are the complement of its motion space (van der Merwe 2.10-2.16). They
+        are the constrained components, in the child's joint frame, of the child's velocity relative to the parent.
 
         >>> import sarrus
         >>> fourbar = sarrus.mechanisms.four_bar()

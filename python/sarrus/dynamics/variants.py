@@ -48,7 +48,7 @@ class VariantFunctions(Base):
     _may_touch: list[Pair]
     _solids: list[ContactShape]
     _changes: dict[str, Any]  # numbers of all variants by the caller's keys, an array each
-    _rows: NDArray[np.intp]  # rows of these arrays that belong to this object
+    _which: NDArray[np.intp]  # rows of these arrays that belong to this object
     _prepared: dict[Any, Any]
 
     def __init__(self, base: LoopFunctions, changes: Mapping[str, Any]) -> None:
@@ -68,7 +68,7 @@ class VariantFunctions(Base):
 
     def _vary(self, base: LoopFunctions, count: int, changes: dict[str, Any]) -> None:
         _core.Mechanism.__init__(cast(Any, self), base, count, changes)
-        vars(self).update(base=base, _changes=changes, _rows=np.arange(count), _prepared={})
+        vars(self).update(base=base, _changes=changes, _which=np.arange(count), _prepared={})
 
     @property
     def _base(self) -> LoopFunctions:
@@ -88,7 +88,7 @@ class VariantFunctions(Base):
                 raise IndexError(f"an index of variants must have one axis; got {rows.ndim}")
             return self._of_rows(rows)
         return self.base._copy({
-            key: _row(key, values, self._rows[rows]) for key, values in self._changes.items()
+            key: _row(key, values, self._which[rows]) for key, values in self._changes.items()
         })  # fmt: skip
 
     def _of_rows(self, indices: ArrayLike) -> Any:
@@ -96,14 +96,14 @@ class VariantFunctions(Base):
         rows = np.asarray(indices)
         subset = type(self).__new__(type(self))
         _core.Mechanism.__init__(subset, self, rows.tolist())
-        vars(subset).update(base=self.base, _changes=self._changes, _rows=self._rows[rows], _prepared={})
+        vars(subset).update(base=self.base, _changes=self._changes, _which=self._which[rows], _prepared={})
         return subset
 
     def _like(self, other: LoopFunctions) -> Any:
         """Return the same variants of another mechanism on the same tree, with more constraints or other motors."""
         variants = type(self).__new__(type(self))
         variants._vary(other, self._varied, self._changes)
-        return variants if np.array_equal(self._rows, variants._rows) else variants._of_rows(self._rows)
+        return variants if np.array_equal(self._which, variants._which) else variants._of_rows(self._which)
 
     @property
     def _varied(self) -> int:
@@ -135,7 +135,9 @@ class VariantFunctions(Base):
     def _own_changes(self) -> dict[str, Any]:
         """Return the numbers of the rows of this object."""
         return {
-            key: {name: x[self._rows] for name, x in values.items()} if isinstance(values, dict) else values[self._rows]
+            key: {name: x[self._which] for name, x in values.items()}
+            if isinstance(values, dict)
+            else values[self._which]
             for key, values in self._changes.items()
         }
 

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 BLOCK = 1024  # runs a thread whose results are in memory at once
 SOME_STARTS = 8  # starts at which rates of joints are evaluated
 NO_VARIANTS = np.zeros(0, np.int64)
-ELSEWHERE = (
-    1.0  # [rad, sizes of the bodies] by which closing the loops may move a joint: beyond, the start is another one
-)
+# [rad, sizes of the bodies] by which closing the loops may move a joint: beyond, the start is another one
+ELSEWHERE = 1.0
 Ended = NDArray[np.int8]  # (runs,), a Status each
 
 

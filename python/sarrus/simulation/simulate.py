@@ -118,8 +118,8 @@ def simulate(
         undamped motion that these forces cause. The fastest rate is estimated every 64 steps (256 for first order), and when a contact or
         an end stop begins to press. ``statistics["stiffness"]`` is the largest rate times dt, ``statistics["energy_eaten"]`` the
         dissipated share of the energy. Functions of the caller are not included.
-        Or the balance of energy at the end, with the work of all forces (``statistics["work"]``), is off by more than a thousandth of the
-        largest kinetic energy (a hundredth for first-order methods and "contact"). Runs need at least eight samples for this check.
+        Or the energy balance at the end, with the work of all forces (``statistics["work"]``), has an error above a thousandth of the
+        largest kinetic energy. For first-order methods and "contact" the bound is a hundredth. This check needs at least eight samples.
 
     Returns
     -------

@@ -95,8 +95,8 @@ def simulate_many(
     ------
     ModelError, ShapeError, NameNotFoundError, TypeError, ValueError
         An argument does not fit the mechanism; raised before the runs start. Exceptions of the executor's jobs propagate, and jobs that
-        have not begun are cancelled. ModelError if `store` has runs with other arguments, was changed, or is in use by another call;
-        ValueError for a `policy` with a `store`; OSError if the folder cannot be created.
+        have not begun are cancelled. ModelError if `store` has runs with other arguments, was changed, or is in use by another call.
+        ValueError for a `policy` with a `store`. OSError if the folder cannot be created.
     MemoryError
         The runs exceed the memory, or the disk of `store`.
     ImportError

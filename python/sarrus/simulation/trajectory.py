@@ -589,8 +589,8 @@ class Trajectory:
         path : file name that ends in .npz or .csv
         frames : names of frames whose origins are columns of a .csv
 
-        Raises ValueError for another ending, or for frames in an .npz, which has no table; ModelError if the mechanism contains a
-        function that cannot be pickled; NameNotFoundError for an unknown frame.
+        Raises ValueError for another ending, or for frames in an .npz, which has no table. ModelError if the mechanism contains a
+        function that cannot be pickled. NameNotFoundError for an unknown frame.
         """
         from . import storage
 
@@ -715,7 +715,7 @@ class Trajectory:
         -------
         The axes; of several the left or the upper one (all: its ``figure.axes``).
 
-        Raises NameNotFoundError if no quantity, joint or frame has this name, ValueError for `ax` with several panels, ModelError for "a",
+        Raises NameNotFoundError if no quantity, joint or frame has this name, ValueError for `ax` with several panels. ModelError for "a",
         "tau" or "reactions" if the applied forces are unknown, and for "contacts" without rigid contact.
         """
         from ..figures import figures as pictures

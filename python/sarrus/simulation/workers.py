@@ -20,9 +20,8 @@ from .arguments import METHODS
 from .limits import Record
 from .setup import Ended, Setup
 
-LANES = (
-    8  # the largest number of any instruction set: shares of full packets give each run the same neighbours in lanes
-)
+# the largest number of any instruction set: shares of full packets give each run the same neighbours in lanes
+LANES = 8
 OFTEN = 64  # runs a thread between reports of progress, or between writes to a file
 SHARE = 2**22  # largest number of bytes sent to a worker at once: Dask warns of more than 10 MB
 

@@ -411,7 +411,7 @@ def test_a_kind_without_a_class_gets_one_from_the_core():
     assert_array_equal(runs[1].q, runs[0].q)
     with pytest.raises(sarrus.ModelError, match="integral of PID must be finite; got nan"):
         sarrus.simulate(robot, [0.1], [0.0], 1.0, made("pivot", 0.0, 1.0, np.nan, 1.0, (-1.0, 1.0)))
-    with pytest.raises(sarrus.ModelError, match="index=2"):
+    with pytest.raises(sarrus.ModelError, match="index 2"):
         sarrus.simulate(robot, [0.1], [0.0], 1.0, made("pivot", 0.0, 1.0, 0.0, 1.0, (-1.0, 1.0), index=2))
 
 
@@ -455,19 +455,19 @@ BAD_ELEMENTS = [
     (PID("pivot", limits=(1.0, -1.0)), sarrus.ModelError, r"limits of PID .*got \(1.0, -1.0\)"),
     (PID("pivot", limits=(np.nan, 1.0)), sarrus.ModelError, "limits of PID .*nan"),
     (PID("pivot", limits=(np.inf, np.inf)), sarrus.ModelError, "limits of PID .*inf"),
-    (PID("pivot", limits=(1.0,)), sarrus.ModelError, r"limits of PID are two.*got \(1.0,\)"),
-    (PID("pivot", limits=5.0), sarrus.ModelError, "limits of PID are two.*got 5.0"),
+    (PID("pivot", limits=(1.0,)), sarrus.ModelError, r"limits of PID must be two.*got \(1.0,\)"),
+    (PID("pivot", limits=5.0), sarrus.ModelError, "limits of PID must be two.*got 5.0"),
     (PID("pivot", limits=("low", 1.0)), sarrus.ModelError, "limits of PID must be a number.*'low'"),
     (PID("pivot", proportional="much"), sarrus.ModelError, "proportional of PID must be a number.*'much'"),
     (PID("pivot", integral=np.inf), sarrus.ModelError, "integral of PID must be finite; got inf"),
     (PID("pivot", derivative=None), sarrus.ModelError, "derivative of PID .*None"),
     (PID("pivot", proportional=1j), sarrus.ModelError, "proportional of PID .*1j"),
     (PID("pivot", proportional=[[1.0]]), sarrus.ShapeError, r"proportional of PID .*\(runs,\); got \(1, 1\)"),
-    (PID("pivot", index=0.5), sarrus.ModelError, "index=0.5"),
-    (PID("pivot", index=-1), sarrus.ModelError, "index=-1"),
+    (PID("pivot", index=0.5), sarrus.ModelError, "index 0.5"),
+    (PID("pivot", index=-1), sarrus.ModelError, "index -1"),
     (PID("pivot", target=np.nan), sarrus.ModelError, "target of 'pivot' .*nan"),
     (FeedforwardEffort("pivot", np.inf), sarrus.ModelError, "effort of 'pivot' .*inf"),
-    (FeedforwardEffort("pivot", 1.0, index="z"), sarrus.ModelError, "index='z'"),
+    (FeedforwardEffort("pivot", 1.0, index="z"), sarrus.ModelError, "index 'z'"),
     (LuGreFriction("pivot", 1.0, sticking=0.5), sarrus.ModelError, "sticking .*no less than sliding; got 0.5 and 1.0"),
     (
         LuGreFriction("pivot", 1.0, damping=-1.0),
@@ -530,7 +530,7 @@ BAD_ELEMENTS = [
     ),
     (Thruster("nozzle", 1.0), sarrus.NameNotFoundError, "nozzle"),
     (Thruster("tip", "full"), sarrus.ModelError, "thrust of 'tip' .*'full'"),
-    (Thruster("tip", 1.0, limits=(2.0, 1.0)), sarrus.ModelError, "limits of Thruster are"),
+    (Thruster("tip", 1.0, limits=(2.0, 1.0)), sarrus.ModelError, "limits of Thruster must be"),
     (Thruster("tip", 1.0, axis="w"), sarrus.ModelError, "'w'"),
     (ReactionWheel("axle"), sarrus.NameNotFoundError, "axle"),
     (
@@ -544,9 +544,9 @@ BAD_ELEMENTS = [
         "momentum_limit of ReactionWheel must not be neg",
     ),
     (ReactionWheel("pivot", torque=np.inf), sarrus.ModelError, "torque of 'pivot' .*inf"),
-    ([ReactionWheel("pivot"), ReactionWheel("pivot")], sarrus.ModelError, "'pivot' has one ReactionWheel"),
+    ([ReactionWheel("pivot"), ReactionWheel("pivot")], sarrus.ModelError, "'pivot' has several ReactionWheel"),
     (ComputedTorque({"elbow": 0.0}), sarrus.NameNotFoundError, "elbow"),
-    (ComputedTorque([0.0]), sarrus.ModelError, r"targets of ComputedTorque map .*got \[0.0\]"),
+    (ComputedTorque([0.0]), sarrus.ModelError, r"targets of ComputedTorque must map .*got \[0.0\]"),
     (ComputedTorque({"pivot": "up"}), sarrus.ModelError, "target of 'pivot' .*'up'"),
     (ComputedTorque({}, proportional=np.nan), sarrus.ModelError, "proportional of ComputedTorque must be finite"),
     (ComputedTorque({}, derivative=[1.0, 2.0]), sarrus.ShapeError, r"derivative of ComputedTorque .*got \(2,\)"),
@@ -614,7 +614,7 @@ BAD_ELEMENTS = [
         sarrus.ModelError,
         "gear_ratio of ActuatorModel must be positive",
     ),
-    ([ActuatorModel("pivot", 0.1)] * 2, sarrus.ModelError, "joint 'pivot' has one ActuatorModel"),
+    ([ActuatorModel("pivot", 0.1)] * 2, sarrus.ModelError, "joint 'pivot' has several ActuatorModel"),
 ]
 
 

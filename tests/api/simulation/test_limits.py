@@ -102,7 +102,7 @@ def test_planar_coordinates_that_are_no_integrals(element):
     b = sarrus.Builder("planar")
     b.add_body("puck", sarrus.Inertia.sphere(1.0, 0.1))
     b.add_joint("glide", sarrus.Planar("z"), "ground", "puck")
-    with pytest.raises(sarrus.ModelError, match=r"coordinate . of 'glide', .* is not"):
+    with pytest.raises(sarrus.ModelError, match=r"coordinate . of 'glide', .* is none"):
         sarrus.simulate(b.build(), np.zeros(3), np.zeros(3), 0.1, element)
 
 
@@ -132,7 +132,7 @@ def test_auto_goes_on_by_the_method_that_it_began_with():
         (EndStop("slide", (1.0, 0.0)), sarrus.ModelError, "limits of EndStop"),
         (EndStop("slide", (0.0, 1.0), stiffness=0.0), sarrus.ModelError, "stiffness of EndStop must be positive"),
         (EndStop("slide", (0.0, 1.0), damping=-1.0), sarrus.ModelError, "damping of EndStop must not be negative"),
-        (EndStop("slide", (0.0, 1.0), index=1), sarrus.ModelError, "index=1"),
+        (EndStop("slide", (0.0, 1.0), index=1), sarrus.ModelError, "index 1"),
         (EndStop("slode", (0.0, 1.0)), sarrus.NameNotFoundError, "slide"),
     ],
 )

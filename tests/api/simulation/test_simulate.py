@@ -316,7 +316,7 @@ BAD_ARGUMENTS = [
     ({"resume": {}}, TypeError, "resume"),
     ({"controller": 3}, TypeError, "3"),
     ({"controller": PID("elbow")}, sarrus.NameNotFoundError, "elbow"),
-    ({"controller": PID("pivot", index=1)}, sarrus.ModelError, "index=1"),
+    ({"controller": PID("pivot", index=1)}, sarrus.ModelError, "index 1"),
     ({"controller": PID("pivot", proportional=np.nan)}, sarrus.ModelError, "finite"),
     ({"controller": PID("pivot", proportional=[1.0, 2.0])}, sarrus.ShapeError, "simulate_many"),
     ({"controller": FeedforwardEffort("pivot", "up")}, sarrus.ModelError, "up"),
