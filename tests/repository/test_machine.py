@@ -22,7 +22,7 @@ def test_the_script_that_models_start_from():
     for printed in (
         "Mechanism 'crank-rocker': 3 bodies",
         "Mobility of 'crank-rocker'",
-        "the motor gives up to 7.44 N m",
+        "largest motor torque at 3.14 rad/s: 7.44 N m",
         "loops open by",
     ):
         assert printed in done.stdout
