@@ -117,7 +117,7 @@ def _solved(H: Array, b: Array) -> Array:
         return np.asarray(np.linalg.solve(H, b))
     except np.linalg.LinAlgError:
         raise StateError(
-            "the bodies together have no inertia about some axis, so the motion of the base is undetermined"
+            "the bodies, taken as one, have no inertia about some axis, so the motion of the base is undetermined"
         ) from None
 
 
@@ -149,7 +149,7 @@ def generalized_jacobian(
     ModelError
         The mechanism is connected to the ground.
     StateError
-        The bodies together have no inertia about some axis.
+        The bodies, taken as one, have no inertia about some axis.
 
     References
     ----------

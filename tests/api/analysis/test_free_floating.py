@@ -103,8 +103,8 @@ def test_what_floats_though_it_hardly_looks_so():
         (lambda: sarrus.floating.generalized_jacobian(ROBOT, HERE, "hand", out=np.zeros((6, 5))), ShapeError, r"out has shape \(6, 5\)"),
         (lambda: sarrus.floating.generalized_jacobian(ROBOT, HERE, "hand", independent=["joint0"]), StateError, "joint0 determine 7 of 12 degrees"),
         (lambda: sarrus.floating.generalized_jacobian(ROBOT, HERE, "hand", independent=["joint9"]), NameNotFoundError, "no joint is named 'joint9'"),
-        (lambda: sarrus.floating.generalized_jacobian(ROBOT, HERE, "hand", independent="joint0"), ModelError, "coordinates are 'actuated', or a sequence"),
-        (lambda: sarrus.floating.generalized_jacobian(ROBOT, HERE, "hand", independent=3), TypeError, "coordinates are 'actuated', or a sequence"),
+        (lambda: sarrus.floating.generalized_jacobian(ROBOT, HERE, "hand", independent="joint0"), ModelError, "coordinates must be 'actuated', or a sequence"),
+        (lambda: sarrus.floating.generalized_jacobian(ROBOT, HERE, "hand", independent=3), TypeError, "coordinates must be 'actuated', or a sequence"),
         (lambda: sarrus.floating.momentum_velocity(ROBOT, HERE, REST, [0.0, 1.0]), ShapeError, "momentum has 2 entries in its last axis; it must have 6"),
         (lambda: sarrus.floating.momentum_velocity(ROBOT, HERE, REST, [NAN] * 6), StateError, r"momentum\[0\] is nan"),
         (lambda: sarrus.floating.equations_of_motion(ROBOT, HERE, base="nobody"), NameNotFoundError, "no frame is named 'nobody'"),
@@ -209,7 +209,7 @@ def test_bodies_without_any_inertia_about_an_axis():
     robot = b.build()
     with pytest.raises(
         StateError,
-        match="generalized_jacobian has no answer: the bodies together have no inertia about some axis",
+        match="generalized_jacobian has no answer: the bodies, taken as one, have no inertia about some axis",
     ):
         sarrus.floating.generalized_jacobian(robot, robot.neutral(), "arm")
 
