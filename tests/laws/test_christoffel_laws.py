@@ -172,7 +172,7 @@ def test_factors_do_not_hold_armature_of_loops():
     b.add_body("bar", sarrus.Inertia.rod(1.0, (0, 0, 0), (0.5, 0, 0)))
     b.add_joint("a", sarrus.Revolute("y"), "ground", "bar")
     b.add_joint("b", sarrus.Revolute("y", armature=0.1), "ground", "bar", tree=False)
-    with pytest.raises(sarrus.ModelError, match="joint 'b' closes a loop and has armature"):
+    with pytest.raises(sarrus.ModelError, match="joint 'b' has armature"):
         sarrus.formulations.poe_factors(b.build(), [0.0])
 
 
